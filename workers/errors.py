@@ -1,0 +1,75 @@
+"""What can go wrong, named by what to do next.
+
+The libraries' own exceptions do not leave the module that calls them: workers/cluster.py translates every answer of
+the API server into one of these, keeps the original as the cause, and trims what it quotes.
+
+    PenstockError
+    ├── UserError             the input is wrong: say so, do not retry by ourselves
+    ├── Stale                 we know too little to decide (mirror behind, reading missing): come back later
+    └── ClusterError          the API server refused or could not be reached
+        ├── NotFound            404
+        ├── AlreadyExists       409, reason AlreadyExists
+        ├── Conflict            409: somebody wrote in between; decide afresh
+        ├── Gone                410: the resourceVersion is too old; list again
+        ├── Invalid             400, 422: the object is wrong; retrying does not help, a change of it does
+        ├── Forbidden           401, 403: not allowed, or the namespace is terminating
+        └── Unavailable         429, 5xx, time-outs, no connection: try again later
+"""
+
+from typing import Any
+
+
+class PenstockError(Exception):
+    """The root of all our errors."""
+
+
+class UserError(PenstockError):
+    """Somebody's input is wrong; the message names the object and the field."""
+
+
+class Stale(PenstockError):  # noqa: N818 - the field's word for it
+    """What we know is too old or too little to decide on."""
+
+
+class ClusterError(PenstockError):
+    """The API server refused, or could not be reached.
+
+    status: the HTTP code, 0 when there was no answer. body: the server's `Status` object, if it sent one.
+    retry_after: seconds the server asked us to wait, or None.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, body: dict[str, Any] | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+
+class NotFound(ClusterError):  # noqa: N818
+    """404."""
+
+
+class AlreadyExists(ClusterError):  # noqa: N818
+    """409 with reason AlreadyExists: the name is taken."""
+
+
+class Conflict(ClusterError):  # noqa: N818
+    """409: the object changed since it was read."""
+
+
+class Gone(ClusterError):  # noqa: N818
+    """410: the resourceVersion or continue token is older than the server remembers."""
+
+
+class Invalid(ClusterError):  # noqa: N818
+    """400 or 422: the object is not acceptable as it is."""
+
+
+class Forbidden(ClusterError):  # noqa: N818
+    """401 or 403."""
+
+
+class Unavailable(ClusterError):  # noqa: N818
+    """429, 5xx, a time-out or no connection at all."""

@@ -1,0 +1,97 @@
+"""What a decision answers: an ordered list of steps, as plain values.
+
+`act` (workers/reconcile.py) carries a plan out from the first step to the last. A step that fails stops the plan;
+the object comes back with backoff and is decided afresh. A step whose effect is there already counts as done.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from workers.api.kinds import Kind, Object, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success."""
+
+    kind: Kind
+    body: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object that was observed (by UID). Gone already is success."""
+
+    ref: Ref
+    uid: str
+    propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A JSON merge patch of one object, fenced by the resourceVersion that was observed."""
+
+    ref: Ref
+    body: Object
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """The whole status of the reconciled object, computed afresh; written only if it differs from what was observed."""
+
+    status: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Record a Kubernetes Event about the reconciled object.
+
+    In the `then` of a `Together`, ``{done}`` in the message becomes the number of steps that worked; in its
+    `otherwise`, ``{error}`` becomes what the API server answered.
+    """
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Steps that do not depend on each other: carried out side by side, a bounded number in flight.
+
+    then: recorded once when at least one step worked. otherwise: recorded once per distinct error. Any failure
+    stops the plan after these steps.
+    """
+
+    steps: tuple[Create | Delete | Patch, ...]
+    then: Record | None = None
+    otherwise: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Ask for a fresh reading of the reconciled object now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComeBack:
+    """Reconcile this object again at this instant (an aware datetime), whatever happens before."""
+
+    at: datetime
+
+
+Step = Create | Delete | Patch | PatchStatus | Record | Together | Poll | ComeBack
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order. `why` is one line for people: what was decided and from which numbers."""
+
+    steps: tuple[Step, ...] = ()
+    why: str = ""
+
+
+#: Nothing to do.
+NOTHING = Plan()

@@ -1,0 +1,57 @@
+"""Every setting of Penstock, typed, read once from flags and ``PENSTOCK_*`` variables and then passed down.
+
+Nothing below the command line and the Celery app reads the environment.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+#: A tuple that a variable or flag spells as a comma separated list.
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class Settings(BaseSettings):
+    """Settings of one process. Durations are seconds unless the name says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
+
+    broker: SecretStr = Field(
+        SecretStr("redis://127.0.0.1:6379/0"), description="URL of the Redis 6.2+ or Valkey server that holds the queue"
+    )
+    prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9._-]+$", description="first part of every key in the broker")
+    kubeconfig: Path | None = Field(None, description="kubeconfig file; without one KUBECONFIG, then the pod's account")
+    context: str | None = Field(None, description="context of the kubeconfig; without one its current context")
+    namespaces: Names = Field((), description="namespaces to watch, comma separated; empty means all")
+    selector: str = Field("", description="label selector: reconcile only matching objects (children always)")
+    jobs: Literal["managed", "all"] = Field(
+        "managed",
+        description="which batch/v1 Jobs to run pods for: those whose spec.managedBy names us, or all of them",
+    )
+
+    lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
+    batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")
+    work: float = Field(1.0, gt=0, description="how long one bell works before it rings the next")
+    deadline: float = Field(60.0, gt=0, description="how long one reconcile may take")
+    backoff_base: float = Field(0.25, gt=0, description="wait after the first failure in a row; doubles each time")
+    backoff_cap: float = Field(120.0, gt=0, description="longest wait after failures")
+    slots: int = Field(16, ge=1, description="bells one worker process answers side by side")
+    in_flight: int = Field(16, ge=1, description="API requests one plan keeps in flight")
+    timeout: float = Field(15.0, gt=0, description="longest wait for one answer of the API server")
+    stale: float = Field(10.0, gt=0, description="a watch silent for longer makes its kind unknown")
+    polling: float = Field(30.0, gt=0, description="default pollingInterval of an object that names none")
+    source_timeout: float = Field(3.0, gt=0, description="longest wait for one measured server")
+    wakeups: bool = Field(True, description="listen for keyspace notifications of measured Redis servers")
+    metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
+    home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
+    pods: int = Field(0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4")

@@ -1,0 +1,81 @@
+"""What a decision sees: one object, its children and the last reading, frozen at one moment.
+
+Everything here is a plain value. Instants called ``seen`` and ``started`` are integers: microseconds since the
+epoch on the broker's clock, the one clock that all processes share. They order observations among each other
+and are never compared with a wall clock.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workers.api.kinds import Object, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object of the mirror.
+
+    body: the object; of a gone object its last known state is not kept, and body is None.
+    seen: when the mirror took this version in (microseconds, broker's clock).
+    """
+
+    ref: Ref
+    body: Object | None
+    seen: int
+
+    @property
+    def gone(self) -> bool:
+        """Deleted, and remembered for a while so that a late echo does not bring it back."""
+        return self.body is None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one trigger measured.
+
+    name: metric name as KEDA spells it (``s0-redis-work``). value: events waiting. target: events per Job.
+    active: the value is above the trigger's activation value. error: why there is no value; value, target and
+    active mean nothing then. Unknown is not zero.
+    """
+
+    name: str
+    type: str
+    value: float = 0.0
+    target: float = 1.0
+    active: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All triggers of one object, measured in one poll.
+
+    id: increases with every poll of the object; child names are made from it, so that the same reading never
+    makes the same Job twice. started: when the poll began (broker's clock): work taken from the source after
+    this instant is still counted in the samples. generation: `metadata.generation` of the spec that was polled.
+    samples: one per trigger, in the order of the spec. problem: why nothing could be measured at all (malformed
+    trigger metadata, unknown trigger type); samples is empty then.
+    """
+
+    id: int
+    started: int
+    generation: int
+    samples: tuple[Sample, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one reconcile observed.
+
+    body: the object, or None when it is known not to exist. children: by kind id, the objects whose controller is
+    this object, tombstones included (`Entry.gone`), in no particular order. reading: the last one, or None before
+    the first. failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
+    """
+
+    ref: Ref
+    body: Object | None
+    children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    reading: Reading | None = None
+    failures: int = 0
+    last_error: str | None = None
