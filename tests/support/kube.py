@@ -1,0 +1,181 @@
+"""A real etcd and kube-apiserver (and kube-controller-manager, if asked for) on free loopback ports.
+
+Their binaries stand in the folder that KUBEBUILDER_ASSETS names, the convention of Kubernetes' own test tooling.
+"""
+
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+#: Seconds a component may take until it answers; a cold start on a busy machine takes about ten.
+PATIENCE = 90.0
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """A running one. apiserver: its process, for tests that stop it and let it go on."""
+
+    url: str
+    kubeconfig: Path
+    apiserver: subprocess.Popen[bytes]
+
+
+def assets() -> Path:
+    """The folder with the binaries. Skips the test, with the reason, when there is none."""
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder:
+        pytest.skip("KUBEBUILDER_ASSETS is not set: NOT tested against a real kube-apiserver")
+    for binary in ("etcd", "kube-apiserver"):
+        if not (Path(folder) / binary).exists():
+            pytest.skip(f"KUBEBUILDER_ASSETS={folder} holds no {binary}: NOT tested against a real kube-apiserver")
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is missing (it makes the service account key): NOT tested against a real kube-apiserver")
+    return Path(folder)
+
+
+@contextmanager
+def control_plane(folder: Path, home: Path, *, controllers: bool = False) -> Iterator[ControlPlane]:
+    """Starts etcd and kube-apiserver with their files under `home`; stops both at the end.
+
+    controllers: start kube-controller-manager too (garbage collection, namespaces, its own Job controller).
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    client_port, peer_port, port, controllers_port = free_ports(4)
+    etcd = f"http://127.0.0.1:{client_port}"
+    with ExitStack() as running:
+        running.enter_context(_process(home / "etcd.log", _etcd(folder, home, etcd, peer_port)))
+        _until(lambda: b"true" in _read(f"{etcd}/health"), f"etcd, see {home}/etcd.log")
+        token = secrets.token_hex(16)
+        command = _apiserver(folder, home, etcd, port, token)
+        apiserver = running.enter_context(_process(home / "apiserver.log", command))
+        url = f"https://127.0.0.1:{port}"
+        _until(lambda: _read(f"{url}/readyz", token) == b"ok", f"kube-apiserver, see {home}/apiserver.log")
+        kubeconfig = _kubeconfig(home, url, token)
+        if controllers:
+            command = _controllers(folder, home, kubeconfig, controllers_port)
+            running.enter_context(_process(home / "controllers.log", command))
+        yield ControlPlane(url, kubeconfig, apiserver)
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports nobody listens on right now."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
+
+
+def _etcd(folder: Path, home: Path, url: str, peer_port: int) -> Sequence[str]:
+    peer = f"http://127.0.0.1:{peer_port}"
+    return [
+        f"{folder}/etcd",
+        f"--data-dir={home}/etcd",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+    ]
+
+
+def _apiserver(folder: Path, home: Path, etcd: str, port: int, token: str) -> Sequence[str]:
+    key = home / "accounts.key"
+    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    tokens = home / "tokens.csv"
+    tokens.write_text(f"{token},admin,admin,system:masters\n")
+    return [
+        f"{folder}/kube-apiserver",
+        f"--etcd-servers={etcd}",
+        f"--cert-dir={home}/certificates",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--token-auth-file={tokens}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        # Pods need no account here, and nothing makes one without the controllers.
+        "--disable-admission-plugins=ServiceAccount",
+    ]
+
+
+def _controllers(folder: Path, home: Path, kubeconfig: Path, port: int) -> Sequence[str]:
+    return [
+        f"{folder}/kube-controller-manager",
+        f"--kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={home}/controllers",
+        "--port=0",
+        "--leader-elect=false",
+        f"--service-account-private-key-file={home}/accounts.key",
+    ]
+
+
+def _kubeconfig(home: Path, url: str, token: str) -> Path:
+    # The API server signs its own certificate on its first start, which makes it its own authority.
+    cluster = {"server": url, "certificate-authority": str(home / "certificates" / "apiserver.crt")}
+    file = home / "kubeconfig"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "test", "cluster": cluster}],
+                "users": [{"name": "admin", "user": {"token": token}}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+                "current-context": "test",
+            }
+        )
+    )
+    return file
+
+
+@contextmanager
+def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            if condition():
+                return
+        except (urllib.error.URLError, OSError):
+            pass
+        time.sleep(0.1)
+    raise TimeoutError(f"not ready after {PATIENCE:g} s: {what}")
+
+
+def _read(url: str, token: str = "") -> bytes:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(request, timeout=5, context=unverified) as answer:
+        return bytes(answer.read())

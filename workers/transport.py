@@ -1,0 +1,144 @@
+"""What HTTP needs below the API: sessions, lines of endless answers, and failures turned into our errors."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+import orjson
+
+from workers import errors
+
+#: Characters of a server's message that are quoted in an error.
+QUOTED = 500
+#: TCP keepalive in seconds: a peer that vanished is noticed after idle + interval * count.
+KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 10, 5, 3
+
+_BY_STATUS: Mapping[int, type[errors.ClusterError]] = {
+    401: errors.Forbidden,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    408: errors.Unavailable,
+    409: errors.Conflict,
+    410: errors.Gone,
+    429: errors.Unavailable,
+}
+
+
+def session(context: ssl.SSLContext, *, limit: int) -> aiohttp.ClientSession:
+    """A pool of at most `limit` connections (0: unbounded) that ignores proxy variables and keeps no cookies."""
+    connector = aiohttp.TCPConnector(limit=limit, ssl=context, socket_factory=_socket, keepalive_timeout=60)
+    return aiohttp.ClientSession(
+        connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 20
+    )
+
+
+def _socket(address: Any) -> socket.socket:
+    family, type_, protocol, _, _ = address
+    sock = socket.socket(family, type_, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL),
+        ("TCP_KEEPCNT", KEEPALIVE_COUNT),
+    ):
+        if hasattr(socket, option):  # macOS lacks the first
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
+
+
+async def lines(
+    content: aiohttp.StreamReader, *, idle: float, silence: float | None, partial: bool = False
+) -> AsyncGenerator[list[bytes], None]:
+    """An answer's lines without their ends, in bursts of all that could be read at once.
+
+    An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
+    is still incomplete), and one comes every `idle` seconds of quiet. After `silence` seconds without a byte:
+    `errors.Unavailable`. partial: hand out a last line that has no end; otherwise it is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    heard, rest, quiet = loop.time(), b"", False
+    while not content.at_eof():
+        chunk = content.read_nowait()
+        if not chunk and quiet:
+            chunk = await _readable(content, idle)
+        if chunk:
+            heard = loop.time()
+            *burst, rest = (rest + chunk).split(b"\n")
+            quiet = False
+            if burst:
+                yield [line.rstrip(b"\r") for line in burst if line]
+            continue
+        if silence is not None and loop.time() - heard > silence:
+            raise errors.Unavailable(f"not a byte for {silence:g} s")
+        quiet = True
+        if not rest:
+            yield []
+    if partial and rest:
+        yield [rest]
+
+
+async def _readable(content: aiohttp.StreamReader, wait: float) -> bytes:
+    try:
+        async with asyncio.timeout(wait):
+            return await content.readany()
+    except TimeoutError:
+        # Bytes and the timer may have come in the same turn of the loop.
+        return content.read_nowait()
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turns every way of getting no answer into `errors.Unavailable`."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise errors.Unavailable(f"{what}: no answer in time") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise errors.Unavailable(f"{what}: {str(error) or type(error).__name__}"[:QUOTED]) from error
+
+
+def refusal(what: str, status: int, data: bytes, retry_after: str | None) -> errors.ClusterError:
+    """The error for an answer of 400 or more, from the server's `Status` object or its plain text."""
+    try:
+        body = orjson.loads(data)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {"message": data.decode(errors="replace").strip()}
+    return refused(what, status, body, _seconds(retry_after))
+
+
+def refused(what: str, status: int, body: dict[str, Any], retry_after: float | None = None) -> errors.ClusterError:
+    """The error for a `Status` object: its class by code and reason, its message trimmed."""
+    kind = _BY_STATUS.get(status) or (errors.Invalid if 400 <= status < 500 else errors.Unavailable)
+    if status == 409 and body.get("reason") == "AlreadyExists":
+        kind = errors.AlreadyExists
+    if retry_after is None:
+        retry_after = (body.get("details") or {}).get("retryAfterSeconds")
+    message = str(body.get("message") or body.get("reason") or "no message")[:QUOTED]
+    return kind(
+        f"{what}: {status}: {message}",
+        status=status,
+        body=body if body.get("kind") == "Status" else None,
+        retry_after=retry_after,
+    )
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """A Retry-After header's seconds from now; it may name an instant instead."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
