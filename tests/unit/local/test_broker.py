@@ -1,0 +1,108 @@
+"""The embedded broker: loopback, a password, and data that outlives a kill."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import redis.asyncio as redis
+from redis.exceptions import AuthenticationError
+
+from deploy.local import broker
+from tests.unit.local.conftest import until
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Callable[[], tuple[subprocess.Popen[bytes], Path]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run() -> tuple[subprocess.Popen[bytes], Path]:
+        url_file = tmp_path / f"url-{len(started)}"
+        command = [sys.executable, "-m", "deploy.local.broker", "--data", str(tmp_path / "data")]
+        started.append(subprocess.Popen([*command, "--url-file", str(url_file)], stdout=subprocess.DEVNULL))
+        return started[-1], url_file
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+async def ready(url_file: Path) -> redis.Redis:
+    await until(url_file.exists)
+    await until(lambda: url_file.read_text())
+    url = url_file.read_text()
+    client = redis.Redis.from_url(url)
+    one = broker.Broker(url, ())
+    for _ in range(500):
+        if await one.ready():
+            return client
+    raise AssertionError("the broker does not answer")
+
+
+async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
+    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
+) -> None:
+    process, url_file = start()
+    async with await ready(url_file) as client:
+        await client.set("kept", "yes")
+        await client.waitaof(1, 0, 5000)
+    process.kill()
+    process.wait()
+    _, again = start()
+    async with await ready(again) as client:
+        assert await client.get("kept") == b"yes"
+    assert again.read_text() == url_file.read_text()
+
+
+async def test_it_wants_the_password_and_never_evicts(
+    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
+) -> None:
+    _, url_file = start()
+    async with await ready(url_file) as client:
+        answer = await client.config_get("bind", "maxmemory-policy", "appendonly")
+        assert answer == {"bind": "127.0.0.1", "maxmemory-policy": "noeviction", "appendonly": "yes"}
+        port = client.connection_pool.connection_kwargs["port"]
+    async with redis.Redis(port=port) as stranger:
+        with pytest.raises(AuthenticationError):
+            await stranger.ping()
+    assert url_file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "event"),
+    [
+        (("rpush", "k", "v"), b"rpush"),
+        (("sadd", "k", "v"), b"sadd"),
+        (("zadd", "k", "1", "v"), b"zadd"),
+        (("hset", "k", "f", "v"), b"hset"),
+        (("xadd", "k", "*", "f", "v"), b"xadd"),
+        (("copy", "other", "k"), b"copy_to"),
+    ],
+    ids=["list", "set", "sorted set", "hash", "stream", "generic"],
+)
+async def test_a_push_is_announced(
+    command: tuple[str, ...],
+    event: bytes,
+    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
+) -> None:
+    _, url_file = start()
+    async with await ready(url_file) as client, client.pubsub() as listener:
+        await client.set("other", "1")
+        await listener.subscribe("__keyspace@0__:k")
+        assert await listener.get_message(timeout=5)
+        await client.execute_command(*command)
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=5)
+        assert message is not None
+        assert message["data"] == event
+
+
+def test_a_given_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        with pytest.raises(OSError, match="in use"):
+            broker.prepare(tmp_path, holder.getsockname()[1])
