@@ -1,0 +1,106 @@
+"""The demo's verdict: what came out compared with what went in. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deploy.demo.measure import measured
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile: the smallest value that at least this share (0..1] of the values do not exceed.
+
+    Raises ValueError for no values: unknown is not zero.
+    """
+    if not values:
+        raise ValueError("no values, no percentile")
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+@dataclass
+class Job:
+    """One Job as the watch told of it: instants are epoch seconds on this machine's clock."""
+
+    created: float
+    outcome: str | None = None
+
+
+@dataclass
+class Run:
+    """What the demo saw. Instants are epoch seconds on this machine's clock.
+
+    pushed: instant of the push by path, in the order of the queue. jobs: by UID. results: what the pods stored,
+    by path. times: how often a path was worked on. idle: Jobs that found nothing to do.
+    """
+
+    pushed: Mapping[str, float] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    idle: int = 0
+
+    def count(self, outcome: str | None) -> int:
+        """Jobs with this outcome: ``Complete``, ``Failed``, or None for those still at work."""
+        return sum(job.outcome == outcome for job in self.jobs.values())
+
+    @property
+    def over_created(self) -> int:
+        """Jobs more than there was work for."""
+        return max(0, len(self.jobs) - len(self.pushed))
+
+    @property
+    def push_to_job(self) -> list[float]:
+        """Seconds from the n-th push to the n-th Job: queue and Jobs are both first come, first served."""
+        created = sorted(job.created for job in self.jobs.values())
+        return [job - push for push, job in zip(self.pushed.values(), created, strict=False)]
+
+    @property
+    def push_to_done(self) -> list[float]:
+        """Seconds from each item's push until its result was stored."""
+        return [self.results[path]["done"] - push for path, push in self.pushed.items() if path in self.results]
+
+
+def faults(run: Run) -> list[str]:
+    """Everything that is wrong with the run, in words; empty means that it is right.
+
+    Computes every file again and compares.
+    """
+    found = []
+    missed = [path for path in run.pushed if path not in run.results]
+    if missed:
+        found.append(f"{len(missed)} files were missed, for example {missed[0]}")
+    twice = [path for path, times in run.times.items() if times > 1]
+    if twice:
+        found.append(f"{len(twice)} files were done twice, for example {twice[0]}")
+    if run.over_created:
+        found.append(f"{run.over_created} Jobs too many were created")
+    if run.idle:
+        found.append(f"{run.idle} Jobs found nothing to do")
+    if failed := run.count("Failed"):
+        found.append(f"{failed} Jobs failed")
+    wrong = [path for path, result in run.results.items() if not _same(path, result)]
+    if wrong:
+        found.append(f"{len(wrong)} results are wrong, for example that of {wrong[0]}")
+    return found
+
+
+def _same(path: str, result: Mapping[str, Any]) -> bool:
+    expected = measured(path)
+    return all(result.get(name) == value for name, value in expected.items())
+
+
+def rows(run: Run) -> list[tuple[str, str]]:
+    """The report's lines: a name and a figure each."""
+    lines = [
+        ("items", str(len(run.pushed))),
+        ("Jobs created", str(len(run.jobs))),
+        ("Jobs succeeded", str(run.count("Complete"))),
+        ("Jobs failed", str(run.count("Failed"))),
+        ("Jobs over-created", str(run.over_created)),
+    ]
+    for name, values in (("push to Job", run.push_to_job), ("push to done", run.push_to_done)):
+        if values:
+            lines.append((name, f"p50 {percentile(values, 0.5):.3f} s   p99 {percentile(values, 0.99):.3f} s"))
+    return lines

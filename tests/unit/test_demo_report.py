@@ -1,0 +1,101 @@
+"""The demo's verdict says what is wrong, and only that."""
+
+import pytest
+
+from deploy.demo.measure import measured
+from deploy.demo.report import Job, Run, faults, percentile, rows
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = []
+    for number in range(3):
+        path = tmp_path / f"{number}.py"
+        path.write_text(f"print({number})\n" * (number + 1))
+        paths.append(str(path))
+    return paths
+
+
+@pytest.fixture
+def right(files):
+    """A run in which every file was done once by one Job."""
+    return Run(
+        pushed={path: 100.0 + number for number, path in enumerate(files)},
+        jobs={str(number): Job(created=100.5 + number, outcome="Complete") for number in range(len(files))},
+        results={path: {**measured(path), "done": 103.0} for path in files},
+        times=dict.fromkeys(files, 1),
+    )
+
+
+def test_a_right_run_has_no_faults_and_a_report(right):
+    assert faults(right) == []
+    assert dict(rows(right)) == {
+        "items": "3",
+        "Jobs created": "3",
+        "Jobs succeeded": "3",
+        "Jobs failed": "0",
+        "Jobs over-created": "0",
+        "push to Job": "p50 0.500 s   p99 0.500 s",
+        "push to done": "p50 2.000 s   p99 3.000 s",
+    }
+
+
+def _miss(run, path):
+    del run.results[path]
+
+
+def _repeat(run, path):
+    run.times[path] = 2
+
+
+def _over_create(run, path):
+    run.jobs["extra"] = Job(created=104.0, outcome="Complete")
+
+
+def _idle(run, path):
+    run.idle = 1
+
+
+def _fail(run, path):
+    run.jobs["0"].outcome = "Failed"
+
+
+def _lie(run, path):
+    run.results[path]["lines"] += 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_miss, "1 files were missed"),
+        (_repeat, "1 files were done twice"),
+        (_over_create, "1 Jobs too many"),
+        (_idle, "1 Jobs found nothing"),
+        (_fail, "1 Jobs failed"),
+        (_lie, "1 results are wrong"),
+    ],
+    ids=["missed", "done twice", "a Job too many", "an idle Job", "a failed Job", "a wrong result"],
+)
+def test_every_fault_is_named(right, files, spoil, words):
+    spoil(right, files[1])
+    assert [fault for fault in faults(right) if fault.startswith(words)], faults(right)
+    assert len(faults(right)) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([5.0], 0.5, 5.0),
+        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
+        ([4.0, 1.0, 3.0, 2.0], 0.99, 4.0),
+        ([1.0] * 99 + [9.0], 0.99, 1.0),
+    ],
+    ids=["one value", "the lower middle", "in any order", "nearest rank"],
+)
+def test_percentiles_are_nearest_rank(values, share, expected):
+    assert percentile(values, share) == expected
+
+
+def test_no_values_have_no_percentile():
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 0.5)
