@@ -1,0 +1,30 @@
+-- Books keys for later in the table of due times. Of two bookings the earlier one stays; a key in backoff waits for
+-- that alone, and is decided afresh then. A booking of a leased key outlives the lease.
+--
+-- KEYS  1..10  the lane
+-- ARGV  1..    pairs: due moment (us), key
+-- Answer: nothing
+-- Replay: booking again changes nothing.
+-- include: marking
+
+local into = lane(KEYS, 0)
+local keys = {}
+for i = 2, #ARGV, 2 do
+  keys[#keys + 1] = ARGV[i]
+end
+local leased = ask('HMGET', into.leased, keys)
+local scores = ask('ZMSCORE', into.ready, keys)
+local failures = ask('HMGET', into.failures, keys)
+local later, booked = {}, {}
+for i, key in ipairs(keys) do
+  if leased[i] then
+    booked[#booked + 1] = key
+  end
+  if leased[i] or scores[i] or not failures[i] then
+    later[#later + 1] = ARGV[2 * i - 1]
+    later[#later + 1] = key
+  end
+end
+tell('SADD', into.booked, booked)
+tell('ZADD', into.later, later, 'LT')
+return redis.status_reply('OK')

@@ -1,0 +1,91 @@
+-- Claims the ready keys whose turn it is: each is leased to the caller under one fencing token.
+--
+-- KEYS  1      generation
+--       2      this call's answer, kept for one lease
+--       3..12  the lane
+-- ARGV  1      clock override: '' or us (tests)
+--       2      most keys to claim
+--       3      lease (us)
+--       4      '1' if a bell made the caller come, which is then no longer on its way; else '0'
+--       5      the id to give a new generation
+-- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
+--         failure: '' or '<failures in a row> <reason of the last>'
+-- Replay: a call that is replayed answers with the keys it has claimed and still holds.
+-- include: clock
+-- include: generation
+-- include: marking
+
+local generation = KEYS[1]
+local call = KEYS[2]
+local from = lane(KEYS, 2)
+local now = clock(ARGV[1])
+local most = tonumber(ARGV[2])
+local lease = tonumber(ARGV[3])
+local rung = ARGV[4] == '1'
+local candidate = ARGV[5]
+
+local id, opens = adopt(generation, from.meta, candidate, now, lease)
+
+local function answer(token, keys)
+  local answered = { now, redis.call('ZCARD', from.ready), math.max(0, opens - now), id, token }
+  local failures = ask('HMGET', from.failures, keys)
+  for i, key in ipairs(keys) do
+    answered[#answered + 1] = key
+    answered[#answered + 1] = failures[i] or ''
+  end
+  return answered
+end
+
+-- Nothing but the lease's end has to be kept: keys that were claimed together share it until they are renewed, and
+-- nobody renews before having seen the answer.
+local function replayed(kept)
+  local token, deadline = string.match(kept, '^(%d+) (%d+)$')
+  local keys = redis.call('ZRANGEBYSCORE', from.leases, deadline, deadline)
+  local held = {}
+  for i, holder in ipairs(ask('HMGET', from.leased, keys)) do
+    if holder == token then
+      held[#held + 1] = keys[i]
+    end
+  end
+  return answer(tonumber(token), held)
+end
+
+local kept = redis.call('GET', call)
+if kept then
+  return replayed(kept)
+end
+
+local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'bells')
+if rung then
+  redis.call('HSET', from.meta, 'bells', math.max(0, tonumber(meta[3] or 0) - 1))
+end
+if now < opens then
+  return answer(0, {})
+end
+-- Somebody is there to claim: no bell is missing (see sweep).
+redis.call('HSET', from.meta, 'claimed', now, 'repairs', 0)
+
+local first = redis.call('ZPOPMIN', from.ready, most)
+if #first == 0 then
+  return answer(0, {})
+end
+-- Seeded with the time, so that tokens keep rising when everything else was lost.
+local token = math.max(tonumber(meta[2] or 0) + 1, now)
+local virtual = math.max(tonumber(meta[1] or 0), tonumber(first[#first]))
+local deadline = now + lease
+local keys, leased, leases = {}, {}, {}
+for i = 1, #first, 2 do
+  keys[#keys + 1] = first[i]
+  leased[#leased + 1] = first[i]
+  leased[#leased + 1] = token
+  leases[#leases + 1] = deadline
+  leases[#leases + 1] = first[i]
+end
+tell('ZREM', from.since, keys)
+tell('HSET', from.leased, leased)
+tell('ZADD', from.leases, leases)
+redis.call('HSET', from.meta, 'virtual', virtual, 'token', token)
+-- A namespace that virtual time has caught up with starts like one never seen.
+redis.call('ZREMRANGEBYSCORE', from.tenants, '-inf', virtual)
+redis.call('SET', call, string.format('%.0f %.0f', token, deadline), 'PX', math.ceil(lease / 1000))
+return answer(token, keys)

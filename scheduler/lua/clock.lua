@@ -1,0 +1,9 @@
+-- The broker's clock in microseconds since the epoch: the one clock that all processes share.
+-- override: '' or, in tests, the moment to take instead.
+local function clock(override)
+  if override ~= '' then
+    return tonumber(override)
+  end
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end

@@ -1,0 +1,111 @@
+-- Gives leases back with what came of them. A lease whose token is not the holder's changes nothing: it is stale.
+--
+-- KEYS  1      this call's answer, kept for one lease
+--       2..11  the lane
+-- ARGV  1      clock override: '' or us (tests)
+--       2      most bells on their way at once
+--       3      lease (us)
+--       4, 5   backoff: base and cap (us)
+--       6..9   how many leases are done, again, come back and failed; they follow in that order:
+--         done       key, token
+--         again      key, token
+--         come back  key, token, due moment (us)
+--         failed     key, token, part of the backoff to wait (0..1), shortest wait (us), reason
+-- Answer: {bells to ring, the stale ones, as their places in the order above, from 0, ...}
+-- Replay: answers the same again.
+-- include: clock
+-- include: backoff
+-- include: marking
+
+local call = KEYS[1]
+local of = lane(KEYS, 1)
+local now = clock(ARGV[1])
+local slots = tonumber(ARGV[2])
+local lease = tonumber(ARGV[3])
+local base, cap = tonumber(ARGV[4]), tonumber(ARGV[5])
+of.now = now
+
+local kept = redis.call('GET', call)
+if kept then
+  local answer = {}
+  for number in string.gmatch(kept, '%d+') do
+    answer[#answer + 1] = tonumber(number)
+  end
+  return answer
+end
+
+-- Where each lease stands in ARGV, and where each kind ends.
+local keys, places, ends = {}, {}, {}
+local place = 10
+for kind, stride in ipairs({ 2, 2, 3, 5 }) do
+  for _ = 1, tonumber(ARGV[5 + kind]) do
+    keys[#keys + 1] = ARGV[place]
+    places[#places + 1] = place
+    place = place + stride
+  end
+  ends[kind] = #keys
+end
+
+local holders = ask('HMGET', of.leased, keys)
+local dirty = ask('SMISMEMBER', of.dirty, keys)
+local booked = ask('SMISMEMBER', of.booked, keys)
+
+local released, clean, kept_bookings, forgiven, unbooked, later, earlier, failing = {}, {}, {}, {}, {}, {}, {}, {}
+local bells_and_stale = { 0 }
+
+local function back_off(key, at)
+  local known = redis.call('HGET', of.failures, key)
+  local remembered, wait = failed(known, ARGV[at + 4], base, cap)
+  failing[#failing + 1] = key
+  failing[#failing + 1] = remembered
+  later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
+  later[#later + 1] = key
+end
+
+for i, key in ipairs(keys) do
+  local at = places[i]
+  if holders[i] ~= ARGV[at + 1] then
+    bells_and_stale[#bells_and_stale + 1] = i - 1
+  else
+    released[#released + 1] = key
+    if dirty[i] == 1 then
+      clean[#clean + 1] = key
+    end
+    if booked[i] == 1 then
+      kept_bookings[#kept_bookings + 1] = key
+    end
+    if i > ends[3] then
+      -- Dirty or not: what is new is seen when the wait is over.
+      back_off(key, at)
+    else
+      forgiven[#forgiven + 1] = key
+      if i <= ends[1] then
+        if booked[i] == 0 then
+          unbooked[#unbooked + 1] = key
+        end
+      elseif i > ends[2] then
+        -- The decision was made afresh and replaces an older booking, but not one made while it was being made.
+        local bookings = booked[i] == 1 and earlier or later
+        bookings[#bookings + 1] = ARGV[at + 2]
+        bookings[#bookings + 1] = key
+      end
+      if dirty[i] == 1 or (i > ends[1] and i <= ends[2]) then
+        requeue(of, key, now)
+      end
+    end
+  end
+end
+
+tell('HDEL', of.leased, released)
+tell('ZREM', of.leases, released)
+tell('SREM', of.dirty, clean)
+tell('SREM', of.booked, kept_bookings)
+tell('HDEL', of.failures, forgiven)
+tell('HSET', of.failures, failing)
+tell('ZREM', of.later, unbooked)
+tell('ZADD', of.later, later)
+tell('ZADD', of.later, earlier, 'LT')
+local _, bells = settle(of, slots)
+bells_and_stale[1] = bells
+redis.call('SET', call, table.concat(bells_and_stale, ' '), 'PX', math.ceil(lease / 1000))
+return bells_and_stale

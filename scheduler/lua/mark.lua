@@ -1,0 +1,24 @@
+-- Marks keys: each is ready now, or dirty if somebody holds it, or coalesces into what it waits for already.
+--
+-- KEYS  1..10  the lane
+-- ARGV  1      clock override: '' or us (tests)
+--       2      most bells on their way at once
+--       3      priority: whole steps, 0 is normal, higher is sooner
+--       4      forgive: '1' or '0'
+--       5..    the keys
+-- Answer: {newly ready, bells to ring}
+-- Replay: marking again is harmless.
+-- include: clock
+-- include: marking
+
+local now = clock(ARGV[1])
+local slots = tonumber(ARGV[2])
+local priority = tonumber(ARGV[3])
+local forgive = ARGV[4] == '1'
+
+local into = lane(KEYS, 0)
+into.now = now
+for i = 5, #ARGV do
+  mark(into, ARGV[i], now, priority, forgive)
+end
+return { settle(into, slots) }

@@ -1,0 +1,36 @@
+-- Opens the lane at once, on the caller's word that nobody holds a lease: no quarantine, and leases that were left
+-- behind are taken back, their keys ready.
+--
+-- KEYS  1      generation
+--       2..11  the lane
+-- ARGV  1      clock override: '' or us (tests)
+--       2      most bells on their way at once
+--       3      most leases to take back in this call
+--       4      the id to give a new generation
+-- Answer: how many leases are left to take back: call again until 0
+-- Replay: what was taken back is not there to be taken back again.
+-- include: clock
+-- include: generation
+-- include: marking
+
+local generation = KEYS[1]
+local of = lane(KEYS, 1)
+local now = clock(ARGV[1])
+local slots = tonumber(ARGV[2])
+local most = tonumber(ARGV[3])
+local candidate = ARGV[4]
+
+local id = adopt(generation, of.meta, candidate, now, 0)
+redis.call('HSET', of.meta, 'opens', 0, 'bells', 0)
+
+local keys = redis.call('ZRANGE', of.leases, 0, most - 1)
+for _, key in ipairs(keys) do
+  requeue(of, key, now)
+end
+tell('HDEL', of.leased, keys)
+tell('ZREM', of.leases, keys)
+tell('SREM', of.dirty, keys)
+tell('SREM', of.booked, keys)
+settle(of, slots)
+redis.call('HSET', of.meta, 'bells', 0)
+return redis.call('ZCARD', of.leases)

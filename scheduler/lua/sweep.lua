@@ -1,0 +1,94 @@
+-- Moves what is due, and what a holder let expire, into the ready set; rings again for a lane nobody claims from.
+--
+-- A lease that expired counts as a failure (its holder died, stood still, or was killed by this very key). The time
+-- the lease lasted counts as waiting, and so only a key that fails this way again and again waits for longer.
+--
+-- KEYS  1      generation
+--       2..11  the lane
+-- ARGV  1      clock override: '' or us (tests)
+--       2      most bells on their way at once
+--       3      lease (us)
+--       4, 5   backoff: base and cap (us)
+--       6      most entries to move of each sort
+--       7      the id to give a new generation
+--       8      patience: how long ready keys may go unclaimed before a bell counts as lost (us)
+-- Answer: {moved, bells to ring, due moment of the next entry (us; 0: none)}
+-- Replay: what was moved is not there to be moved again.
+-- include: clock
+-- include: generation
+-- include: backoff
+-- include: marking
+
+local generation = KEYS[1]
+local of = lane(KEYS, 1)
+local now = clock(ARGV[1])
+local slots = tonumber(ARGV[2])
+local lease = tonumber(ARGV[3])
+local base, cap = tonumber(ARGV[4]), tonumber(ARGV[5])
+local most = tonumber(ARGV[6])
+local candidate = ARGV[7]
+local patience = tonumber(ARGV[8])
+of.now = now
+
+-- A lost bell is rung once more, and again after twice the time: without workers bells must not pile up.
+local MOST_DOUBLINGS = 5
+
+local _, opens = adopt(generation, of.meta, candidate, now, lease)
+
+local function take(set)
+  return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, most)
+end
+
+local function expire(keys)
+  local failures = ask('HMGET', of.failures, keys)
+  local failing, later = {}, {}
+  for i, key in ipairs(keys) do
+    local remembered, wait = failed(failures[i], 'the lease expired: its holder died or stood still', base, cap)
+    failing[#failing + 1] = key
+    failing[#failing + 1] = remembered
+    if wait > lease then
+      later[#later + 1] = now + wait - lease
+      later[#later + 1] = key
+    else
+      requeue(of, key, now)
+    end
+  end
+  tell('HDEL', of.leased, keys)
+  tell('ZREM', of.leases, keys)
+  tell('SREM', of.dirty, keys)
+  tell('SREM', of.booked, keys)
+  tell('HSET', of.failures, failing)
+  tell('ZADD', of.later, later)
+end
+
+-- Whether ready keys have gone unclaimed for longer than bells on their way can explain.
+local function bells_lost()
+  local oldest = redis.call('ZRANGE', of.since, 0, 0, 'WITHSCORES')
+  if #oldest == 0 then
+    return false
+  end
+  local meta = redis.call('HMGET', of.meta, 'claimed', 'repairs', 'repaired')
+  local repairs = math.min(tonumber(meta[2] or 0), MOST_DOUBLINGS)
+  local quiet = now - math.max(tonumber(meta[1] or 0), tonumber(meta[3] or 0), tonumber(oldest[2]), opens)
+  if quiet < patience * 2 ^ repairs then
+    return false
+  end
+  redis.call('HSET', of.meta, 'repaired', now, 'repairs', repairs + 1)
+  return true
+end
+
+local expired = take(of.leases)
+expire(expired)
+-- After the expired ones: a key that now waits for its backoff has left its booking behind.
+local due = take(of.later)
+tell('ZREM', of.later, due)
+for _, key in ipairs(due) do
+  requeue(of, key, now)
+end
+local _, bells = settle(of, slots)
+if bells == 0 and bells_lost() then
+  redis.call('HSET', of.meta, 'bells', 1)
+  bells = 1
+end
+local next_due = redis.call('ZRANGE', of.later, 0, 0, 'WITHSCORES')
+return { #due + #expired, bells, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }

@@ -1,0 +1,336 @@
+"""The keyed work queue: which keys are ready, which come back later, who holds which until when.
+
+The truth is in the broker and every transition is one Lua script (``scheduler/lua``), atomic, idempotent under replay
+and on the broker's own clock; this module only carries arguments to them and answers back. docs/queue.md tells how
+the pieces fit and which invariants they keep.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from random import random
+from typing import TypeVar
+
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.scripts import Arg, Script, load
+
+#: Most keys that travel in one call, so that no call keeps the broker from its other work for long.
+PIECE = 1000
+
+#: Seconds that ready keys may go unclaimed before a bell counts as lost.
+PATIENCE = 1.0
+
+_SCRIPTS = {
+    name: Script(load("scheduler", name))
+    for name in ("mark", "book", "claim", "renew", "finish", "sweep", "stats", "open")
+}
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long a failing key waits.
+
+    base: seconds after the first failure in a row; each further one doubles them. cap: the longest wait in seconds.
+
+    jitter: the wait is shortened by up to this part of it (0..1), at random, so that keys that failed together do not
+    come back together.
+    """
+
+    base: float = 0.25
+    cap: float = 120.0
+    jitter: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One key in one holder's hands.
+
+    token: the fence; every later claim of the key has a higher one. deadline: the moment on this process's
+    `time.monotonic()` after which the key may be in other hands, unless renewed. failures: in a row, before this
+    claim; reason: of the last of them. generation: of the keyspace the claim was made in.
+    """
+
+    key: str
+    token: int
+    deadline: float
+    failures: int
+    reason: str | None
+    generation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It worked. A booking made before the claim is dropped: the decision was made afresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """It worked, and there is more to do at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComeBack:
+    """It worked; again at this moment (seconds since the epoch, broker's clock) at the latest."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It failed; again after the backoff, and not within `after` seconds."""
+
+    reason: str
+    after: float | None = None
+
+
+Outcome = Done | Again | ComeBack | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """ready: how many keys became ready by it. bells: how many the caller must ring."""
+
+    ready: int
+    bells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was claimed.
+
+    now: the moment of the claim, microseconds on the broker's clock. ready: keys still ready. opens: seconds until
+    claims are allowed at all, or None when they are.
+    """
+
+    leases: tuple[Lease, ...]
+    now: int
+    ready: int
+    opens: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """stale: leases that were not held any more; their outcomes changed nothing. bells: to be rung by the caller."""
+
+    stale: tuple[Lease, ...]
+    bells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """moved: entries that were due or expired. bells: to be rung by the caller.
+
+    next: when the next entry is due (seconds since the epoch, broker's clock), or None when nothing is booked.
+    """
+
+    moved: int
+    bells: int
+    next: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """One lane in numbers.
+
+    later: entries in the table of due times, `due` of them now. leased: keys in somebody's hands, `expired` of them
+    past their time. dirty: leased keys that are wanted again. failing: keys whose last outcome was a failure.
+    bells: on their way. oldest: seconds for which the longest waiting ready key has been ready, None when none is.
+    """
+
+    ready: int
+    later: int
+    due: int
+    leased: int
+    expired: int
+    dirty: int
+    failing: int
+    bells: int
+    oldest: float | None
+
+
+class Lane:
+    """One keyed work queue.
+
+    client: of the broker; it must answer bytes. lease: seconds a claim lasts without renewal. slots: most bells on
+    their way at once. clock: replaces the broker's clock, microseconds since the epoch; for tests only.
+
+    Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached. A call may then have
+    been carried out or not; repeating it is always safe.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        name: str,
+        keys: Keys,
+        *,
+        lease: float = 15.0,
+        backoff: Backoff = Backoff(),
+        slots: int = 16,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.name = name
+        self.keys = keys.lane(name)
+        self.lease = lease
+        self.slots = slots
+        self._client = client
+        self._backoff = backoff
+        self._clock = clock
+        self._lane = tuple(key.encode() for key in self.keys.all())
+        self._generation = keys.generation.encode()
+        self._lease = _micros(lease)
+        self._base, self._cap = _micros(backoff.base), _micros(backoff.cap)
+
+    async def mark(self, keys: Iterable[str], *, priority: int = 0, forgive: bool = False) -> Marked:
+        """Something about these keys is new: reconcile each once more, as soon as it is its turn.
+
+        priority: a head start of so many thousand keys of its own namespace, -10 to 10. forgive: forget failures,
+        and with them the wait for the backoff. Marking nothing answers how many bells are missing.
+        """
+        ready = bells = 0
+        for piece in list(_pieces(keys)) or [[]]:
+            args: tuple[Arg, ...] = (self._now(), self.slots, priority, "1" if forgive else "0", *piece)
+            newly, missing = await _SCRIPTS["mark"](self._client, self._lane, args)
+            ready += newly
+            bells += missing
+        return Marked(ready, bells)
+
+    async def book(self, due: Mapping[str, float]) -> None:
+        """Make each key ready at its moment (seconds since the epoch); of two bookings of a key the earlier stays."""
+        for piece in _pieces(due.items()):
+            args: list[Arg] = []
+            for key, at in piece:
+                args += (_micros(at), key)
+            await _SCRIPTS["book"](self._client, self._lane, args)
+
+    async def claim(self, n: int, *, bell: bool = False) -> Claim:
+        """Take up to `n` ready keys, whose turn it is, under a lease each. bell: the caller answers a bell."""
+        call = uuid.uuid4().hex
+        # Before the call: the lease may begin at any moment after this one, and never before.
+        deadline = time.monotonic() + self.lease
+        now, ready, closed, generation, token, *pairs = await _SCRIPTS["claim"](
+            self._client,
+            (self._generation, self.keys.call(call), *self._lane),
+            (self._now(), n, self._lease, "1" if bell else "0", call),
+        )
+        id = generation.decode()
+        leases = tuple(
+            Lease(key.decode(), token, deadline, *_failures(failure), id)
+            for key, failure in zip(pairs[::2], pairs[1::2], strict=True)
+        )
+        return Claim(leases, now, ready, closed / 1e6 if closed else None)
+
+    async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
+        """Hold these for one lease more, counted from now; answers the lost ones."""
+        lost: set[Lease] = set()
+        for piece in _pieces(leases):
+            args: list[Arg] = [self._now(), self._lease]
+            for lease in piece:
+                args += (lease.key, lease.token)
+            lost.update(piece[place] for place in await _SCRIPTS["renew"](self._client, self._lane, args))
+        return frozenset(lost)
+
+    async def finish(self, outcomes: Iterable[tuple[Lease, Outcome]]) -> Finished:
+        """Give leases back, each with what came of it."""
+        stale: list[Lease] = []
+        bells = 0
+        for piece in _pieces(outcomes):
+            leases, args = self._outcomes(piece)
+            missing, *places = await _SCRIPTS["finish"](
+                self._client,
+                (self.keys.call(uuid.uuid4().hex), *self._lane),
+                (self._now(), self.slots, self._lease, self._base, self._cap, *args),
+            )
+            stale += (leases[place] for place in places)
+            bells += missing
+        return Finished(tuple(stale), bells)
+
+    async def sweep(self, limit: int = 1000) -> Swept:
+        """Make ready what is due and what a holder let expire, at most `limit` of each; ring for a forgotten lane.
+
+        An expired lease counts as a failure of its key; the time it lasted counts as waiting.
+        """
+        moved, bells, due = await _SCRIPTS["sweep"](
+            self._client,
+            (self._generation, *self._lane),
+            (
+                self._now(),
+                self.slots,
+                self._lease,
+                self._base,
+                self._cap,
+                limit,
+                uuid.uuid4().hex,
+                _micros(PATIENCE),
+            ),
+        )
+        return Swept(moved, bells, due / 1e6 if due else None)
+
+    async def stats(self) -> Stats:
+        """The lane in numbers."""
+        answer: list[int] = await _SCRIPTS["stats"](self._client, self._lane, (self._now(),))
+        ready, later, due, leased, expired, dirty, failing, bells, oldest = answer
+        age = oldest / 1e6 if oldest >= 0 else None
+        return Stats(ready, later, due, leased, expired, dirty, failing, bells, age)
+
+    async def open(self) -> None:
+        """Allow claims at once, without the quarantine of a new generation.
+
+        Only for a caller who knows that nobody holds a lease; leases that were left behind are taken back.
+        """
+        left = 1
+        while left:
+            left = await _SCRIPTS["open"](
+                self._client,
+                (self._generation, *self._lane),
+                (self._now(), self.slots, PIECE, uuid.uuid4().hex),
+            )
+
+    def _now(self) -> Arg:
+        return self._clock() if self._clock else ""
+
+    def _outcomes(self, piece: Sequence[tuple[Lease, Outcome]]) -> tuple[list[Lease], list[Arg]]:
+        """The leases in the order in which finish.lua takes them, and its arguments from the counts on."""
+        leases: tuple[list[Lease], ...] = ([], [], [], [])
+        args: tuple[list[Arg], ...] = ([], [], [], [])
+        for lease, outcome in piece:
+            kind, more = self._encoded(outcome)
+            leases[kind].append(lease)
+            args[kind].extend((lease.key, lease.token, *more))
+        counts = [len(kind) for kind in leases]
+        return list(chain.from_iterable(leases)), [*counts, *chain.from_iterable(args)]
+
+    def _encoded(self, outcome: Outcome) -> tuple[int, tuple[Arg, ...]]:
+        """Which of finish.lua's kinds this is, and what that kind takes after key and token."""
+        match outcome:
+            case Done():
+                return 0, ()
+            case Again():
+                return 1, ()
+            case ComeBack(at):
+                return 2, (_micros(at),)
+            case Failed(reason, after):
+                return 3, (1.0 - self._backoff.jitter * random(), _micros(after or 0.0), reason)
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def _failures(text: bytes) -> tuple[int, str | None]:
+    if not text:
+        return 0, None
+    count, _, reason = text.decode().partition(" ")
+    return int(count), reason
+
+
+def _pieces(items: Iterable[Item]) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while piece := list(islice(rest, PIECE)):
+        yield piece
