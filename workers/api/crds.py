@@ -1,0 +1,143 @@
+"""The CustomResourceDefinitions of our kinds, made from the typed models.
+
+``python -m workers.api.crds`` prints them; ``python -m workers.api.crds FOLDER`` writes one file per kind.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from workers.api import kinds, scaledjob
+from workers.api.kinds import Kind, Object
+from workers.api.model import Model
+from workers.api.schemas import structural
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`: its title, where the value is, and its type."""
+
+    name: str
+    path: str
+    type: str = "string"
+
+    def render(self) -> Object:
+        return {"name": self.name, "jsonPath": self.path, "type": self.type}
+
+
+def condition(name: str) -> Column:
+    """A column that shows the status of the condition of this name."""
+    return Column(name, f'.status.conditions[?(@.type=="{name}")].status')
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CustomResourceDefinition says about a kind beyond the models."""
+
+    kind: Kind
+    spec: type[Model]
+    status: type[Model]
+    short_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    description: str
+
+    def render(self) -> Object:
+        """The whole CustomResourceDefinition."""
+        kind = self.kind
+        return {
+            "apiVersion": kinds.CUSTOM_RESOURCE_DEFINITION.api_version,
+            "kind": kinds.CUSTOM_RESOURCE_DEFINITION.kind,
+            "metadata": {"name": kind.id},
+            "spec": {
+                "group": kind.group,
+                "names": {
+                    "kind": kind.kind,
+                    "listKind": f"{kind.kind}List",
+                    "plural": kind.plural,
+                    "singular": kind.kind.lower(),
+                    "shortNames": list(self.short_names),
+                },
+                "scope": "Namespaced" if kind.namespaced else "Cluster",
+                "versions": [self._version()],
+            },
+        }
+
+    def _version(self) -> Object:
+        return {
+            "name": self.kind.version,
+            "served": True,
+            "storage": True,
+            "subresources": {"status": {}},
+            "additionalPrinterColumns": [column.render() for column in self.columns],
+            "schema": {
+                "openAPIV3Schema": {
+                    "type": "object",
+                    "description": self.description,
+                    "required": ["spec"],
+                    "properties": {
+                        "apiVersion": {"type": "string"},
+                        "kind": {"type": "string"},
+                        "metadata": {"type": "object"},
+                        "spec": structural(self.spec),
+                        "status": structural(self.status),
+                    },
+                }
+            },
+        }
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    Definition(
+        kinds.SCALED_JOB,
+        scaledjob.Spec,
+        scaledjob.Status,
+        ("sj",),
+        (
+            Column("Min", ".spec.minReplicaCount", "integer"),
+            Column("Max", ".spec.maxReplicaCount", "integer"),
+            condition("Ready"),
+            condition("Active"),
+            condition("Paused"),
+            Column("Triggers", ".status.triggersTypes"),
+            Column("Authentications", ".status.authenticationsTypes"),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Runs Jobs as long as its triggers find work.",
+    ),
+)
+
+
+def all_crds() -> list[Object]:
+    """One CustomResourceDefinition per kind that is ours to define."""
+    return [definition.render() for definition in DEFINITIONS]
+
+
+def _text(crd: Object) -> str:
+    return yaml.safe_dump(crd, sort_keys=False, width=120)
+
+
+def files() -> dict[str, str]:
+    """File name (``keda.sh_scaledjobs.yaml``) and YAML of every definition."""
+    return {
+        f"{definition.kind.group}_{definition.kind.plural}.yaml": _text(definition.render())
+        for definition in DEFINITIONS
+    }
+
+
+def render() -> str:
+    """All definitions as one YAML stream, ready for `kubectl apply -f -`."""
+    return "---\n".join(files().values())
+
+
+def main(arguments: list[str]) -> None:
+    if not arguments:
+        sys.stdout.write(render())
+        return
+    for name, text in files().items():
+        (Path(arguments[0]) / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

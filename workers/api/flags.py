@@ -1,0 +1,21 @@
+"""Boolean annotations, read as KEDA reads them."""
+
+from workers.api.kinds import Object
+
+PAUSED = "autoscaling.keda.sh/paused"
+
+_FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
+
+
+def annotation(body: Object, key: str) -> bool:
+    """Whether an annotation is set and not one of Go's spellings of false.
+
+    KEDA's rule: an annotation that is present but unreadable, the empty text too, counts as true.
+    """
+    value = (body["metadata"].get("annotations") or {}).get(key)
+    return value is not None and value not in _FALSE
+
+
+def is_paused(body: Object) -> bool:
+    """Whether the user paused scaling of this object (`autoscaling.keda.sh/paused`)."""
+    return annotation(body, PAUSED)

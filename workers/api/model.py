@@ -1,0 +1,61 @@
+"""What all typed kinds share: camelCase names, no silent conversions, and errors that name object and field."""
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from workers.api.kinds import Kind, Object
+from workers.errors import UserError
+
+T = TypeVar("T")
+
+#: A list of the manifest, kept as a tuple: models are values.
+Items = Annotated[tuple[T, ...], Field(strict=False)]
+
+
+class Model(BaseModel):
+    """A part of a manifest. Fields this code does not know are ignored; ``null`` is a field that is not there."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
+
+
+M = TypeVar("M", bound=Model)
+
+
+def parse(model: type[M], kind: Kind, body: Object) -> M:
+    """The typed form of an object.
+
+    Raises UserError that names the object and every field that is wrong.
+    """
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        problems = "; ".join(f"{_path(each['loc'])}: {_message(each['msg'])}" for each in error.errors())
+        raise UserError(f"{_address(kind, body)}: {problems}") from None
+
+
+def _address(kind: Kind, body: Object) -> str:
+    metadata: dict[str, Any] = body.get("metadata") or {}
+    where = "/".join(part for part in (metadata.get("namespace"), metadata.get("name")) if part)
+    return f"{kind.kind} {where or 'without a name'}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """``("spec", "triggers", 0, "type")`` becomes ``spec.triggers[0].type``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _message(text: str) -> str:
+    """pydantic's sentence, without its prefix for errors that our own checks raise."""
+    return text.removeprefix("Value error, ")

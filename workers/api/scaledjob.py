@@ -1,0 +1,196 @@
+"""`keda.sh/v1alpha1` ScaledJob as a typed model: everything KEDA 2.20 accepts.
+
+Limits that KEDA gives in its schema (minimum, enum, required) are given here, once, and the CRD is made from them.
+Fields without a default stay None when they are not set: what KEDA then does is decided in workers/controllers.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from workers.api import model
+from workers.api.kinds import SCALED_JOB, Object
+from workers.api.model import Items, Model
+
+#: Seconds between two polls of an object that names none (KEDA's default).
+POLLING_INTERVAL = 30
+
+StrategyName = Literal["default", "custom", "accurate", "eager"]
+Calculation = Literal["max", "min", "avg", "sum"]
+RolloutStrategy = Literal["gradual", "immediate"]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+
+#: Trigger types whose value comes from elsewhere or costs nothing: KEDA refuses to cache them.
+_NEVER_CACHED = frozenset({"cpu", "memory", "cron"})
+
+
+class AuthenticationRef(Model):
+    """Where a trigger's secrets come from."""
+
+    name: Text
+    """Name of a TriggerAuthentication in the object's namespace, or of a ClusterTriggerAuthentication."""
+    kind: str | None = None
+    """TriggerAuthentication (default) or ClusterTriggerAuthentication."""
+
+
+class Trigger(Model):
+    """One source of work."""
+
+    type: Text
+    """Name of the scaler."""
+    metadata: dict[str, str]
+    """The scaler's settings, all of them text."""
+    name: str | None = None
+    """Unique among the triggers."""
+    authentication_ref: AuthenticationRef | None = None
+    metric_type: Literal["AverageValue", "Value", "Utilization"] | None = None
+    """Not allowed for a ScaledJob."""
+    use_cached_metrics: bool | None = None
+
+
+class ScalingStrategy(Model):
+    """How the number of new Jobs follows from the queue and the Jobs that are there."""
+
+    strategy: StrategyName | None = None
+    custom_scaling_queue_length_deduction: int | None = None
+    """Strategy custom: Jobs not to create."""
+    custom_scaling_running_job_percentage: str | None = None
+    """Strategy custom: the share of the running Jobs to subtract, a number as text."""
+    pending_pod_conditions: Items[str] | None = None
+    """Pod conditions that must all be true before a Job no longer counts as pending."""
+    multiple_scalers_calculation: Calculation | None = None
+    """How several triggers become one number; default max."""
+
+
+class Rollout(Model):
+    """What happens to the Jobs that exist when the spec changes."""
+
+    strategy: RolloutStrategy | None = None
+    """immediate (default) deletes them, gradual leaves them."""
+    propagation_policy: Literal["foreground", "background"] | None = None
+    """How immediate deletes; default background."""
+
+
+_JOB_SCHEMA = {
+    "required": ["template"],
+    "properties": {"template": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+}
+
+
+class Spec(Model):
+    """What to run, and when to run how many of it."""
+
+    job_target_ref: Annotated[dict[str, Any], Field(json_schema_extra={**_JOB_SCHEMA})]
+    """A batch/v1 JobSpec, copied into every Job as it is."""
+    triggers: Annotated[Items[Trigger], Field(min_length=1)]
+    """The sources of work."""
+    polling_interval: Positive | None = None
+    """Seconds between two polls; default 30."""
+    min_replica_count: Natural | None = None
+    """Jobs kept alive even with an empty queue; default 0."""
+    max_replica_count: Positive | None = None
+    """Most Jobs at once; default 100."""
+    successful_jobs_history_limit: Natural | None = None
+    """Finished Jobs to keep; default 100."""
+    failed_jobs_history_limit: Natural | None = None
+    """Failed Jobs to keep; default 100."""
+    env_source_container_name: str | None = None
+    """Container whose environment resolves settings that end in FromEnv; default the first."""
+    rollout: Rollout | None = None
+    rollout_strategy: RolloutStrategy | None = None
+    """Deprecated; if set it beats rollout.strategy."""
+    scaling_strategy: ScalingStrategy | None = None
+
+    @field_validator("job_target_ref")
+    @classmethod
+    def _has_a_template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(value.get("template"), dict):
+            raise ValueError("template is required and must be a pod template")
+        return value
+
+    @field_validator("triggers")
+    @classmethod
+    def _triggers_go_together(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+        """KEDA's checks of the list: names are unique, some settings make no sense here."""
+        seen: set[str] = set()
+        for index, trigger in enumerate(triggers):
+            if trigger.name and trigger.name in seen:
+                raise ValueError(f"[{index}].name: {trigger.name!r} is used by another trigger")
+            seen.add(trigger.name or "")
+            if trigger.metric_type is not None:
+                raise ValueError(f"[{index}].metricType: a ScaledJob's triggers have none")
+            if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
+                raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
+        return triggers
+
+    @property
+    def strategy(self) -> ScalingStrategy:
+        """The scaling strategy, empty when the manifest has none."""
+        return self.scaling_strategy or ScalingStrategy()
+
+    @property
+    def interval(self) -> int:
+        """Seconds between two polls."""
+        return self.polling_interval or POLLING_INTERVAL
+
+
+class Metadata(Model):
+    """The part of the metadata that decisions use."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    finalizers: Items[str] = ()
+    deletion_timestamp: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+
+
+class Activity(Model):
+    """Whether one trigger has work."""
+
+    is_active: bool
+
+
+class Condition(Model):
+    """KEDA's conditions carry no timestamps."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str | None = None
+    message: str | None = None
+
+
+class Status(Model):
+    """What is written back; the field names, `Paused` with its capital too, are KEDA's."""
+
+    conditions: Items[Condition] | None = None
+    last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    paused: str | None = Field(None, alias="Paused")
+    triggers_types: str | None = None
+    authentications_types: str | None = None
+    external_metric_names: Items[str] | None = None
+    triggers_activity: dict[str, Activity] | None = None
+
+
+class ScaledJob(Model):
+    """One ScaledJob. Its status is not read through this model: decisions compare it as it was written."""
+
+    metadata: Metadata
+    spec: Spec
+
+
+def parse(body: Object) -> ScaledJob:
+    """The typed form of a ScaledJob.
+
+    Raises UserError that names the object and every field that is wrong, as KEDA's schema and its reconciler would.
+    """
+    return model.parse(ScaledJob, SCALED_JOB, body)

@@ -1,0 +1,47 @@
+"""Structural OpenAPI v3 schemas, as a CustomResourceDefinition wants them, from the typed models."""
+
+from typing import Any
+
+from workers.api.kinds import Object
+from workers.api.model import Model
+
+#: What JSON Schema says and a structural schema must not or need not say.
+_DROPPED = frozenset({"title", "default", "$defs"})
+
+
+def structural(model: type[Model]) -> Object:
+    """The schema of one model, with all references written out.
+
+    A field that may be None is a field that may be absent; a free-form object keeps what it is given.
+    """
+    document = model.model_json_schema(by_alias=True)
+    schema = _node(document, document.get("$defs", {}))
+    assert isinstance(schema, dict)
+    return schema
+
+
+def _node(node: Any, definitions: Object) -> Any:
+    if isinstance(node, list):
+        return [_node(each, definitions) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if reference := node.get("$ref"):
+        target = definitions[reference.removeprefix("#/$defs/")]
+        return _node({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
+    if options := node.get("anyOf"):
+        (given,) = (option for option in options if option != {"type": "null"})
+        return _node({**given, **{key: value for key, value in node.items() if key != "anyOf"}}, definitions)
+    return dict(_members(node, definitions))
+
+
+def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
+    members: list[tuple[str, Any]] = []
+    for key, value in node.items():
+        if key == "properties":
+            # The names in here are fields, not keywords: a field may well be called "title".
+            members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
+        elif key == "additionalProperties" and value is True:
+            members.append(("x-kubernetes-preserve-unknown-fields", True))
+        elif key not in _DROPPED:
+            members.append((key, _node(value, definitions)))
+    return members

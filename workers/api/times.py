@@ -1,0 +1,19 @@
+"""Instants as Kubernetes writes them: RFC 3339 in UTC, whole seconds."""
+
+from datetime import UTC, datetime
+
+
+def parse(text: str) -> datetime:
+    """The instant a timestamp names, aware and in UTC; fractions of a second are kept.
+
+    Raises ValueError for a text that is no timestamp with a zone.
+    """
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"timestamp without a zone: {text!r}")
+    return instant.astimezone(UTC)
+
+
+def render(instant: datetime) -> str:
+    """`2026-03-01T02:00:00Z`: fractions are cut off, as the API server does."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
