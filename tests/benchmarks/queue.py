@@ -1,0 +1,244 @@
+"""The keyed queue: keys a second through mark, claim and finish, and through Celery with an empty reconcile each."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from time import perf_counter
+
+import redis.asyncio as redis
+from celery import Celery
+
+from scheduler.keys import Keys
+from scheduler.queue import Done, Lane
+from tests.benchmarks.harness import Figure, broker, median
+from workers.app import LANES, configuration
+from workers.bells import Bells
+from workers.settings import Settings
+
+KEYS = 10_000
+BATCH = 100
+TASKS = 4_000
+RECONCILES = 40_000
+RUNS = 3
+
+#: A worker whose one task does nothing: what Celery costs by itself, with the same safe settings.
+PLAIN = """
+import celery
+from workers.app import configuration
+from workers.settings import Settings
+app = celery.Celery("plain", set_as_current=False)
+app.config_from_object({**configuration(Settings()), "imports": ()})
+@app.task(name="empty")
+def empty(key):
+    return None
+"""
+
+#: A worker of ours whose reconcile finds that there is nothing to do.
+EMPTY = """
+import contextlib
+from scheduler.queue import Done
+from workers import services
+from workers.app import app
+from workers.process import Process
+from workers.settings import Settings
+
+async def handle(claim, hands):
+    await hands.settle_all([(lease, Done()) for lease in claim.leases])
+
+@contextlib.asynccontextmanager
+async def empty(settings):
+    async with services.base(settings) as base, services.draining(base, "reconcile", handle) as drain:
+        yield drain
+
+process = Process(lambda: empty(Settings()))
+app.conf.imports = ()
+
+@app.task(name="penstock.reconcile")
+def reconcile():
+    process.run(lambda drain: drain.bell())
+"""
+
+
+async def figures() -> list[Figure]:
+    with broker() as url:
+        client = redis.Redis.from_url(url)
+        async with client:
+            found = [
+                Figure(
+                    "keyed queue, one client", "mark + claim + finish, singly", await _rate(client, 1, 1_000), "keys/s"
+                ),
+                Figure(
+                    "keyed queue, one client",
+                    f"mark + claim + finish, batches of {BATCH}",
+                    await _rate(client, BATCH, KEYS),
+                    "keys/s",
+                ),
+                Figure(
+                    "keyed queue, one client",
+                    "claim + finish, singly",
+                    await _claims(client, 1, 1_000),
+                    "keys/s",
+                    goal="> 5,700",
+                ),
+                Figure(
+                    "keyed queue, one client",
+                    "claim + finish, batches of 16",
+                    await _claims(client, 16, KEYS),
+                    "keys/s",
+                    goal="> 11,000",
+                ),
+                Figure(
+                    "keyed queue, one client",
+                    f"claim + finish, batches of {BATCH}",
+                    await _claims(client, BATCH, KEYS),
+                    "keys/s",
+                ),
+            ]
+        celery = await _celery(url)
+        ours = await _ours(url)
+    return [
+        *found,
+        Figure("through Celery, one worker process", "one empty task per key", celery, "tasks/s"),
+        Figure(
+            "through Celery, one worker process",
+            "empty reconciles",
+            ours,
+            "keys/s",
+            against=f"Celery alone, {celery:,.0f} tasks/s",
+            ratio=ours / celery,
+            goal="5",
+        ),
+    ]
+
+
+def _names(count: int) -> list[str]:
+    return [f"jobs.batch/team-{number % 20}/job-{number}" for number in range(count)]
+
+
+async def _lane(client: redis.Redis) -> Lane:
+    await client.flushall()
+    lane = Lane(client, "reconcile", Keys("bench"))
+    await lane.open()
+    return lane
+
+
+async def _rate(client: redis.Redis, batch: int, count: int) -> float:
+    names = _names(count)
+
+    async def run() -> float:
+        lane = await _lane(client)
+        started = perf_counter()
+        for first in range(0, count, batch):
+            await lane.mark(names[first : first + batch])
+            claim = await lane.claim(batch)
+            await lane.finish([(lease, Done()) for lease in claim.leases])
+        return count / (perf_counter() - started)
+
+    return await median(run, RUNS)
+
+
+async def _claims(client: redis.Redis, batch: int, count: int) -> float:
+    names = _names(count)
+
+    async def run() -> float:
+        lane = await _lane(client)
+        await lane.mark(names)
+        started = perf_counter()
+        for _ in range(0, count, batch):
+            claim = await lane.claim(batch)
+            await lane.finish([(lease, Done()) for lease in claim.leases])
+        return count / (perf_counter() - started)
+
+    return await median(run, RUNS)
+
+
+@contextlib.asynccontextmanager
+async def worker(module: str, url: str, queue: str) -> AsyncIterator[None]:
+    """A Celery worker process that runs this module's tasks."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "bench_worker.py").write_text(module)
+        environment = {**os.environ, "PENSTOCK_BROKER": url, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
+        quiet = ["--without-mingle", "--without-gossip", "--without-heartbeat", "--loglevel", "WARNING"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "bench_worker", "worker", "-P", "threads", "-Q", queue, *quiet],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> float:
+    while not await condition():
+        await asyncio.sleep(0.005)
+    return perf_counter()
+
+
+async def _celery(url: str) -> float:
+    """Tasks a second that one worker process takes from a full queue; the start-up does not count."""
+    app = Celery("plain", set_as_current=False)
+    app.config_from_object({**configuration(Settings(broker=url)), "imports": ()})
+    client = redis.Redis.from_url(url)
+    async with client:
+        await client.flushall()
+        for number in range(TASKS):
+            app.send_task("empty", args=(str(number),), queue="plain", ignore_result=True)
+
+        async def left() -> int:
+            waiting = await client.llen("{penstock}:celery:plain")
+            return int(waiting) + int(await client.hlen("{penstock}:celery:unacked"))
+
+        async def some() -> bool:
+            return await left() < TASKS * 0.9
+
+        async def all_done() -> bool:
+            return await left() == 0
+
+        async with worker(PLAIN, url, "plain"):
+            started = await _until(some)
+            before = await left()
+            ended = await _until(all_done)
+    app.close()
+    return before / (ended - started)
+
+
+async def _ours(url: str) -> float:
+    """Keys a second that one worker process of ours reconciles from a full lane; the start-up does not count."""
+    settings = Settings(broker=url)
+    app = Celery("ours", set_as_current=False)
+    app.config_from_object(configuration(settings))
+    client = redis.Redis.from_url(url)
+    bells = Bells(app, LANES)
+    async with client:
+        await client.flushall()
+        lane = Lane(client, "reconcile", Keys(settings.prefix))
+        await lane.open()
+        marked = await lane.mark(_names(RECONCILES))
+        await bells.ring({"reconcile": marked.bells})
+
+        async def left() -> int:
+            stats = await lane.stats()
+            return stats.ready + stats.leased
+
+        async def some() -> bool:
+            return await left() < RECONCILES * 0.9
+
+        async def all_done() -> bool:
+            return await left() == 0
+
+        async with worker(EMPTY, url, LANES["reconcile"][1]):
+            started = await _until(some)
+            before = await left()
+            ended = await _until(all_done)
+    bells.close()
+    app.close()
+    return before / (ended - started)

@@ -1,0 +1,76 @@
+"""The Celery app: Celery delivers bells, the broker's own structures remember the work.
+
+A message carries nothing but "look again". That is why results, events, retries, countdowns, gossip, mingle and remote
+control are all off: none of them can help a message that has nothing to say, and each of them costs or can lose one.
+"""
+
+from typing import Any
+
+from celery import Celery
+
+from workers.settings import Settings
+
+#: lane -> (task that answers its bells, Celery queue the bells travel in)
+LANES: dict[str, tuple[str, str]] = {
+    "reconcile": ("penstock.reconcile", "penstock.reconcile"),
+    "poll": ("penstock.poll", "penstock.poll"),
+}
+
+
+def configuration(settings: Settings) -> dict[str, Any]:
+    """Celery's configuration for these settings. Every value that differs from Celery's default says why."""
+    url = settings.broker.get_secret_value()
+    return {
+        "broker_url": url,
+        # On the hash tag of everything else, so that a cluster-mode server with one shard serves too.
+        "broker_transport_options": {
+            "global_keyprefix": f"{{{settings.prefix}}}:celery:",
+            # A redelivered bell finds nothing to claim; the timeout only bounds how long a lost one lingers.
+            "visibility_timeout": 900,
+            "unacked_restore_interval": 15,
+            "unacked_restore_throttle": 1,
+            # Without them a publish to a half-open connection waits for ever.
+            "socket_timeout": 5,
+            "socket_connect_timeout": 3,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            "max_connections": 64,
+            "client_name": "penstock",
+        },
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_pool_limit": 4,
+        "task_publish_retry_policy": {
+            "max_retries": 2,
+            "interval_start": 0.1,
+            "interval_step": 0.2,
+            "interval_max": 0.5,
+        },
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": False,
+        "task_ignore_result": True,
+        "result_backend": None,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "worker_prefetch_multiplier": 1,
+        "worker_concurrency": settings.slots,
+        "worker_disable_rate_limits": True,
+        # Anyone who can PUBLISH could otherwise stop the fleet.
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
+        "task_routes": {task: {"queue": queue} for task, queue in LANES.values()},
+        "task_default_queue": "penstock.default",
+        "imports": ("workers.tasks", "scalers.tasks"),
+        # A tick is a few round trips; more than this between two of them and due keys wait.
+        "beat_max_loop_interval": 0.2,
+        "penstock_broker": url,
+        "penstock_prefix": settings.prefix,
+        "penstock_lanes": LANES,
+    }
+
+
+app = Celery("penstock", set_as_current=False)
+# A function, so that importing this module reads no environment: Celery asks when it first needs a setting.
+app.add_defaults(lambda: configuration(Settings()))

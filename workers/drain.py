@@ -1,0 +1,64 @@
+"""Answering a bell: claim what is ready, hand it to the lane's handler, until nothing is ready or a second is over."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from scheduler.queue import Claim
+from workers import metrics
+from workers.holding import Hands, Ring
+
+log = logging.getLogger(__name__)
+
+#: Works off one claim, settling every lease of it; returns when all of them are settled or lost.
+Handler = Callable[[Claim, Hands], Awaitable[None]]
+
+
+class Drain:
+    """One lane of one process.
+
+    batch: most keys of one claim. work: seconds after which a bell hands over to the next one, so that no bell is
+    held for ever by a lane that never runs dry.
+    """
+
+    def __init__(self, hands: Hands, handle: Handler, ring: Ring, *, batch: int, work: float) -> None:
+        self._hands = hands
+        self._handle = handle
+        self._ring = ring
+        self._batch = batch
+        self._work = work
+
+    async def bell(self) -> int:
+        """Answer one bell; answers how many keys were worked off."""
+        lane = self._hands.lane
+        until = time.monotonic() + self._work
+        worked, first = 0, True
+        while True:
+            claim = await lane.claim(self._batch, bell=first)
+            if not claim.leases:
+                if first:
+                    metrics.EMPTY_BELLS.labels(lane.name).inc()
+                return worked
+            first = False
+            worked += len(claim.leases)
+            metrics.CLAIMED.labels(lane.name).inc(len(claim.leases))
+            self._hands.take(claim.leases)
+            with metrics.ACTIVE.labels(lane.name).track_inprogress():
+                await self._handle(claim, self._hands)
+            if time.monotonic() > until:
+                # Marking nothing answers how many bells are missing for what is ready.
+                marked = await lane.mark(())
+                await self._ring({lane.name: marked.bells})
+                return worked
+
+    async def sweep_forever(self, every: float = 1.0) -> None:
+        """Keep the lane moving when beat or a bell got lost: what is due becomes ready, missing bells are rung."""
+        while True:
+            await asyncio.sleep(every)
+            try:
+                swept = await self._hands.lane.sweep()
+                await self._ring({self._hands.lane.name: swept.bells})
+            except Exception:
+                # The broker may be away for a while; the sweep is what gets things moving when it is back.
+                log.exception("a sweep failed", extra={"lane": self._hands.lane.name})
