@@ -1,0 +1,55 @@
+"""The demo's ScaledJob: the manifest a KEDA user would write."""
+
+import sys
+from pathlib import Path
+
+from deploy.demo import measure
+from workers.api.kinds import Object
+
+NAME = "measure-files"
+NAMESPACE = "default"
+#: First part of the keys the demo uses in the queue's server.
+PREFIX = "demo"
+
+
+def scaled_job(address: str, *, most: int) -> Object:
+    """One Job per file in the list; at most `most` at once. address: ``host:port`` of the server with the list."""
+    container = {
+        "name": "measure",
+        "image": "python",
+        # -S -E: the standard library alone, whatever is installed around it.
+        "command": [sys.executable, "-S", "-E", str(Path(measure.__file__).resolve())],
+        "env": [{"name": "DEMO_REDIS", "value": address}, {"name": "DEMO_PREFIX", "value": PREFIX}],
+    }
+    return {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledJob",
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
+        "spec": {
+            "pollingInterval": 5,
+            "maxReplicaCount": most,
+            "successfulJobsHistoryLimit": 20,
+            "jobTargetRef": {
+                "backoffLimit": 0,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            },
+            "triggers": [
+                {
+                    "type": "redis",
+                    "metadata": {"address": address, "listName": f"{PREFIX}:files", "listLength": "1"},
+                }
+            ],
+        },
+    }
+
+
+def files(count: int) -> list[str]:
+    """The first `count` Python files of the running standard library, in a fixed order.
+
+    Raises ValueError when it has fewer.
+    """
+    library = Path(sys.modules["os"].__file__ or "").resolve().parent
+    found = sorted(str(path) for path in library.rglob("*.py") if "site-packages" not in path.parts and path.is_file())
+    if len(found) < count:
+        raise ValueError(f"--files {count}: this Python's standard library has only {len(found)} files")
+    return found[:count]

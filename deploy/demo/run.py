@@ -1,0 +1,103 @@
+"""The demo's run: push the files, watch the Jobs, collect what the pods store."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+
+import redis.asyncio as redis
+
+from deploy.demo.manifest import NAME, NAMESPACE, PREFIX
+from deploy.demo.report import Job, Run
+from workers.api.kinds import JOB, Object, controller_of
+from workers.cluster import Cluster
+from workers.errors import Gone, PenstockError, Unavailable
+
+
+class Stuck(PenstockError):  # noqa: N818 - says what happened
+    """Nothing moved for too long."""
+
+
+#: Nothing new for so many seconds, and the demo gives up.
+PATIENCE = 60.0
+#: After the last result: as long as this without a further Job (seconds), longer than one pollingInterval.
+QUIET = 6.0
+
+
+async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Callable[[Run], None]) -> Run:
+    """Push all paths and follow what happens until every Job has ended and no further one comes.
+
+    Raises Stuck when nothing moves for a minute before the end is reached.
+    """
+    seen = Run()
+    listed, version = await cluster.list(JOB, NAMESPACE)
+    for body in listed:
+        _note(seen, body)
+    watching = asyncio.create_task(_watch(cluster, version, seen))
+    try:
+        await _push(queue, paths, seen)
+        await _follow(queue, seen, watching, show)
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    return seen
+
+
+async def _push(queue: redis.Redis, paths: list[str], seen: Run) -> None:
+    pushed: dict[str, float] = {}
+    for path in paths:
+        pushed[path] = time.time()
+        await queue.rpush(f"{PREFIX}:files", path)
+    seen.pushed = pushed
+
+
+async def _follow(queue: redis.Redis, seen: Run, watching: asyncio.Task[None], show: Callable[[Run], None]) -> None:
+    moved, before = time.monotonic(), (-1, -1, -1)
+    while True:
+        await _collect(queue, seen)
+        show(seen)
+        now = (len(seen.results), len(seen.jobs), seen.count(None))
+        if now != before:
+            moved, before = time.monotonic(), now
+        still = time.monotonic() - moved
+        if len(seen.results) >= len(seen.pushed) and not seen.count(None) and still > QUIET:
+            return
+        if still > PATIENCE:
+            raise Stuck(
+                f"nothing moved for {PATIENCE:.0f} s: {now[0]} results, {now[1]} Jobs, {now[2]} of them at work"
+            )
+        if watching.done():
+            watching.result()
+        await asyncio.sleep(0.1)
+
+
+async def _collect(queue: redis.Redis, seen: Run) -> None:
+    results, times, idle = await asyncio.gather(
+        queue.hgetall(f"{PREFIX}:results"), queue.hgetall(f"{PREFIX}:times"), queue.get(f"{PREFIX}:idle")
+    )
+    seen.results = {path.decode(): json.loads(text) for path, text in results.items()}
+    seen.times = {path.decode(): int(count) for path, count in times.items()}
+    seen.idle = int(idle or 0)
+
+
+async def _watch(cluster: Cluster, version: str, seen: Run) -> None:
+    while True:
+        try:
+            async for event in cluster.watch(JOB, NAMESPACE, resource_version=version, timeout=60):
+                version = event.object["metadata"]["resourceVersion"]
+                _note(seen, event.object)
+        except Gone:
+            # What happened in between cannot be told apart any more: the figures would be guesses.
+            raise
+        except Unavailable:
+            await asyncio.sleep(0.2)
+
+
+def _note(seen: Run, body: Object) -> None:
+    owner = controller_of(body) if body.get("metadata", {}).get("uid") else None
+    if owner is None or owner["name"] != NAME:
+        return
+    job = seen.jobs.setdefault(body["metadata"]["uid"], Job(created=time.time()))
+    for condition in body.get("status", {}).get("conditions") or ():
+        if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+            job.outcome = condition["type"]
