@@ -1,0 +1,12 @@
+"""Everything the mirror promises, once more on a real server."""
+
+import pytest
+import redis.asyncio as redis_async
+
+from tests.unit.workers.test_mirror import *  # noqa: F403
+from tests.unit.workers.test_mirror import World
+
+
+@pytest.fixture
+async def world(real_redis: redis_async.Redis) -> World:
+    return World(real_redis)

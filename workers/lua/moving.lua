@@ -1,0 +1,199 @@
+-- Taking versions of objects into the mirror, and marking what they concern, in one go.
+--
+--   local m = mover(keys, at, kind, now, acting, routes)
+--   m.known(fields)               -- read what is there, once for all
+--   m.take(field, new, json)      -- a version; answers whether it moved anything
+--   m.remind(field)               -- mark a watched object again although nothing moved
+--   return m.settle()             -- write; answers {moved, lane name, bells, lane name, bells, ...}
+--
+-- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: what `routes` says, in its order:
+-- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys. A move
+-- marks the object's own key (if it is watched) and its owner's (if the owner is there and watched) in the first lane
+-- of their kinds; further lanes hear of an object only when it comes, goes, or when its stamp changes.
+-- include: batches
+-- include: marking
+-- include: entries
+
+-- Relisted objects and the initial list wait behind what happens now, but not for ever.
+local RELIST = -1
+
+local function read_routes(keys, at, text, now)
+  local kinds_text, lanes_text = string.match(text, '^(.*)|(.*)$')
+  local hashes, lanes_of, lanes, names = {}, {}, {}, {}
+  for kind, list in string.gmatch(kinds_text, '([^;=]+)=([^;]*)') do
+    at = at + 1
+    hashes[kind] = keys[at]
+    lanes_of[kind] = list
+  end
+  for name, slots in string.gmatch(lanes_text, '([^;:]+):(%d+)') do
+    lanes[name] = lane(keys, at)
+    lanes[name].now = now
+    lanes[name].slots = tonumber(slots)
+    names[#names + 1] = name
+    at = at + LANE_KEYS
+  end
+  for kind, list in pairs(lanes_of) do
+    lanes_of[kind] = {}
+    for name in string.gmatch(list, '[^,]+') do
+      table.insert(lanes_of[kind], lanes[name])
+    end
+  end
+  return hashes, lanes_of, lanes, names
+end
+
+-- Adds the members that hold, with this score, and removes those that do not.
+local function scored(key, members, score)
+  local add, remove = {}, {}
+  for member, holds in pairs(members) do
+    if holds then
+      add[#add + 1] = score
+      add[#add + 1] = member
+    else
+      remove[#remove + 1] = member
+    end
+  end
+  tell('ZADD', key, add)
+  tell('ZREM', key, remove)
+end
+
+local function mover(keys, at, kind, now, acting, routes)
+  local objects, owners, gone = keys[at + 1], keys[at + 2], keys[at + 3]
+  local hashes, lanes_of, lanes, names = read_routes(keys, at + 3, routes, now)
+  local seen = string.format('%.0f', now)
+  local priority = 0
+  local entries, owning = {}, {}
+  -- What holds in the end: within one batch the same object may come, go and come again.
+  local values, children, buried = {}, {}, {}
+  local moved = 0
+  local m = {}
+
+  -- The owner's entry, if it is one that a controller of ours looks after.
+  local function watched_owner(key, uid)
+    if owning[key] == nil then
+      local owner_kind, field = string.match(key, '^([^/]*)/(.*)$')
+      local hash = hashes[owner_kind]
+      owning[key] = hash and entry(redis.call('HGET', hash, field)) or false
+      if owning[key] then
+        owning[key].lanes = lanes_of[owner_kind]
+      end
+    end
+    local owner = owning[key]
+    return owner and owner.uid == uid and owner.watched and not owner.gone and owner or nil
+  end
+
+  local function mark_owner(e)
+    if e and e.owner_key ~= '-' and e.owner_key ~= acting then
+      local owner = watched_owner(e.owner_key, e.owner)
+      if owner and owner.lanes[1] then
+        mark(owner.lanes[1], e.owner_key, now, priority, false)
+      end
+    end
+  end
+
+  local function mark_self(field, old, new)
+    local key = kind .. '/' .. field
+    local same = old and old.uid == new.uid and old.gone == new.gone
+    local edited = not same or old.generation ~= new.generation
+    local deleting = not same or old.deleting ~= new.deleting
+    for i, into in ipairs(lanes_of[kind] or {}) do
+      if i > 1 then
+        if not same or old.stamp ~= new.stamp then
+          mark(into, key, now, priority, true)
+        end
+      elseif key ~= acting or (same and edited) then
+        mark(into, key, now, priority, edited or deleting)
+      end
+    end
+  end
+
+  -- Which of two versions is the later one? Versions order all; but the same uid never comes back once it is gone, and
+  -- a deletion whose version nobody told (0) concerns only the object of its uid.
+  local function supersedes(old, new)
+    if not old then
+      return true
+    end
+    if old.uid == new.uid then
+      return not old.gone and (new.gone or new.version > old.version)
+    end
+    return new.version > old.version
+  end
+
+  function m.known(fields)
+    for i, value in ipairs(ask('HMGET', objects, fields)) do
+      entries[fields[i]] = entry(value) or false
+    end
+  end
+
+  -- Instead of known(): the value of a field that was read already.
+  function m.offer(field, value)
+    entries[field] = entry(value)
+    return entries[field]
+  end
+
+  function m.relisting()
+    priority = RELIST
+  end
+
+  function m.take(field, new, json)
+    local old = entries[field] or nil
+    if not supersedes(old, new) then
+      return false
+    end
+    new.seen = seen
+    if old and new.gone and old.uid == new.uid then
+      -- What a deletion does not say is still known.
+      new.version = math.max(new.version, old.version)
+      new.watched = new.watched or old.watched
+      if new.owner == '-' then
+        new.owner, new.owner_key = old.owner, old.owner_key
+      end
+    end
+    if old and old.owner ~= new.owner then
+      if old.owner ~= '-' then
+        children[old.owner .. ' ' .. field] = false
+      end
+      mark_owner(old)
+    end
+    if new.owner ~= '-' then
+      children[new.owner .. ' ' .. field] = true
+    end
+    buried[field] = new.gone
+    values[field] = value_of(new, json)
+    entries[field] = new
+    mark_owner(new)
+    if new.watched or (old and old.watched) then
+      mark_self(field, old, new)
+    end
+    moved = moved + 1
+    return true
+  end
+
+  function m.remind(field)
+    local e = entries[field]
+    if e and e.watched then
+      for _, into in ipairs(lanes_of[kind] or {}) do
+        mark(into, kind .. '/' .. field, now, priority, false)
+      end
+    end
+  end
+
+  function m.settle()
+    local sets = {}
+    for field, value in pairs(values) do
+      sets[#sets + 1] = field
+      sets[#sets + 1] = value
+    end
+    tell('HSET', objects, sets)
+    scored(owners, children, 0)
+    scored(gone, buried, now)
+    local answer = { moved }
+    for _, name in ipairs(names) do
+      local _, bells = settle(lanes[name], lanes[name].slots)
+      answer[#answer + 1] = name
+      answer[#answer + 1] = bells
+    end
+    return answer
+  end
+
+  return m
+end

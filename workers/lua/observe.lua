@@ -1,0 +1,65 @@
+-- Reads objects with their children, many at once, and how fresh the kinds are. Costs what these objects and their own
+-- children cost, however many others there are.
+--
+-- KEYS  1      freshness
+--       2..    pairs: objects and owners of a kind
+-- ARGV  1      clock override: '' or us (tests)
+--       2      stop after an answer of about so many bytes
+--       3      how many kinds: n
+--       4..    n kinds, in the order of the pairs in KEYS
+--       then   per request: what, index of the object's kind, number of child kinds, their indices. what: a field of
+--              the objects hash, or '=<uid>' for the children of that uid alone
+-- Answer: {now, {freshness of each kind or ''}, answers}; one answer per request, in order, maybe for the first few
+-- only: {value or '', {field, value, ...} per child kind}
+-- include: clock
+-- include: batches
+
+local now = clock(ARGV[1])
+local room = tonumber(ARGV[2])
+local count = tonumber(ARGV[3])
+
+local function children(uid, index)
+  local members = redis.call('ZRANGEBYLEX', KEYS[2 * index + 1], '[' .. uid .. ' ', '(' .. uid .. '!')
+  if #members == 0 then
+    return members
+  end
+  local fields, answer = {}, {}
+  for i, member in ipairs(members) do
+    fields[i] = string.sub(member, #uid + 2)
+  end
+  for i, value in ipairs(ask('HMGET', KEYS[2 * index], fields)) do
+    if value then
+      answer[#answer + 1] = fields[i]
+      answer[#answer + 1] = value
+      room = room - #value
+    end
+  end
+  return answer
+end
+
+local ages = {}
+for i, value in ipairs(redis.call('HMGET', KEYS[1], unpack(ARGV, 4, 3 + count))) do
+  ages[i] = value or ''
+end
+
+local answers = {}
+local i = 4 + count
+while i <= #ARGV and (room > 0 or #answers == 0) do
+  local what, index, kinds = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local answer = { '' }
+  local uid = string.match(what, '^=(.*)$')
+  if not uid then
+    local value = redis.call('HGET', KEYS[2 * index], what)
+    if value then
+      answer[1] = value
+      room = room - #value
+      uid = string.match(value, '^%S+ %S+ (%S+) ')
+    end
+  end
+  for k = 1, kinds do
+    answer[k + 1] = uid and children(uid, tonumber(ARGV[i + 2 + k])) or {}
+  end
+  answers[#answers + 1] = answer
+  i = i + 3 + kinds
+end
+return { string.format('%.0f', now), ages, answers }

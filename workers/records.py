@@ -1,0 +1,100 @@
+"""How one object is written into the mirror and read from it again; workers/lua/entries.lua is the other side."""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from scheduler.scripts import Arg
+from workers.api.kinds import Kind, Object, Ref, by_manifest, controller_of, ref_of
+from workers.snapshot import Entry
+
+NONE = "-"
+_FIELDS_BEFORE_JSON = 8
+_GONE = b"-"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One version of an object: its body as the API server answered it, or None once it is gone.
+
+    ref, uid: of a gone object, which one; the deletion concerns the object of this uid only.
+    last: of a gone object, its last state where a watch told it; its resourceVersion is the deletion's.
+    """
+
+    body: Object | None
+    ref: Ref | None = None
+    uid: str = ""
+    last: Object | None = None
+
+    @classmethod
+    def gone(cls, ref: Ref, uid: str) -> "Change":
+        """The API server said that the object of this uid does not exist (any more)."""
+        return cls(None, ref, uid)
+
+    @classmethod
+    def deleted(cls, kind: Kind, last: Object) -> "Change":
+        """A watch told that this was the object's last state."""
+        return cls(None, ref_of(kind, last), last["metadata"]["uid"], last)
+
+
+def field(ref: Ref) -> str:
+    """The object's field in the hash of its kind."""
+    return f"{ref.namespace}/{ref.name}"
+
+
+def ref(kind: Kind, name: bytes) -> Ref:
+    """The address that a field stands for."""
+    namespace, _, rest = name.decode().partition("/")
+    return Ref(kind, namespace, rest)
+
+
+def entry(of: Ref, value: bytes | None) -> Entry | None:
+    """The entry a value of the hash stands for; None for no value."""
+    if not value:
+        return None
+    parts = value.split(b" ", _FIELDS_BEFORE_JSON)
+    json = parts[_FIELDS_BEFORE_JSON]
+    return Entry(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
+
+
+def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool]) -> list[Arg]:
+    """A change as workers/lua/apply.lua takes it. `watched`: whether a controller of ours reconciles this object."""
+    state = change.body or change.last
+    if state is None:
+        if change.ref is None or not change.uid:
+            raise ValueError("a change without a body must say whose: ref and uid")
+        return [field(change.ref), 0, change.uid, NONE, NONE, NONE, NONE, "00", _GONE]
+    metadata = state["metadata"]
+    generation = metadata.get("generation", NONE)
+    annotations = orjson.dumps(metadata.get("annotations") or {}, option=orjson.OPT_SORT_KEYS)
+    flags = f"{watched(state):d}{'deletionTimestamp' in metadata:d}"
+    return [
+        field(ref_of(kind, state)),
+        metadata["resourceVersion"],
+        metadata["uid"],
+        *_owner(state),
+        generation,
+        f"{generation}.{zlib.crc32(annotations):x}",
+        flags,
+        _GONE if change.body is None else orjson.dumps(_trimmed(state)),
+    ]
+
+
+def _owner(body: Object) -> tuple[str, str]:
+    """The controller's uid, and its key if its kind is one we know."""
+    reference = controller_of(body)
+    if reference is None:
+        return NONE, NONE
+    kind = by_manifest(reference["apiVersion"], reference["kind"])
+    if kind is None:
+        return reference["uid"], NONE
+    namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
+    return reference["uid"], Ref(kind, namespace, reference["name"]).key
+
+
+def _trimmed(body: Object) -> Object:
+    """Without managedFields, which are often half of an object and no decision reads them."""
+    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
+    return {**body, "metadata": metadata}
