@@ -54,7 +54,8 @@ class Reading:
     makes the same Job twice. started: when the poll began (broker's clock): work taken from the source after
     this instant is still counted in the samples. generation: `metadata.generation` of the spec that was polled.
     samples: one per trigger, in the order of the spec. problem: why nothing could be measured at all (malformed
-    trigger metadata, unknown trigger type); samples is empty then.
+    trigger metadata, unknown trigger type); samples is empty then. uid: of the object that was polled; a reading of
+    a deleted object says nothing about a new one of the same name.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Reading:
     generation: int
     samples: tuple[Sample, ...] = ()
     problem: str | None = None
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Snapshot:
     body: the object, or None when it is known not to exist. children: by kind id, the objects whose controller is
     this object, tombstones included (`Entry.gone`), in no particular order. reading: the last one, or None before
     the first. failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
+    at: when all this was observed (microseconds, broker's clock), or 0 when that is not known.
     """
 
     ref: Ref
@@ -79,3 +82,4 @@ class Snapshot:
     reading: Reading | None = None
     failures: int = 0
     last_error: str | None = None
+    at: int = 0

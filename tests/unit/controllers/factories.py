@@ -1,0 +1,121 @@
+"""Small objects for decisions: every factory gives a plausible whole, and a test names only what matters to it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from workers.api import times
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.snapshot import Entry, Reading, Sample, Snapshot
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+UID = "8d3f5f2e-0000-4000-8000-000000000001"
+
+
+def micros(seconds: float) -> int:
+    """This many seconds after NOW, on the broker's clock."""
+    return int((NOW + timedelta(seconds=seconds)).timestamp() * 1_000_000)
+
+
+def at(seconds: float) -> str:
+    """This many seconds after NOW, as an object's timestamp."""
+    return times.render(NOW + timedelta(seconds=seconds))
+
+
+def scaled_job(*, metadata: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
+    """A ScaledJob of generation 1 with one redis trigger, its finalizer already there."""
+    trigger = {"type": "redis", "metadata": {"address": "localhost:6379", "listName": "work", "listLength": "1"}}
+    return {
+        "apiVersion": SCALED_JOB.api_version,
+        "kind": SCALED_JOB.kind,
+        "metadata": {
+            "name": "work",
+            "namespace": "default",
+            "uid": UID,
+            "generation": 1,
+            "resourceVersion": "7",
+            "finalizers": ["finalizer.keda.sh"],
+            **(metadata or {}),
+        },
+        "spec": {
+            "jobTargetRef": {"template": {"spec": {"containers": [{"name": "main", "image": "worker"}]}}},
+            "triggers": [trigger],
+            **spec,
+        },
+        **({"status": status} if status is not None else {}),
+    }
+
+
+def sample(value: float = 0.0, *, target: float = 1.0, active: bool | None = None, **more: Any) -> Sample:
+    """A measurement that is active when there is anything to do."""
+    given = {"name": "s0-redis-work", "type": "redis", **more}
+    return Sample(value=value, target=target, active=value > 0 if active is None else active, **given)
+
+
+def reading(*samples: Sample, id: int = 36, started: float = -1.0, generation: int = 1, **more: Any) -> Reading:  # noqa: A002
+    """A reading that began a second ago; its id in base 36 is ``10``."""
+    return Reading(id=id, started=micros(started), generation=generation, samples=samples, **more)
+
+
+def entry(kind: Kind, name: str, body: Object | None, *, seen: float = -10.0) -> Entry:
+    return Entry(Ref(kind, "default", name), body, micros(seen))
+
+
+def condition(type_: str, status: str = "True", *, at_: float = -10.0, **more: str) -> Object:
+    return {"type": type_, "status": status, "lastTransitionTime": at(at_), **more}
+
+
+def child(name: str, *ended: str, seen: float = -10.0, ended_at: float = -10.0, generation: int = 1) -> Entry:
+    """A Job of the ScaledJob. ended: ``Complete``, ``Failed``, or nothing while it runs."""
+    status: Object = {"conditions": [condition(type_, at_=ended_at) for type_ in ended]}
+    if "Complete" in ended:
+        status["completionTime"] = at(ended_at)
+    annotations = {"scaledjob.keda.sh/generation": str(generation)}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
+    return entry(JOB, name, {"metadata": metadata, "spec": {}, "status": status}, seen=seen)
+
+
+def gone(name: str, *, seen: float = -10.0) -> Entry:
+    """A Job that is remembered only as deleted."""
+    return entry(JOB, name, None, seen=seen)
+
+
+def snapshot(body: Object, *children: Entry, reading: Reading | None = None, **more: Any) -> Snapshot:
+    """What a reconcile of this ScaledJob observed."""
+    by_kind: dict[str, tuple[Entry, ...]] = {}
+    for each in children:
+        by_kind[each.ref.kind.id] = (*by_kind.get(each.ref.kind.id, ()), each)
+    ref = Ref(SCALED_JOB, body["metadata"]["namespace"], body["metadata"]["name"])
+    return Snapshot(ref=ref, body=body, children=by_kind, reading=reading, at=micros(0), **more)
+
+
+def pod(name: str, phase: str = "Running", *, seen: float = -10.0, job: str = "crunch", **more: Any) -> Entry:
+    """A pod of a Job. more: parts of its status; ``metadata`` and ``spec`` are merged into those."""
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "creationTimestamp": at(-60),
+        "labels": {"job-name": job},
+        **more.pop("metadata", {}),
+    }
+    body = {"metadata": metadata, "spec": more.pop("spec", {}), "status": {"phase": phase, **more}}
+    return entry(POD, name, body, seen=seen)
+
+
+def job(*, metadata: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
+    """A batch/v1 Job as a user wrote it."""
+    return {
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
+        "metadata": {"name": "crunch", "namespace": "default", "uid": UID, "resourceVersion": "7", **(metadata or {})},
+        "spec": {
+            "template": {"spec": {"containers": [{"name": "main", "image": "worker"}], "restartPolicy": "Never"}},
+            **spec,
+        },
+        **({"status": status} if status is not None else {}),
+    }
+
+
+def job_snapshot(body: Object, *pods: Entry) -> Snapshot:
+    """What a reconcile of this Job observed."""
+    return Snapshot(ref=Ref(JOB, "default", body["metadata"]["name"]), body=body, children={POD.id: pods})

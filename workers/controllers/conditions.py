@@ -1,0 +1,28 @@
+"""Reading conditions off an object's status."""
+
+from workers.api.kinds import Object
+
+
+def find(body: Object, type_: str) -> Object | None:
+    """The condition of this type, or None."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition.get("type") == type_), None)
+
+
+def status_of(body: Object, type_: str) -> str | None:
+    """``True``, ``False`` or ``Unknown`` as the condition of this type says, or None when there is none."""
+    condition = find(body, type_)
+    return condition.get("status") if condition else None
+
+
+def holds(body: Object, type_: str) -> bool:
+    """Whether the condition of this type is there and true."""
+    return status_of(body, type_) == "True"
+
+
+def finished(job: Object) -> str | None:
+    """How a batch/v1 Job ended: ``Complete`` or ``Failed``; None while it has not.
+
+    A Job that is suspended, being deleted, or only about to end (FailureTarget, SuccessCriteriaMet) has not.
+    """
+    return next((type_ for type_ in ("Complete", "Failed") if holds(job, type_)), None)

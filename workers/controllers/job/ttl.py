@@ -1,0 +1,21 @@
+"""Removing a finished Job after ttlSecondsAfterFinished."""
+
+from datetime import datetime, timedelta
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.controllers import conditions
+from workers.controllers.job.spec import Spec
+from workers.plan import NOTHING, ComeBack, Delete, Plan
+from workers.snapshot import Snapshot
+
+
+def decide(snapshot: Snapshot, job: Object, spec: Spec, how: str, now: datetime) -> Plan:
+    """Delete a Job whose time is up, or come back when it is. how: the condition that says it finished."""
+    ended = (conditions.find(job, how) or {}).get("lastTransitionTime")
+    if spec.ttl is None or not ended:
+        return NOTHING
+    expiry = times.parse(ended) + timedelta(seconds=spec.ttl)
+    if now < expiry:
+        return Plan((ComeBack(expiry),), "finished, kept until its time is up")
+    return Plan((Delete(snapshot.ref, job["metadata"]["uid"], "Foreground"),), "its time after finishing is up")

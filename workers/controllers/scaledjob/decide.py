@@ -1,0 +1,239 @@
+"""The decision about one ScaledJob: KEDA 2.20's semantics, made exact."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from workers.api import flags
+from workers.api import scaledjob as manifest
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object
+from workers.api.scaledjob import ScaledJob
+from workers.controller import Controller
+from workers.controllers.scaledjob import (
+    bounds,
+    counting,
+    creation,
+    demand,
+    history,
+    jobs,
+    names,
+    rollout,
+    strategy,
+)
+from workers.controllers.scaledjob.status import Conditions, Status, activity, described, events, last_active
+from workers.errors import UserError
+from workers.plan import NOTHING, ComeBack, Create, Patch, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.snapshot import Entry, Reading, Snapshot
+
+FINALIZER = "finalizer.keda.sh"
+
+#: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
+#: beyond that a reading could ask a second time for what it has had.
+READING_LIFE = 5 * 60 * 1_000_000
+
+#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
+HELPING = 1000
+
+
+def decide(snapshot: Snapshot, now: datetime) -> Plan:
+    """What to do about a ScaledJob, its Jobs and its last reading."""
+    body = snapshot.body
+    if body is None:
+        return NOTHING
+    if body["metadata"].get("deletionTimestamp"):
+        return _let_go(snapshot, body)
+    before = Conditions.observed(body)
+    try:
+        scaled = manifest.parse(body)
+    except UserError as error:
+        steps = _write(Status(body.get("status") or {}, before.refused(str(error))), before)
+        return Plan((*_hold_on(snapshot, body), *steps), "the manifest is wrong")
+    if flags.is_paused(body):
+        status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
+        return Plan((*_hold_on(snapshot, body), *_write(status, before)), "paused")
+    return _Decision(snapshot, body, scaled, now).plan()
+
+
+def _hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
+    """Put KEDA's finalizer on, so that the two can take over from each other."""
+    finalizers = body["metadata"].get("finalizers") or []
+    if FINALIZER in finalizers:
+        return ()
+    return (_finalizers(snapshot, body, [*finalizers, FINALIZER]),)
+
+
+def _let_go(snapshot: Snapshot, body: Object) -> Plan:
+    """Take the finalizer off; the garbage collector deletes the Jobs."""
+    finalizers = body["metadata"].get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return NOTHING
+    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    record = Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
+    return Plan((_finalizers(snapshot, body, rest), record), "being deleted")
+
+
+def _finalizers(snapshot: Snapshot, body: Object, wanted: list[str]) -> Patch:
+    return Patch(snapshot.ref, {"metadata": {"finalizers": wanted}}, body["metadata"]["resourceVersion"])
+
+
+def _write(
+    status: Status, before: Conditions, *, reading: Reading | None = None, anyway: bool = False
+) -> Iterator[Step]:
+    """Write a status that differs from the observed one, then tell of it.
+
+    In this order a crash may lose an Event and repeats none. anyway: an earlier step writes another status.
+    """
+    if status.changed or anyway:
+        yield PatchStatus(status.render())
+        yield from events(before, status.conditions, reading.samples if reading else ())
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """The decision about one valid ScaledJob that is neither paused nor being deleted."""
+
+    snapshot: Snapshot
+    body: Object
+    scaled: ScaledJob
+    now: datetime
+
+    def plan(self) -> Plan:
+        """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
+        rolled = rollout.roll_out(self.scaled, self._jobs)
+        creates = self._creates()
+        steps: list[Step] = [*_hold_on(self.snapshot, self.body), *rolled]
+        # What failed last time may fail again and end the plan there: say so first.
+        warned = self._warning() if creates else ()
+        steps += [*warned, *creates]
+        if not rolled and (cleaning := history.clean_up(self.scaled.spec, self._jobs)):
+            steps.append(cleaning)
+        if self._wants_a_reading:
+            steps.append(Poll())
+        steps += _write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
+        if rolled or self._number > HELPING:
+            steps.append(ComeBack(self.now))
+        return Plan(tuple(steps), self._why())
+
+    @cached_property
+    def _jobs(self) -> tuple[Entry, ...]:
+        return self.snapshot.children.get(JOB.id, ())
+
+    @cached_property
+    def _before(self) -> Conditions:
+        return Conditions.observed(self.body)
+
+    @cached_property
+    def _resumed(self) -> bool:
+        """Paused until now: what was measured before tells nothing."""
+        return self._before.paused.status == "True"
+
+    @cached_property
+    def _reading(self) -> Reading | None:
+        """The last reading, if it is one of this spec."""
+        reading = self.snapshot.reading
+        return reading if reading and reading.generation == self.scaled.metadata.generation else None
+
+    @cached_property
+    def _bounds(self) -> bounds.Bounds:
+        return bounds.effective(self.scaled.spec)
+
+    @cached_property
+    def _names(self) -> names.Names:
+        return names.of(self.scaled.metadata.name, self._reading.id if self._reading else 0)
+
+    @cached_property
+    def _demand(self) -> demand.Demand | None:
+        """What the reading asks for; None when there is none, or it says that nothing could be measured."""
+        if self._reading is None or self._reading.problem is not None:
+            return None
+        calculation = self.scaled.spec.strategy.multiple_scalers_calculation or "max"
+        return demand.of(self._reading.samples, calculation, self._bounds)
+
+    @cached_property
+    def _counts(self) -> counting.Counts | None:
+        if self._reading is None:
+            return None
+        conditions = self.scaled.spec.strategy.pending_pod_conditions or ()
+        pods = self.snapshot.children.get(POD.id, ())
+        return counting.count(self._jobs, pods, conditions, self._reading, self._names)
+
+    @cached_property
+    def _number(self) -> int:
+        """How many Jobs the reading justifies, were it young enough."""
+        if self._demand is None or self._counts is None or self._resumed:
+            return 0
+        return creation.justified(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+
+    @cached_property
+    def _outlived(self) -> bool:
+        """Whether the reading is too old to make Jobs."""
+        if self._reading is None or not self.snapshot.at:
+            return False
+        return self.snapshot.at - self._reading.started > READING_LIFE
+
+    @cached_property
+    def _wants_a_reading(self) -> bool:
+        if self._reading is None or self._resumed or (self._outlived and self._number):
+            return True
+        if self._demand is None or self._counts is None:
+            return False
+        return creation.held_back(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+
+    def _creates(self) -> tuple[Step, ...]:
+        if not self._number or self._outlived:
+            return ()
+        taken = {entry.ref.name for entry in self._jobs}
+        free = jobs.free_names(self._names, taken, min(self._number, HELPING))
+        return (
+            Together(
+                tuple(Create(JOB, body) for body in jobs.build(self.scaled, free)),
+                then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+                otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
+            ),
+        )
+
+    def _warning(self) -> tuple[Step, ...]:
+        """Ready becomes False with what the last attempt failed on."""
+        if not self.snapshot.last_error:
+            return ()
+        failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
+        return tuple(_write(self._status(failing), self._before))
+
+    def _settled(self) -> Status:
+        """The status once all steps before it have worked."""
+        conditions = self._before.resumed()
+        if self._reading is None:
+            return self._status(conditions)
+        if self._demand is None:
+            return self._status(conditions.refused(self._reading.problem or ""))
+        status = self._status(conditions.measured(self._reading.samples, self._demand.active))
+        fields = {**status.fields, **activity(status.observed, self._reading.samples)}
+        if self._demand.active:
+            fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
+        return Status(status.observed, status.conditions, fields)
+
+    def _status(self, conditions: Conditions) -> Status:
+        return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
+
+    def _why(self) -> str:
+        """One line for people: what was decided and from which numbers."""
+        if self._demand is None or self._counts is None:
+            return "nothing could be measured" if self._reading else "no reading of this spec yet"
+        counts = self._counts
+        return (
+            f"{self._demand.queue} waiting, {counts.running} running, {counts.late} ended since the reading: "
+            f"{0 if self._outlived else self._number} to create"
+            f"{', asking for a fresh reading' if self._wants_a_reading else ''}"
+        )
+
+
+def _grandchildren(body: Object) -> tuple[Kind, ...]:
+    """Pods are read only for strategies that ask which Jobs are pending."""
+    try:
+        return (POD,) if strategy.needs_pods(manifest.parse(body).spec.strategy) else ()
+    except UserError:
+        return ()
+
+
+CONTROLLER = Controller(kind=SCALED_JOB, decide=decide, children=(JOB,), grandchildren=_grandchildren, polled=True)

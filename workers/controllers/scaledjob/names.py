@@ -1,0 +1,48 @@
+"""Names of Jobs, made from the reading that asked for them: the same reading never makes the same Job twice."""
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+
+#: A Job's name becomes a label value and the start of host names: 63 characters, of which an id takes at most 12,
+#: an index 5 and two hyphens the rest.
+_STEM = 63 - 12 - 5 - 2
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that one reading of one object gives: ``<object>-<reading's id in base 36>-<index>``."""
+
+    prefix: str
+
+    def name(self, index: int) -> str:
+        """The name of the Job with this index, a DNS label."""
+        return f"{self.prefix}{index}"
+
+    def index(self, name: str) -> int | None:
+        """The index of a Job that this reading made, or None for any other name."""
+        digits = name.removeprefix(self.prefix)
+        return int(digits) if digits != name and digits.isdecimal() else None
+
+
+def of(owner: str, reading: int) -> Names:
+    """The names for one reading (its id) of the object called `owner`."""
+    return Names(f"{_stem(owner)}-{_base36(reading)}-")
+
+
+def _stem(owner: str) -> str:
+    """The owner's name where it is a short DNS label; otherwise its start and a hash that keeps it apart."""
+    if len(owner) <= _STEM and _LABEL.fullmatch(owner):
+        return owner
+    start = owner.replace(".", "-")[: _STEM - 9].rstrip("-")
+    return f"{start}-{blake2b(owner.encode(), digest_size=4).hexdigest()}"
+
+
+def _base36(number: int) -> str:
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = _DIGITS[digit] + text
+    return text or "0"
