@@ -197,6 +197,11 @@ class Mirror:
             if cursor == b"0":
                 return bells
 
+    async def epoch(self, kind: Kind) -> int:
+        """The epoch of the informer that may write, 0 if there was none yet."""
+        value: Any = await self._client.hget(self.keys.freshness, kind.id)
+        return int(value.split(b" ")[1]) if value else 0
+
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
         """Says that everything before `fresh` (microseconds, broker's clock; None: nothing) is in. Answers now."""
         args: list[Arg] = [self._now(), kind.id, epoch, "" if fresh is None else fresh, self._tombstone]
@@ -220,9 +225,16 @@ class Mirror:
         """The objects of this kind whose controller has this uid, tombstones included."""
         return (await self.children_many([(kind, owner_uid)]))[0]
 
-    async def children_many(self, owners: Sequence[tuple[Kind, str]]) -> list[tuple[Entry, ...]]:
-        """As `children`, for many (kind of children, owner's uid); one round trip for as many as fit one answer."""
-        _, _, answers = await self._observe([(f"={uid}", kind, (kind,)) for kind, uid in owners])
+    async def children_many(
+        self, owners: Sequence[tuple[Kind, str]], *, limit: float | None = None
+    ) -> list[tuple[Entry, ...]]:
+        """As `children`, for many (kind of children, owner's uid); one round trip for as many as fit one answer.
+
+        Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or not known at all.
+        """
+        _, ages, answers = await self._observe([(f"={uid}", kind, (kind,)) for kind, uid in owners])
+        if limit is not None:
+            _require_fresh(ages, (kind for kind, _ in owners), limit)
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[Request]) -> Observed:
@@ -261,15 +273,16 @@ class Mirror:
         for kind_id in kinds:
             keys += [self.keys.objects(kind_id), self.keys.owners(kind_id)]
         answers: list[Observation] = []
-        now, ages = 0, dict.fromkeys(kinds, None)
+        now = 0
+        ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
         while kinds and (len(answers) < len(wanted) or not now):
             args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
             for what, kind, children in wanted[len(answers) :]:
                 args += [what, index[kind.id], len(children), *(index[child.id] for child in children)]
             moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
-            if not now:
-                now = int(moment)
-                ages = {kind_id: _age(value, now) for kind_id, value in zip(kinds, fresh, strict=True)}
+            now = now or int(moment)
+            for kind_id, value in zip(kinds, fresh, strict=True):
+                ages[kind_id] = _older(ages[kind_id], _age(value, int(moment)))
             for answer in found:
                 answers.append(_observation(wanted[len(answers)], answer))
         return now, ages, answers
@@ -316,6 +329,10 @@ def _ring(bells: dict[str, int], settled: Sequence[Any]) -> None:
 def _age(value: bytes, now: int) -> float | None:
     moment = int(value.split(b" ", 1)[0]) if value else 0
     return max(0.0, (now - moment) / 1e6) if moment else None
+
+
+def _older(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else max(first, second)
 
 
 def _require_fresh(ages: Mapping[str, float | None], kinds: Iterable[Kind], limit: float) -> None:

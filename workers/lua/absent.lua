@@ -1,4 +1,5 @@
--- After every page of a listing was applied: objects that were not in it, and are no newer than it, are gone.
+-- After every page of a listing was applied: objects that were not in it, and are no newer than it, are gone. Newer is
+-- a higher version, unless it came in before the listing was begun: such versions belong to another history.
 -- Looks at a bounded number of objects; call again with the cursor until it is 0.
 --
 -- KEYS  1      freshness
@@ -31,36 +32,19 @@ for i = 8, #ARGV, 2 do
 end
 
 local m = mover(KEYS, 2, kind, now, '', ARGV[3])
-m.relisting()
+m.relisting(tonumber(ARGV[5]))
 local page = redis.call('HSCAN', KEYS[3], ARGV[6], 'COUNT', ARGV[7])
-local found = page[2]
-local live = {}
-for i = 1, #found, 2 do
-  local e = m.offer(found[i], found[i + 1])
-  if not e.gone then
-    live[#live + 1] = { found[i], e }
-  end
+local fields, found = {}, {}
+for i = 1, #page[2], 2 do
+  fields[#fields + 1] = page[2][i]
+  found[#found + 1] = m.offer(page[2][i], page[2][i + 1])
 end
-local names = {}
-for i, one in ipairs(live) do
-  names[i] = one[1]
-end
-local listed = ask('SMISMEMBER', KEYS[2], names)
-for i, one in ipairs(live) do
-  local field, e = one[1], one[2]
-  local version = versions[''] or versions[string.match(field, '^([^/]*)/')]
-  if listed[i] == 0 and (not version or e.version <= version) then
-    m.take(field, {
-      version = version or e.version,
-      uid = e.uid,
-      owner = e.owner,
-      owner_key = e.owner_key,
-      generation = e.generation,
-      stamp = e.stamp,
-      watched = e.watched,
-      deleting = e.deleting,
-      gone = true,
-    }, '-')
+local listed = ask('SMISMEMBER', KEYS[2], fields)
+for i, field in ipairs(fields) do
+  local e = found[i]
+  local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version
+  if listed[i] == 0 and (e.version <= version or m.outdated(e)) then
+    m.bury(field, version)
   end
 end
 if page[1] == '0' then

@@ -35,7 +35,7 @@ for i = 7, #ARGV, 9 do
 end
 m.known(fields)
 if listing ~= '' then
-  m.relisting()
+  m.relisting(tonumber(listing))
   tell('SADD', KEYS[2], fields)
   redis.call('EXPIRE', KEYS[2], 3600)
 end

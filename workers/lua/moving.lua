@@ -2,7 +2,9 @@
 --
 --   local m = mover(keys, at, kind, now, acting, routes)
 --   m.known(fields)               -- read what is there, once for all
+--   m.relisting(begun)            -- from here on versions come from a listing that was begun then (us)
 --   m.take(field, new, json)      -- a version; answers whether it moved anything
+--   m.bury(field, version)        -- it is gone
 --   m.remind(field)               -- mark a watched object again although nothing moved
 --   return m.settle()             -- write; answers {moved, lane name, bells, lane name, bells, ...}
 --
@@ -60,7 +62,7 @@ local function mover(keys, at, kind, now, acting, routes)
   local objects, owners, gone = keys[at + 1], keys[at + 2], keys[at + 3]
   local hashes, lanes_of, lanes, names = read_routes(keys, at + 3, routes, now)
   local seen = string.format('%.0f', now)
-  local priority = 0
+  local priority, begun = 0, 0
   local entries, owning = {}, {}
   -- What holds in the end: within one batch the same object may come, go and come again.
   local values, children, buried = {}, {}, {}
@@ -107,10 +109,15 @@ local function mover(keys, at, kind, now, acting, routes)
   end
 
   -- Which of two versions is the later one? Versions order all; but the same uid never comes back once it is gone, and
-  -- a deletion whose version nobody told (0) concerns only the object of its uid.
+  -- a deletion whose version nobody told (0) concerns only the object of its uid. A listing knows all that came in
+  -- before it was begun: where it differs from that, it is right, even if its versions are lower (the cluster was
+  -- restored from a backup, or is another one than before).
   local function supersedes(old, new)
     if not old then
       return true
+    end
+    if m.outdated(old) then
+      return old.uid ~= new.uid or old.version ~= new.version or old.gone ~= new.gone
     end
     if old.uid == new.uid then
       return not old.gone and (new.gone or new.version > old.version)
@@ -130,8 +137,12 @@ local function mover(keys, at, kind, now, acting, routes)
     return entries[field]
   end
 
-  function m.relisting()
-    priority = RELIST
+  function m.relisting(since)
+    priority, begun = RELIST, since
+  end
+
+  function m.outdated(e)
+    return tonumber(e.seen) < begun
   end
 
   function m.take(field, new, json)
@@ -142,7 +153,7 @@ local function mover(keys, at, kind, now, acting, routes)
     new.seen = seen
     if old and new.gone and old.uid == new.uid then
       -- What a deletion does not say is still known.
-      new.version = math.max(new.version, old.version)
+      new.version = m.outdated(old) and new.version or math.max(new.version, old.version)
       new.watched = new.watched or old.watched
       if new.owner == '-' then
         new.owner, new.owner_key = old.owner, old.owner_key
@@ -166,6 +177,19 @@ local function mover(keys, at, kind, now, acting, routes)
     end
     moved = moved + 1
     return true
+  end
+
+  -- Nobody has this object any more, as of this version. Of a tombstone only a version of another history changes.
+  function m.bury(field, version)
+    local e = entries[field]
+    local grave = { version = version, gone = true }
+    if e.gone then
+      if e.version > version then
+        values[field] = value_of(setmetatable(grave, { __index = e }), '-')
+      end
+    else
+      m.take(field, setmetatable(grave, { __index = e }), '-')
+    end
   end
 
   function m.remind(field)

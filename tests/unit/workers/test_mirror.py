@@ -391,3 +391,36 @@ async def test_children_of_many_owners_come_in_the_order_asked(world: World) -> 
     found = await world.mirror.children_many([(JOB, "uid-other"), (POD, "uid-work"), (JOB, "uid-work")])
     assert [[entry.ref.name for entry in entries] for entries in found] == [["b"], [], ["a"]]
     assert await world.mirror.children_many([]) == []
+
+
+async def test_grandchildren_of_a_kind_nobody_follows_are_unknown_rather_than_none(world: World) -> None:
+    with pytest.raises(Stale, match="pods"):
+        await world.mirror.children_many([(POD, "uid-a")], limit=10)
+
+
+async def test_the_epoch_of_the_leading_informer_can_be_read(world: World) -> None:
+    assert await world.mirror.epoch(JOB) == 0
+    await world.mirror.begin(JOB, epoch=7)
+    assert await world.mirror.epoch(JOB) == 7
+
+
+async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_lost_future(world: World) -> None:
+    await world.put(job("kept", 900), job("future", 950), job("undone", 960))
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("undone", 970)), Change.deleted(JOB, job("named", 980))])
+    world.now += SECOND
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(job("kept", 7)), Change(job("undone", 8))], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert [await world.version(name) for name in ("kept", "undone", "future")] == ["7", "8", None]
+    await world.put(job("future", 11, uid="again"), job("named", 12, uid="again"))
+    assert [await world.version(name) for name in ("future", "named")] == ["11", "12"]
+
+
+async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(world: World) -> None:
+    listing = await world.mirror.begin(JOB, epoch=1)
+    world.now += SECOND
+    await world.put(job("a", 20), job("b", 21))
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    await world.mirror.apply(JOB, [Change(job("a", 5)), Change(job("b", 6))], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert [await world.version(name) for name in ("a", "b")] == ["20", None]
