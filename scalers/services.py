@@ -1,0 +1,52 @@
+"""A scaler process: polls what is due and listens for pushes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from scalers import environment
+from scalers.polling import Poller
+from scalers.triggers import Triggers
+from scalers.wakeups import Wakeups
+from scheduler.keys import Keys
+from workers.drain import Drain
+from workers.services import base, connect, draining
+from workers.settings import Settings
+
+
+@asynccontextmanager
+async def measuring(settings: Settings) -> AsyncIterator[Drain]:
+    """Answers the bells of the poll lane. Of the cluster it only asks for ConfigMaps and Secrets that triggers name."""
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(base(settings))
+        cluster = await connect(settings)
+        stack.push_async_callback(cluster.close)
+        triggers = Triggers(look_up=environment.from_cluster(cluster.get))
+        wakeups = None
+        if settings.wakeups:
+            wakeups = Wakeups(
+                client=parts.client,
+                keys=Keys(settings.prefix),
+                poll=parts.lanes["poll"],
+                ring=parts.ring,
+                mirror=parts.mirror,
+                triggers=triggers,
+            )
+            listening = asyncio.create_task(wakeups.run(), name="wake-ups")
+            stack.push_async_callback(_cancel, listening)
+        poller = Poller(
+            mirror=parts.mirror,
+            readings=parts.readings,
+            reconcile=parts.lanes["reconcile"],
+            ring=parts.ring,
+            settings=settings,
+            triggers=triggers,
+            wakeups=wakeups,
+        )
+        stack.push_async_callback(poller.close)
+        yield await stack.enter_async_context(draining(parts, "poll", poller.handle))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,239 @@
+"""Carrying out plans: order, fences, effects that are there already, and the mirror that sees everything at once."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from tests.unit.workers.clusters import MemoryCluster
+from workers.act import Actor
+from workers.api.kinds import JOB, SCALED_JOB, Ref
+from workers.errors import AlreadyExists, Conflict, Forbidden, Unavailable
+from workers.holding import LeaseLost
+from workers.mirror import Mirror
+from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Together
+from workers.snapshot import Snapshot
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+OWNER = Ref(SCALED_JOB, "default", "work")
+
+
+class Told:
+    def __init__(self):
+        self.records = []
+
+    def record(self, kind, regarding, record):
+        self.records.append((record.reason, record.message))
+
+
+class World:
+    """An actor with everything it acts on."""
+
+    def __init__(self, client, *, in_flight=4):
+        keys = Keys("test")
+        self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
+        self.cluster = MemoryCluster()
+        self.mirror = Mirror(
+            client,
+            keys,
+            {
+                SCALED_JOB.id: (self.lanes["reconcile"], self.lanes["poll"]),
+                JOB.id: (self.lanes["reconcile"],),
+            },
+        )
+        self.told = Told()
+        self.rung = {}
+        self.actor = Actor(
+            cluster=self.cluster,
+            mirror=self.mirror,
+            recorder=self.told,
+            poll=self.lanes["poll"],
+            ring=self.ring,
+            in_flight=in_flight,
+        )
+        self.owner = self.cluster.add(SCALED_JOB, {"metadata": {"name": "work", "namespace": "default"}, "status": {}})
+        self.checks = 0
+        self.lost_after = None
+
+    async def ring(self, bells):
+        for lane, count in bells.items():
+            self.rung[lane] = self.rung.get(lane, 0) + count
+
+    def check(self):
+        self.checks += 1
+        if self.lost_after is not None and self.checks > self.lost_after:
+            raise LeaseLost("it ran out")
+
+    async def act(self, *steps):
+        return await self.actor.act(Snapshot(OWNER, self.owner), Plan(steps), self.check)
+
+    def job(self, name, **status):
+        reference = {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledJob",
+            "name": "work",
+            "uid": self.owner["metadata"]["uid"],
+            "controller": True,
+        }
+        metadata = {"name": name, "namespace": "default", "ownerReferences": [reference]}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "status": status}
+
+    async def children(self):
+        entries = await self.mirror.children(JOB, self.owner["metadata"]["uid"])
+        return {entry.ref.name: entry.gone for entry in entries}
+
+
+@pytest.fixture
+async def world(fake_redis):
+    world = World(fake_redis)
+    for lane in world.lanes.values():
+        await lane.open()
+    return world
+
+
+async def test_what_was_created_is_seen_by_the_next_decision_and_wakes_its_own_controller(world):
+    await world.act(Create(JOB, world.job("a")))
+    assert await world.children() == {"a": False}
+    claim = await world.lanes["reconcile"].claim(10)
+    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
+    assert world.rung["reconcile"] == 1
+
+
+async def test_creating_what_is_there_and_ours_is_success(world):
+    world.cluster.add(JOB, world.job("a"))
+    await world.act(Create(JOB, world.job("a")))
+    assert await world.children() == {"a": False}
+
+
+async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(world):
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    with pytest.raises(AlreadyExists, match="Job default/a exists and belongs to somebody else"):
+        await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
+    assert ("create", "b") not in world.cluster.log
+
+
+async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(world):
+    await world.act(Create(JOB, world.job("a")))
+    [(ref, body)] = [(ref, body) for ref, body in world.cluster.objects.items() if ref.kind is JOB]
+    del world.cluster.objects[ref]
+    await world.act(Delete(ref, body["metadata"]["uid"]))
+    assert await world.children() == {"a": True}
+
+
+async def test_another_object_under_the_same_name_is_not_deleted(world):
+    world.cluster.add(JOB, world.job("a"))
+    await world.act(Delete(Ref(JOB, "default", "a"), "the uid of an older one"))
+    assert Ref(JOB, "default", "a") in world.cluster.objects
+
+
+async def test_an_equal_status_is_not_written(world):
+    world.owner = world.cluster.add(SCALED_JOB, {**world.owner, "status": {"a": 1, "conditions": [{"type": "Ready"}]}})
+    await world.act(PatchStatus({"a": 1, "conditions": [{"type": "Ready"}]}))
+    assert world.cluster.log == []
+
+
+async def test_a_status_is_computed_whole_so_what_it_lacks_is_removed(world):
+    world.owner = world.cluster.add(SCALED_JOB, {**world.owner, "status": {"old": 1, "kept": 2}})
+    await world.act(PatchStatus({"kept": 2, "new": 3}))
+    assert world.cluster.objects[OWNER]["status"] == {"kept": 2, "new": 3}
+
+
+async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(world):
+    world.cluster.add(SCALED_JOB, world.cluster.objects[OWNER])
+    with pytest.raises(Conflict):
+        await world.act(PatchStatus({"a": 1}))
+    assert world.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_the_own_writes_of_a_plan_do_not_conflict_with_each_other(world):
+    version = world.owner["metadata"]["resourceVersion"]
+    finalizers = {"metadata": {"finalizers": ["finalizer.keda.sh"]}}
+    await world.act(Patch(OWNER, finalizers, version), PatchStatus({"a": 1}), PatchStatus({"a": 2}))
+    stored = world.cluster.objects[OWNER]
+    assert (stored["metadata"]["finalizers"], stored["status"]) == (["finalizer.keda.sh"], {"a": 2})
+
+
+async def test_the_acting_object_is_not_marked_by_its_own_writes(world):
+    await world.act(PatchStatus({"a": 1}), Create(JOB, world.job("a")))
+    claim = await world.lanes["reconcile"].claim(10)
+    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
+
+
+async def test_steps_together_are_told_of_once_with_the_number_that_worked(world):
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(7))
+    await world.act(Together(jobs, then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs")))
+    assert world.told.records == [("KEDAJobsCreated", "Created 7 jobs")]
+    assert len(await world.children()) == 7
+
+
+async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_told(world):
+    def refuse(verb, ref):
+        if ref.name >= "j4":
+            raise Forbidden("exceeded quota", status=403)
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
+    stage = Together(
+        jobs,
+        then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        otherwise=Record("Warning", "KEDAJobCreateFailed", "Failed: {error}"),
+    )
+    with pytest.raises(Forbidden):
+        await world.act(stage, PatchStatus({"a": 1}))
+    assert world.told.records == [
+        ("KEDAJobsCreated", "Created 4 jobs"),
+        ("KEDAJobCreateFailed", "Failed: exceeded quota"),
+    ]
+    # Four in flight: at most those four were refused, and the status was not written.
+    assert len(world.cluster.log) <= 8
+    assert world.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
+    world = World(fake_redis, in_flight=3)
+    flying, most = 0, 0
+    create = world.cluster.create
+
+    async def slow(kind, body):
+        nonlocal flying, most
+        flying += 1
+        most = max(most, flying)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        flying -= 1
+        return await create(kind, body)
+
+    world.cluster.create = slow
+    await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(10))))
+    assert most == 3
+
+
+async def test_a_lost_lease_stops_the_plan_before_the_next_write(world):
+    world.lost_after = 1
+    with pytest.raises(LeaseLost):
+        await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
+    assert world.cluster.log == [("create", "a")]
+
+
+async def test_a_failed_step_stops_the_plan(world):
+    def refuse(verb, ref):
+        raise Unavailable("the server is overloaded", status=503)
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable):
+        await world.act(Create(JOB, world.job("a")), Record("Normal", "Never", "said"))
+    assert world.told.records == []
+
+
+async def test_the_earliest_of_several_instants_is_when_to_come_back(world):
+    assert await world.act(ComeBack(NOON + timedelta(hours=1)), ComeBack(NOON)) == NOON
+    assert await world.act() is None
+
+
+async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(world):
+    await world.act(Poll())
+    claim = await world.lanes["poll"].claim(10)
+    assert [lease.key for lease in claim.leases] == [OWNER.key]
+    assert world.rung == {"poll": 1}

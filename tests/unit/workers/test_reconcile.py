@@ -1,0 +1,247 @@
+"""Observe, decide, act: what a decision sees, and what becomes of the key afterwards."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from tests.unit.workers.clusters import MemoryCluster
+from workers.act import Actor
+from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
+from workers.controller import Controller
+from workers.drain import Drain
+from workers.errors import Invalid
+from workers.holding import Hands
+from workers.mirror import Change, Mirror
+from workers.plan import NOTHING, ComeBack, Create, Plan
+from workers.readings import Readings
+from workers.reconcile import Reconciler
+from workers.snapshot import Reading
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+OWNER = Ref(SCALED_JOB, "default", "work")
+
+
+class Silent:
+    def record(self, kind, regarding, record):
+        pass
+
+
+async def ring(bells):
+    pass
+
+
+class House:
+    """A reconcile worker around one stub decision, on fakes."""
+
+    def __init__(self, client, decide, *, accepts=lambda body: True):
+        keys = Keys("test")
+        self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
+        self.lane = self.lanes["reconcile"]
+        self.cluster = MemoryCluster()
+        self.mirror = Mirror(client, keys, {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)})
+        self.readings = Readings(client, keys)
+        self.snapshots = []
+        self.kinds = (SCALED_JOB, JOB, POD)
+
+        def recorded(snapshot, now):
+            self.snapshots.append(snapshot)
+            return decide(snapshot, now)
+
+        controller = Controller(
+            SCALED_JOB,
+            recorded,
+            children=(JOB,),
+            grandchildren=lambda body: (POD,) if body["spec"].get("pods") else (),
+            accepts=accepts,
+            polled=True,
+        )
+        self.reconciler = Reconciler(
+            controllers={SCALED_JOB.id: controller},
+            mirror=self.mirror,
+            readings=self.readings,
+            actor=Actor(
+                cluster=self.cluster,
+                mirror=self.mirror,
+                recorder=Silent(),
+                poll=self.lanes["poll"],
+                ring=ring,
+                in_flight=4,
+            ),
+            clock=lambda: NOON,
+            deadline=30.0,
+            stale=10.0,
+        )
+
+    async def follow(self):
+        """An informer that is up to date."""
+        for kind in self.kinds:
+            listing = await self.mirror.begin(kind, 1)
+            bodies = [body for ref, body in self.cluster.objects.items() if ref.kind is kind]
+            await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
+            await self.mirror.finish(listing, {"": "999"})
+            now = await self.mirror.touch(kind, 1, None)
+            await self.mirror.touch(kind, 1, now)
+
+    async def bell(self):
+        hands = Hands(self.lane, ring, lease=15.0)
+        worked = await Drain(hands, self.reconciler.handle, ring, batch=16, work=60.0).bell()
+        await hands.close()
+        return worked
+
+
+def owned(name, owner, kind=JOB):
+    reference = {
+        "apiVersion": "keda.sh/v1alpha1" if kind is JOB else "batch/v1",
+        "kind": "ScaledJob" if kind is JOB else "Job",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    return {"metadata": {"name": name, "namespace": "default", "ownerReferences": [reference]}}
+
+
+def nothing(snapshot, now):
+    return NOTHING
+
+
+@pytest.fixture
+def house(fake_redis):
+    """A factory: a house with one ScaledJob, followed by an informer."""
+
+    async def build(decide=nothing, *, follow=True, spec=None, **more):
+        house = House(fake_redis, decide, **more)
+        await house.lane.open()
+        body = {"metadata": {"name": "work", "namespace": "default"}, "spec": spec or {}}
+        house.owner = house.cluster.add(SCALED_JOB, body)
+        if follow:
+            await house.follow()
+        return house
+
+    return build
+
+
+async def test_a_decision_sees_the_object_its_children_and_the_last_reading(house):
+    house = await house()
+    reading = Reading(id=7, started=1, generation=1)
+    await house.readings.put_many({OWNER.key: reading}, house.lane)
+    house.cluster.add(JOB, owned("a", house.owner))
+    house.cluster.add(JOB, owned("b", {"metadata": {"name": "other", "uid": "uid-of-another"}}))
+    await house.follow()
+    await house.bell()
+    snapshot = house.snapshots[-1]
+    assert snapshot.ref == OWNER
+    assert snapshot.body["metadata"]["uid"] == house.owner["metadata"]["uid"]
+    assert [entry.ref.name for entry in snapshot.children[JOB.id]] == ["a"]
+    assert (snapshot.reading.id, snapshot.failures, snapshot.last_error) == (7, 0, None)
+
+
+@pytest.mark.parametrize(("wants", "seen"), [(True, ["p"]), (False, None)], ids=["asked for", "not asked for"])
+async def test_grandchildren_are_read_only_for_decisions_that_ask(house, wants, seen):
+    house = await house(spec={"pods": wants})
+    job = house.cluster.add(JOB, owned("a", house.owner))
+    house.cluster.add(POD, owned("p", job, POD))
+    await house.follow()
+    await house.bell()
+    pods = house.snapshots[-1].children.get(POD.id)
+    assert (pods and [entry.ref.name for entry in pods]) == seen
+
+
+async def test_nothing_is_decided_on_a_mirror_that_nobody_feeds(house):
+    house = await house(follow=False)
+    await house.lane.mark([OWNER.key])
+    await house.bell()
+    assert house.snapshots == []
+    assert (await house.lane.stats()).failing == 1
+
+
+async def test_nothing_is_decided_while_a_child_kind_is_unknown(house):
+    house = await house(follow=False)
+    house.kinds = (SCALED_JOB,)
+    await house.follow()
+    await house.bell()
+    assert house.snapshots == []
+    assert (await house.lane.stats()).failing == 1
+
+
+async def test_an_object_that_is_not_ours_is_left_alone(house):
+    house = await house(accepts=lambda body: False)
+    await house.lane.mark([OWNER.key])
+    await house.bell()
+    assert house.snapshots == []
+    stats = await house.lane.stats()
+    assert (stats.ready, stats.leased, stats.failing) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("key", ["nonsense", "widgets.example/default/a", "scaledjobs.keda.sh/default/gone"])
+async def test_keys_that_name_nothing_are_dropped(house, key):
+    house = await house()
+    await house.bell()
+    await house.lane.mark([key])
+    assert await house.bell() == 1
+    stats = await house.lane.stats()
+    assert (stats.ready, stats.later, stats.leased, stats.failing) == (0, 0, 0, 0)
+
+
+async def test_a_plan_that_says_when_books_the_key(house):
+    house = await house(lambda snapshot, now: Plan((ComeBack(now + timedelta(days=365)),)))
+    await house.bell()
+    stats = await house.lane.stats()
+    assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
+
+
+async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(house):
+    house = await house(lambda snapshot, now: Plan((Create(JOB, owned("a", house.owner)),)))
+
+    def refuse(verb, ref):
+        raise Invalid('Job "a" is invalid: spec.template: Required value', status=422)
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    stats = await house.lane.stats()
+    assert (stats.failing, stats.later, stats.ready) == (1, 1, 0)
+    await house.lane.mark([OWNER.key], forgive=False)
+    await house.lane.sweep()
+    claim = await house.lane.claim(1)
+    if not claim.leases:
+        # Still in its backoff: it is booked, not lost.
+        assert (await house.lane.stats()).later == 1
+        return
+    assert claim.leases[0].reason == 'Job "a" is invalid: spec.template: Required value'
+
+
+async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(house):
+    def decide(snapshot, now):
+        if snapshot.ref.name == "work":
+            raise KeyError("spec")
+        return NOTHING
+
+    house = await house(decide)
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "fine", "namespace": "default"}, "spec": {}})
+    await house.follow()
+    await house.bell()
+    assert {snapshot.ref.name for snapshot in house.snapshots} == {"work", "fine"}
+    stats = await house.lane.stats()
+    assert (stats.failing, stats.leased) == (1, 0)
+
+
+async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, fake_redis):
+    house = await house()
+    for number in range(40):
+        owner = house.cluster.add(SCALED_JOB, {"metadata": {"name": f"w{number}", "namespace": "default"}, "spec": {}})
+        house.cluster.add(JOB, owned(f"j{number}", owner))
+    await house.follow()
+    leases = (await house.lane.claim(50)).leases
+    calls = 0
+    execute = fake_redis.execute_command
+
+    async def counted(*args, **options):
+        nonlocal calls
+        calls += 1
+        return await execute(*args, **options)
+
+    fake_redis.execute_command = counted
+    snapshots = await house.reconciler.observe(leases)
+    assert sum(bool(snapshot.children[JOB.id]) for snapshot in snapshots.values()) == 40
+    assert calls <= 3

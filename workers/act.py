@@ -1,0 +1,190 @@
+"""Carrying out a plan: one policy for order, fencing, conflicts, concurrency and write-through."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from scheduler.queue import Lane
+from workers import metrics
+from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of
+from workers.cluster import Cluster
+from workers.coalesce import Coalescer
+from workers.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from workers.events import Recorder
+from workers.holding import Ring
+from workers.merge import diff
+from workers.mirror import Change, Mirror
+from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.snapshot import Snapshot
+
+#: Raises LeaseLost when the key is no longer ours; called before every write.
+Check = Callable[[], None]
+
+
+class Actor:
+    """Carries plans out against one cluster and writes every effect through to the mirror at once.
+
+    The write-through is what makes the next decision see what this one did, without waiting for the watch.
+    """
+
+    def __init__(
+        self, *, cluster: Cluster, mirror: Mirror, recorder: Recorder, poll: Lane, ring: Ring, in_flight: int
+    ) -> None:
+        self.cluster = cluster
+        self.mirror = mirror
+        self.recorder = recorder
+        self.poll = poll
+        self.ring = ring
+        self.in_flight = in_flight
+
+    async def act(self, snapshot: Snapshot, plan: Plan, check: Check) -> datetime | None:
+        """Carry out the plan; answers when to come back, if it says so.
+
+        Raises the first ClusterError after which nothing more was done, or LeaseLost.
+        """
+        back: datetime | None = None
+        run = _Run(self, snapshot, check)
+        for step in plan.steps:
+            if isinstance(step, ComeBack):
+                back = min(back, step.at) if back else step.at
+            else:
+                await run.step(step)
+        return back
+
+
+class _Run:
+    """One plan being carried out: knows the reconciled object's newest version as its own steps change it."""
+
+    def __init__(self, actor: Actor, snapshot: Snapshot, check: Check) -> None:
+        self._actor = actor
+        self._snapshot = snapshot
+        self._body = snapshot.body
+        self._check = check
+        self._writing: dict[Kind, Coalescer[Change, None]] = {}
+        self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
+            Create: self._create,
+            Delete: self._delete,
+            Patch: self._patch,
+            PatchStatus: self._patch_status,
+            Together: self._together,
+            Record: self._record,
+            Poll: self._ask,
+        }
+
+    async def step(self, step: Step) -> None:
+        name = type(step).__name__
+        try:
+            await self._steps[type(step)](step)
+        except ClusterError as error:
+            metrics.WRITES.labels(name, type(error).__name__).inc()
+            raise
+        metrics.WRITES.labels(name, "done").inc()
+
+    async def _create(self, step: Create) -> None:
+        self._check()
+        try:
+            created = await self._actor.cluster.create(step.kind, step.body)
+        except AlreadyExists as error:
+            ref = ref_of(step.kind, step.body)
+            created = await self._actor.cluster.get(ref)
+            if not self._owns(created):
+                raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
+        await self._through(step.kind, Change(created))
+
+    def _owns(self, body: Object) -> bool:
+        controller = controller_of(body)
+        return self._body is not None and controller is not None and controller["uid"] == self._body["metadata"]["uid"]
+
+    async def _delete(self, step: Delete) -> None:
+        self._check()
+        try:
+            answer = await self._actor.cluster.delete(step.ref, uid=step.uid, propagation=step.propagation)
+        except NotFound:
+            answer = {}
+        except Conflict:
+            # Another object has the name by now: ours is gone.
+            return
+        if answer.get("kind") == step.ref.kind.kind and answer["metadata"].get("deletionTimestamp"):
+            await self._through(step.ref.kind, Change(answer))
+        else:
+            await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
+
+    async def _patch(self, step: Patch) -> None:
+        self._check()
+        ours = self._body is not None and step.ref == self._snapshot.ref
+        version = self._version() if ours else step.resource_version
+        metadata = {**step.body.get("metadata", {}), "resourceVersion": version}
+        patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
+        await self._keep(step.ref, patched)
+
+    async def _patch_status(self, step: PatchStatus) -> None:
+        if self._body is None:
+            return
+        patch = diff(self._body.get("status") or {}, step.status)
+        if not patch:
+            return
+        self._check()
+        body = {"metadata": {"resourceVersion": self._version()}, "status": patch}
+        patched = await self._actor.cluster.patch(self._snapshot.ref, body, subresource="status")
+        await self._keep(self._snapshot.ref, patched)
+
+    async def _together(self, stage: Together) -> None:
+        waiting = list(reversed(stage.steps))
+        done = 0
+        errors: dict[str, Exception] = {}
+
+        async def one_after_the_other() -> None:
+            nonlocal done
+            # After the first failure nothing new is started: what fails once would fail a hundred times.
+            while waiting and not errors:
+                step = waiting.pop()
+                try:
+                    await self._steps[type(step)](step)
+                except Exception as error:
+                    errors.setdefault(str(error), error)
+                else:
+                    done += 1
+
+        hands: list[Coroutine[Any, Any, None]] = [
+            one_after_the_other() for _ in range(min(self._actor.in_flight, len(waiting)))
+        ]
+        await asyncio.gather(*hands)
+        if stage.then and done:
+            await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
+        for message, error in errors.items():
+            if stage.otherwise and isinstance(error, ClusterError):
+                told = stage.otherwise.message.replace("{error}", message)
+                await self._record(replace(stage.otherwise, message=told))
+        if errors:
+            raise next(iter(errors.values()))
+
+    async def _record(self, record: Record) -> None:
+        if self._body is not None:
+            self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
+
+    async def _ask(self, _step: Poll) -> None:
+        marked = await self._actor.poll.mark((self._snapshot.ref.key,))
+        await self._actor.ring({self._actor.poll.name: marked.bells})
+
+    async def _keep(self, ref: Ref, body: Object) -> None:
+        if ref == self._snapshot.ref:
+            self._body = body
+        await self._through(ref.kind, Change(body))
+
+    async def _through(self, kind: Kind, change: Change) -> None:
+        """Put one effect into the mirror, together with those of the steps running beside this one."""
+        if kind not in self._writing:
+
+            async def carry(changes: Sequence[Change]) -> Sequence[None]:
+                bells = await self._actor.mirror.apply(kind, changes, acting=self._snapshot.ref.key)
+                await self._actor.ring(bells)
+                return [None] * len(changes)
+
+            self._writing[kind] = Coalescer(carry)
+        await self._writing[kind].submit(change)
+
+    def _version(self) -> str:
+        assert self._body is not None
+        return str(self._body["metadata"]["resourceVersion"])

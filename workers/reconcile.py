@@ -1,0 +1,175 @@
+"""Reconcile = observe, decide, act. The middle step is the controller's own; this is the rest."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from scheduler.queue import Claim, ComeBack, Done, Failed, Lease, Outcome
+from workers import metrics
+from workers.act import Actor
+from workers.api import kinds
+from workers.api.kinds import Kind, Ref
+from workers.controller import Controller
+from workers.errors import ClusterError, Stale, UserError
+from workers.holding import Hands, LeaseLost
+from workers.mirror import Mirror, Observation, Request
+from workers.plan import Plan
+from workers.readings import Readings
+from workers.snapshot import Entry, Snapshot
+
+log = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Works off claims of the reconcile lane with the controllers it is given.
+
+    clock: the wall clock, read once per reconcile. deadline: seconds one reconcile may take. stale: seconds of
+    silence after which a kind's mirror is no longer believed.
+    """
+
+    def __init__(
+        self,
+        *,
+        controllers: Mapping[str, Controller],
+        mirror: Mirror,
+        readings: Readings,
+        actor: Actor,
+        clock: Callable[[], datetime],
+        deadline: float,
+        stale: float,
+    ) -> None:
+        self._controllers = controllers
+        self._mirror = mirror
+        self._readings = readings
+        self._actor = actor
+        self._clock = clock
+        self._deadline = deadline
+        self._stale = stale
+
+    async def handle(self, claim: Claim, hands: Hands) -> None:
+        """Reconcile every key of the claim side by side, each under its own lease."""
+        try:
+            snapshots = await self.observe(claim.leases)
+        except Stale as error:
+            outcomes: list[tuple[Lease, Outcome]] = [(lease, Failed(str(error))) for lease in claim.leases]
+            await hands.settle_all(outcomes)
+            return
+        idle: list[tuple[Lease, Outcome]] = []
+        busy: list[tuple[Lease, Snapshot, Plan]] = []
+        for lease in claim.leases:
+            snapshot = snapshots.get(lease)
+            try:
+                plan = self._decide(snapshot) if snapshot else None
+            except Exception as error:
+                idle.append((lease, self._failed(lease, error)))
+                continue
+            if plan is None or snapshot is None or not plan.steps:
+                idle.append((lease, Done()))
+            else:
+                busy.append((lease, snapshot, plan))
+        if idle:
+            metrics.RECONCILES.labels("any", "nothing to do").inc(len(idle))
+            await hands.settle_all(idle)
+        await asyncio.gather(
+            *(hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
+        )
+
+    async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot]:
+        """Snapshots of all keys that a controller takes care of, in a handful of round trips for all together.
+
+        Raises Stale when a kind that has to be seen is not being followed closely enough to be believed.
+        """
+        refs = self._ours(leases)
+        if not refs:
+            return {}
+        requests = [Request(ref, self._controllers[ref.kind.id].children) for ref in refs.values()]
+        observed = await self._mirror.observe(requests)
+        observed.require_fresh(self._needed(refs.values()), self._stale)
+        found = dict(zip(refs, observed.observations, strict=True))
+        grandchildren = await self._grandchildren(found)
+        polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
+        readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
+        return {
+            lease: Snapshot(
+                ref=ref,
+                body=entry.body if (entry := found[lease].entry) else None,
+                children={**found[lease].children, **grandchildren.get(lease, {})},
+                reading=readings.get(lease.key),
+                failures=lease.failures,
+                last_error=lease.reason,
+            )
+            for lease, ref in refs.items()
+        }
+
+    def _needed(self, refs: Iterable[Ref]) -> set[Kind]:
+        """The kinds that have to be fresh for these objects' decisions."""
+        kinds = {ref.kind for ref in refs}
+        return {needed for kind in kinds for needed in (kind, *self._controllers[kind.id].children)}
+
+    def _ours(self, leases: Sequence[Lease]) -> dict[Lease, Ref]:
+        refs = {}
+        for lease in leases:
+            try:
+                ref = kinds.parse_key(lease.key)
+            except ValueError:
+                log.warning("a key that names no object was dropped", extra={"key": lease.key})
+                continue
+            if ref.kind.id in self._controllers:
+                refs[lease] = ref
+        return refs
+
+    async def _grandchildren(self, found: Mapping[Lease, Observation]) -> dict[Lease, dict[str, tuple[Entry, ...]]]:
+        """What the children own, for the objects whose decisions ask for it; one more round trip if any does."""
+        wanted: list[tuple[Lease, Kind, str]] = []
+        for lease, observation in found.items():
+            entry = observation.entry
+            if entry is None or entry.body is None:
+                continue
+            for kind in self._controllers[entry.ref.kind.id].grandchildren(entry.body):
+                children = (child.body for entries in observation.children.values() for child in entries)
+                wanted += [(lease, kind, child["metadata"]["uid"]) for child in children if child is not None]
+        grown: dict[Lease, dict[str, tuple[Entry, ...]]] = {}
+        answers = await self._mirror.children_many([(kind, uid) for _, kind, uid in wanted]) if wanted else []
+        for (lease, kind, _), entries in zip(wanted, answers, strict=True):
+            into = grown.setdefault(lease, {})
+            into[kind.id] = (*into.get(kind.id, ()), *entries)
+        return grown
+
+    def _decide(self, snapshot: Snapshot) -> Plan | None:
+        controller = self._controllers[snapshot.ref.kind.id]
+        if snapshot.body is None or not controller.accepts(snapshot.body):
+            return None
+        return controller.decide(snapshot, self._clock())
+
+    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: Hands) -> Outcome:
+        started = time.monotonic()
+        kind = snapshot.ref.kind.id
+        try:
+            async with asyncio.timeout(self._deadline):
+                back = await self._actor.act(snapshot, plan, lambda: hands.check(lease))
+        except LeaseLost:
+            raise
+        except Exception as error:
+            return self._failed(lease, error)
+        finally:
+            metrics.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
+        metrics.RECONCILES.labels(kind, "done").inc()
+        log.info(
+            "reconciled",
+            extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
+        )
+        return ComeBack(back.timestamp()) if back else Done()
+
+    def _failed(self, lease: Lease, error: Exception) -> Outcome:
+        """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""
+        kind = lease.key.partition("/")[0]
+        metrics.RECONCILES.labels(kind, type(error).__name__).inc()
+        if isinstance(error, ClusterError | Stale | UserError | TimeoutError):
+            reason = str(error) or "the reconcile took too long"
+            log.warning("a reconcile failed", extra={"key": lease.key, "error": reason})
+        else:
+            reason = f"{type(error).__name__}: {error}"
+            log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
+        return Failed(reason[:500], after=error.retry_after if isinstance(error, ClusterError) else None)
