@@ -214,10 +214,12 @@ class Cluster:
         content_type, data = await self._call(method, path, query=query, body=body, headers=headers)
         return orjson.loads(data) if "json" in content_type else data.decode(errors="replace")
 
-    async def stream_lines(self, path: str, query: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+    async def stream_lines(
+        self, path: str, query: Mapping[str, str] | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """The lines of an endless answer (followed logs, a watch), as they come, without their line ends."""
-        async with self._open(path, query or {}) as content:
-            lines = transport.lines(content, idle=60.0, silence=None, partial=True)
+        async with self._open(path, query or {}, headers) as content:
+            lines = transport.lines(content, idle=60.0, silence=None, partial=True, blank=True)
             async with aclosing(lines):
                 async for burst in lines:
                     for line in burst:
@@ -258,10 +260,12 @@ class Cluster:
         return response.headers.get("Content-Type", ""), data
 
     @asynccontextmanager
-    async def _open(self, path: str, query: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
+    async def _open(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.StreamReader]:
         """An answer that is read while it comes. The deadline holds for its head only."""
         with transport.translated(f"GET {path}"):
-            kwargs = await self._arguments(None, None)
+            kwargs = await self._arguments(None, headers)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
             async with asyncio.timeout(self._timeout):
                 response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)

@@ -53,13 +53,19 @@ def _socket(address: Any) -> socket.socket:
 
 
 async def lines(
-    content: aiohttp.StreamReader, *, idle: float, silence: float | None, partial: bool = False
+    content: aiohttp.StreamReader,
+    *,
+    idle: float,
+    silence: float | None,
+    partial: bool = False,
+    blank: bool = False,
 ) -> AsyncGenerator[list[bytes], None]:
     """An answer's lines without their ends, in bursts of all that could be read at once.
 
     An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
     is still incomplete), and one comes every `idle` seconds of quiet. After `silence` seconds without a byte:
-    `errors.Unavailable`. partial: hand out a last line that has no end; otherwise it is dropped.
+    `errors.Unavailable`. partial: hand out a last line that has no end; otherwise it is dropped. blank: hand out
+    empty lines too.
     """
     loop = asyncio.get_running_loop()
     heard, rest, quiet = loop.time(), b"", False
@@ -72,7 +78,7 @@ async def lines(
             *burst, rest = (rest + chunk).split(b"\n")
             quiet = False
             if burst:
-                yield [line.rstrip(b"\r") for line in burst if line]
+                yield [line.rstrip(b"\r") for line in burst if line or blank]
             continue
         if silence is not None and loop.time() - heard > silence:
             raise errors.Unavailable(f"not a byte for {silence:g} s")

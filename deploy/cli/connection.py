@@ -1,0 +1,174 @@
+"""Which cluster a client command talks to, and what to say when it does not answer.
+
+In this order: ``--kubeconfig``, ``PENSTOCK_KUBECONFIG``, the kubeconfig that ``penstock up`` left in its home, then
+KUBECONFIG, ``~/.kube/config`` and the pod's own account, as other tools do. The embedded cluster's kubeconfig counts
+even while it is stopped: a `delete` must never reach some other cluster because a laptop was restarted.
+"""
+
+import asyncio
+import functools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from deploy.cli import options, output
+from workers.errors import ClusterError, Forbidden, Unavailable, UserError
+
+if TYPE_CHECKING:
+    from workers.cluster import Cluster
+
+Answer = TypeVar("Answer")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster, and the namespace that objects without one belong to.
+
+    kubeconfig: None leaves the choice to the official client's rules. source: why this one, for messages.
+    timeout: longest wait for one answer, seconds.
+    """
+
+    kubeconfig: Path | None
+    context: str | None
+    namespace: str
+    source: str
+    timeout: float
+
+
+def target(
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    home: str | None = None,
+    namespace: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Target:
+    """The cluster that these flags and the environment name.
+
+    Raises UserError naming a kubeconfig file or a context that does not exist.
+    """
+    environ = os.environ if environ is None else environ
+    settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
+    chosen = settings.kubeconfig
+    source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
+    if chosen is None and (embedded := settings.home / "kubeconfig").exists():
+        chosen, source = embedded, "the embedded cluster's kubeconfig"
+    if chosen is not None and not chosen.is_file():
+        raise UserError(f"{source}: no such file: {chosen}")
+    if chosen is None:
+        source = "KUBECONFIG or ~/.kube/config"
+    own = _namespace(_files(chosen, environ), settings.context)
+    return Target(chosen, settings.context, namespace or own, source, settings.timeout)
+
+
+def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
+    if chosen is not None:
+        return [chosen]
+    if listed := environ.get("KUBECONFIG"):
+        return [Path(part) for part in listed.split(os.pathsep) if part]
+    return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
+
+
+def _namespace(files: list[Path], context: str | None) -> str:
+    """The namespace of the context in use; in a pod, the pod's own; else ``default``."""
+    import yaml
+
+    contexts: dict[str, str] = {}
+    current = context
+    for file in files:
+        if not file.is_file():
+            continue
+        try:
+            content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+            current = current or content.get("current-context")
+            for entry in content.get("contexts") or ():
+                contexts.setdefault(entry["name"], (entry.get("context") or {}).get("namespace") or "default")
+        except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+            raise UserError(f"{file}: not a usable kubeconfig: {error}") from error
+    if context and contexts and context not in contexts:
+        raise UserError(f"--context: no context called {context}; there are {', '.join(sorted(contexts))}")
+    own = SERVICE_ACCOUNT / "namespace"
+    if not contexts and own.is_file():
+        return own.read_text(encoding="utf-8").strip()
+    return contexts.get(current or "", "default")
+
+
+@asynccontextmanager
+async def connected(to: Target) -> AsyncIterator["Cluster"]:
+    """A client of the cluster for the length of a block.
+
+    Raises UserError saying how to get a cluster when nothing answers or the client has no configuration.
+    """
+    from workers.cluster import Cluster
+
+    try:
+        cluster = await Cluster.connect(kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16)
+    except (ClusterError, UserError) as error:
+        raise UserError(unreachable(to, str(error))) from error
+    try:
+        yield cluster
+    except Unavailable as error:
+        if error.status:
+            raise
+        raise UserError(unreachable(to, str(error))) from error
+    except Forbidden as error:
+        if error.status != 401:
+            raise
+        where = to.kubeconfig or to.source
+        raise UserError(
+            f"the cluster does not know this user (credentials from {where}): {output.reason(error)}"
+        ) from error
+    finally:
+        await cluster.close()
+
+
+def unreachable(to: Target, reason: str) -> str:
+    """What to say when the cluster does not answer."""
+    where = f"{to.source}: {to.kubeconfig}" if to.kubeconfig else to.source
+    return (
+        f"no cluster answers ({where}): {reason.rstrip('.')}. "
+        "Start an embedded one with `penstock up`, or name another with --kubeconfig"
+    )
+
+
+def run(to: Target, work: Callable[["Cluster"], Awaitable[Answer]]) -> Answer:
+    """Do something with the cluster from a command: one event loop, one connection."""
+
+    async def session() -> Answer:
+        async with connected(to) as cluster:
+            return await work(cluster)
+
+    return asyncio.run(session())
+
+
+def cluster_options(command: Command) -> Command:
+    """The flags every client command has; the command gets one `target` in their stead."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        kubeconfig: str | None,
+        context: str | None,
+        home: str | None,
+        namespace: str | None,
+        **rest: Any,
+    ) -> Any:
+        to = target(kubeconfig=kubeconfig, context=context, home=home, namespace=namespace)
+        return command(*args, target=to, **rest)
+
+    for decorate in (
+        click.option("--home", metavar="PATH", help="Folder of the embedded cluster. [default: .penstock]"),
+        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+        click.option("--kubeconfig", metavar="PATH", help="Kubeconfig file of the cluster."),
+        click.option("-n", "--namespace", metavar="NAME", help="Namespace; without it the context's, else default."),
+    ):
+        wrapped = decorate(wrapped)
+    return wrapped  # type: ignore[return-value]

@@ -1,0 +1,267 @@
+"""``penstock describe``: one object for people, with what it owns, what happened to it, and its last reading."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection, discovery, get, lastapplied, options, output
+from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.errors import ClusterError, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from workers.cluster import Cluster
+    from workers.snapshot import Reading
+
+#: Children and Events beyond this many are counted, not shown; the newest are shown.
+SHOWN = 20
+#: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
+PATIENCE = 1.0
+#: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
+LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
+
+
+@click.command("describe")
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
+@connection.cluster_options
+def command(what: tuple[str, ...], target: connection.Target) -> None:
+    """Show an object and what happened to it.
+
+    That is: its conditions, its children, its Events and, of a ScaledJob, its last reading.
+
+    \b
+    Examples:
+      penstock describe scaledjob crunch
+      penstock describe job/crunch-1
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        queries = get.asked(await discovery.discover(cluster), what, target.namespace)
+        for index, query in enumerate(queries):
+            if not query.name:
+                raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
+            if index:
+                output.say("\n")
+            await describe(cluster, Ref(query.resource.kind, query.namespace, query.name))
+
+    connection.run(target, work)
+
+
+async def describe(cluster: "Cluster", ref: Ref) -> None:
+    """Print everything about one object. What may not be read is left out, with a note."""
+    body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
+    now = datetime.now(UTC)
+    for line in head(ref, body, now):
+        output.say(line)
+    conditions((body.get("status") or {}).get("conditions") or (), now)
+    if ref.kind.id == SCALED_JOB.id:
+        show_reading(await reading(ref))
+    found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))
+    for kind, owned in zip(owned_kinds(ref.kind), found, strict=True):
+        show_children(kind, owned, now)
+    show_events(await events(cluster, ref, body), now)
+
+
+def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
+    """Metadata aligned, then everything else but the conditions as YAML."""
+    metadata = body["metadata"]
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key != lastapplied.ANNOTATION
+    }
+    owners = [f"{owner['kind']}/{owner['name']}" for owner in metadata.get("ownerReferences") or ()]
+    created = metadata.get("creationTimestamp")
+    fields: dict[str, Sequence[str]] = {
+        "Name": [ref.name],
+        "Namespace": [ref.namespace] if ref.namespace else [],
+        "Kind": [f"{ref.kind.kind} ({ref.kind.api_version})"],
+        "Labels": [f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()] or ["<none>"],
+        "Annotations": [f"{key}: {value}" for key, value in annotations.items()] or ["<none>"],
+        "Created": [f"{created} ({output.age(created, now)} ago)"] if created else [],
+        "Deleting": [metadata["deletionTimestamp"]] if metadata.get("deletionTimestamp") else [],
+        "Finalizers": metadata.get("finalizers") or [],
+        "Controlled by": owners,
+    }
+    for title, lines in fields.items():
+        for index, line in enumerate(lines):
+            yield f"{title + ':' if not index else '':15}{line}"
+    rest = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata")}
+    if status := rest.get("status"):
+        rest["status"] = {key: value for key, value in status.items() if key != "conditions"}
+    for key, value in rest.items():
+        if value:
+            yield f"{key.capitalize()}:"
+            yield from ("  " + line for line in output.as_yaml(_masked(ref.kind, key, value)).splitlines())
+
+
+def _masked(kind: Kind, key: str, value: Any) -> Any:
+    """A Secret's values as their lengths, as kubectl shows them."""
+    if kind.id == "secrets" and key in ("data", "stringData"):
+        return {name: f"{len(text) * 3 // 4 if key == 'data' else len(text)} bytes" for name, text in value.items()}
+    return value
+
+
+def conditions(entries: Sequence[Object], now: datetime) -> None:
+    """The conditions as a table."""
+    if entries:
+        output.say("Conditions:")
+        rows = [
+            [
+                str(entry.get("type", "")),
+                str(entry.get("status", "")),
+                entry.get("reason") or "",
+                output.age(entry["lastTransitionTime"], now) if entry.get("lastTransitionTime") else "",
+                (entry.get("message") or "").replace("\n", " "),
+            ]
+            for entry in entries
+        ]
+        output.table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], rows, indent="  ")
+
+
+# --- children
+
+
+def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
+    """The kinds an object of this kind may own that are worth showing."""
+    if kind.id == POD.id or not kind.namespaced:
+        return ()
+    return (POD,) if kind.id == JOB.id else (JOB, POD)
+
+
+async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> list[Object]:
+    """The objects of a kind that name this one as an owner, the newest first."""
+    label = LABELS.get(ref.kind.id)
+    query = {"labelSelector": f"{label}={ref.name}"} if label else {}
+    try:
+        answer = await cluster.request("GET", kind.path(ref.namespace), query=query)
+    except (Forbidden, NotFound) as error:
+        output.note(f"penstock: {kind.plural} are not shown: {output.reason(error)}")
+        return []
+    uid = body["metadata"].get("uid")
+    owned = [
+        item
+        for item in answer["items"]
+        if any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or ())
+    ]
+    return sorted(owned, key=lambda item: item["metadata"].get("creationTimestamp") or "", reverse=True)
+
+
+def show_children(kind: Kind, owned: Sequence[Object], now: datetime) -> None:
+    """A table of children: name, state, age."""
+    if not owned:
+        return
+    output.say(f"{kind.kind}s ({len(owned)}{f', the newest {SHOWN} shown' if len(owned) > SHOWN else ''}):")
+    rows = [
+        [item["metadata"]["name"], state(kind, item), output.age(item["metadata"].get("creationTimestamp"), now)]
+        for item in owned[:SHOWN]
+    ]
+    output.table(["NAME", "STATE", "AGE"], rows, indent="  ")
+
+
+def state(kind: Kind, body: Object) -> str:
+    """A Job's or a pod's state in one word."""
+    status = body.get("status") or {}
+    if body["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    if kind.id == POD.id:
+        return str(status.get("phase") or "Unknown")
+    true = {entry.get("type") for entry in status.get("conditions") or () if entry.get("status") == "True"}
+    word = next((word for word in ("Complete", "Failed", "Suspended") if word in true), None)
+    return word or ("Running" if status.get("active") else "Pending")
+
+
+# --- events
+
+
+async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
+    """The Events about this very object (by UID), the oldest first."""
+    fields = f"involvedObject.uid={body['metadata'].get('uid', '')}"
+    try:
+        answer = await cluster.request("GET", EVENT.path(ref.namespace), query={"fieldSelector": fields})
+    except ClusterError as error:
+        if isinstance(error, (Forbidden, NotFound)):
+            output.note(f"penstock: Events are not shown: {output.reason(error)}")
+            return []
+        raise
+    return sorted(answer["items"], key=lambda event: _last(event) or "")
+
+
+def _last(event: Object) -> str | None:
+    """When an Event happened last; which field says so depends on who recorded it."""
+    series = event.get("series") or {}
+    instants = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return next((instant for instant in instants if instant), None)
+
+
+def show_events(found: Sequence[Object], now: datetime) -> None:
+    """The newest Events as a table."""
+    if not found:
+        output.say("Events:        <none>")
+        return
+    output.say("Events:")
+    rows = []
+    for event in found[-SHOWN:]:
+        count = (event.get("series") or {}).get("count") or event.get("count") or 1
+        since = output.age(_last(event), now) + (f" (x{count})" if count > 1 else "")
+        message = (event.get("message") or "").strip().replace("\n", " ")
+        rows.append([str(event.get("type") or ""), str(event.get("reason") or ""), since, message])
+    output.table(["TYPE", "REASON", "AGE", "MESSAGE"], rows, indent="  ")
+
+
+# --- the last reading
+
+
+async def reading(ref: Ref) -> "Reading | None":
+    """The last reading from the broker these settings name, or None when there is none or it is out of reach."""
+    import redis.asyncio
+    from redis.exceptions import RedisError
+
+    from scheduler.keys import Keys
+    from workers.readings import Readings
+
+    settings = options.load({})
+    url = broker_url(settings)
+    try:
+        async with asyncio.timeout(PATIENCE), redis.asyncio.Redis.from_url(url) as client:
+            found = await Readings(client, Keys(settings.prefix)).get_many([ref.key])
+    except (RedisError, OSError, TimeoutError):
+        return None
+    return found[0] if found else None
+
+
+def broker_url(settings: Any) -> str:
+    """The broker of the settings, or of the embedded cluster in the settings' home when none was set."""
+    from deploy.local import up
+
+    if "broker" not in settings.model_fields_set and (url := up.Home(settings.home).broker_url()):
+        return url
+    return str(settings.broker.get_secret_value())
+
+
+def show_reading(found: "Reading | None") -> None:
+    """The samples of a reading as a table."""
+    if found is None:
+        return
+    taken = datetime.fromtimestamp(found.started / 1e6, UTC)
+    output.say(f"Last reading:  {taken.isoformat(timespec='seconds')} of generation {found.generation}")
+    if found.problem:
+        output.say(f"  {found.problem}")
+    if found.samples:
+        rows = [
+            [
+                sample.name,
+                sample.type,
+                "" if sample.error else f"{sample.value:g}",
+                "" if sample.error else f"{sample.target:g}",
+                "" if sample.error else str(sample.active).lower(),
+                sample.error or "",
+            ]
+            for sample in found.samples
+        ]
+        output.table(["METRIC", "TYPE", "VALUE", "TARGET", "ACTIVE", "ERROR"], rows, indent="  ")

@@ -1,0 +1,26 @@
+"""``penstock broker``, ``apiserver`` and ``kubelet``: the embedded parts one by one, for debugging.
+
+The arguments are those of the modules, which say what they are with ``--help``.
+"""
+
+import runpy
+import sys
+
+import click
+
+VERBATIM = {"ignore_unknown_options": True, "help_option_names": []}
+
+
+def _part(name: str) -> click.Command:
+    module = f"deploy.local.{name}"
+
+    @click.command(name, hidden=True, context_settings=VERBATIM, help=f"Run `python -m {module}`.")
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def command(arguments: tuple[str, ...]) -> None:
+        sys.argv = [f"penstock {name}", *arguments]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+    return command
+
+
+broker, apiserver, kubelet = map(_part, ("broker", "apiserver", "kubelet"))

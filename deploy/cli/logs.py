@@ -1,0 +1,136 @@
+"""``penstock logs``: what containers wrote, of one pod or of all pods of a Job."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from deploy.cli import connection, discovery, output
+from workers.api.kinds import JOB, POD, SCALED_JOB, Object
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from workers.cluster import Cluster
+
+#: The label that leads from an owner to the pods below it: Kubernetes' for Jobs, KEDA's for ScaledJobs.
+LABELS = {JOB.plural: "job-name", SCALED_JOB.plural: "scaledjob.keda.sh/name"}
+
+
+@click.command("logs")
+@click.argument("what", metavar="POD | job/NAME | scaledjob/NAME")
+@click.option("-c", "--container", help="Which container; without it the first, or all with --all-containers.")
+@click.option("--all-containers", is_flag=True, help="Every container of the pod.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the pods end.")
+@click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Only the last N lines.")
+@click.option("-p", "--previous", is_flag=True, help="The run before the last restart.")
+@click.option("--timestamps", is_flag=True, help="The time in front of each line.")
+@connection.cluster_options
+def command(
+    what: str,
+    container: str | None,
+    all_containers: bool,
+    follow: bool,
+    tail: int,
+    previous: bool,
+    timestamps: bool,
+    target: connection.Target,
+) -> None:
+    """Print the logs of a pod, a Job or a ScaledJob.
+
+    With several pods or containers each line starts with [pod] or [pod/container].
+
+    \b
+    Examples:
+      penstock logs crunch-1-x7k2p
+      penstock logs job/crunch-1 -f
+      penstock logs scaledjob/crunch --tail 5
+      penstock logs crunch-1-x7k2p -c worker --previous
+    """
+    if container and all_containers:
+        raise click.UsageError("--container and --all-containers exclude each other")
+    query = parameters(follow=follow, tail=tail, previous=previous, timestamps=timestamps)
+
+    async def work(cluster: "Cluster") -> None:
+        pods = await chosen(cluster, what, target.namespace)
+        streams = [
+            (pod["metadata"]["name"], name) for pod in pods for name in containers(pod, container, all_containers)
+        ]
+        if follow:
+            # Unscheduled pods have no logs yet; the server refuses to follow them.
+            await asyncio.gather(*(started(cluster, target.namespace, pod, name) for pod, name in streams))
+        await printed(cluster, target.namespace, streams, query, side_by_side=follow)
+
+    connection.run(target, work)
+
+
+def parameters(*, follow: bool, tail: int, previous: bool, timestamps: bool) -> dict[str, str]:
+    """The query of a log request."""
+    query = {
+        name: "true" for name, on in (("follow", follow), ("previous", previous), ("timestamps", timestamps)) if on
+    }
+    return query if tail < 0 else {**query, "tailLines": str(tail)}
+
+
+async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
+    """The pods that ``POD``, ``pod/NAME``, ``job/NAME`` or ``scaledjob/NAME`` mean, the oldest first."""
+    text, slash, name = what.rpartition("/")
+    if not name:
+        raise UserError(f"{what}: a name is missing")
+    if not slash or text in ("pod", "pods", "po"):
+        return [await cluster.request("GET", POD.path(namespace, name))]
+    kind = (await discovery.discover(cluster)).find(text).kind
+    if kind.plural not in LABELS:
+        raise UserError(f"{what}: logs are of a pod, a Job or a ScaledJob")
+    await cluster.request("GET", kind.path(namespace, name))
+    answer = await cluster.request("GET", POD.path(namespace), query={"labelSelector": f"{LABELS[kind.plural]}={name}"})
+    if not answer["items"]:
+        raise UserError(f"{kind.kind} {namespace}/{name} has no pods")
+    return sorted(answer["items"], key=lambda pod: pod["metadata"].get("creationTimestamp", ""))
+
+
+def containers(pod: Object, wanted: str | None, everything: bool) -> list[str]:
+    """Which containers of a pod to print. Raises UserError naming those it has."""
+    spec = pod["spec"]
+    names = [entry["name"] for field in ("initContainers", "containers") for entry in spec.get(field) or ()]
+    if wanted and wanted not in names:
+        raise UserError(f"pod {pod['metadata']['name']} has no container {wanted}; it has {', '.join(names)}")
+    if wanted:
+        return [wanted]
+    return names if everything else [spec["containers"][0]["name"]]
+
+
+async def started(cluster: "Cluster", namespace: str, pod: str, container: str) -> None:
+    """Wait until a container has begun (or ended)."""
+    while True:
+        status = (await cluster.request("GET", POD.path(namespace, pod))).get("status") or {}
+        states = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+        state = next((entry.get("state") or {} for entry in states if entry["name"] == container), {})
+        if "running" in state or "terminated" in state or status.get("phase") in ("Succeeded", "Failed"):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def printed(
+    cluster: "Cluster",
+    namespace: str,
+    streams: Sequence[tuple[str, str]],
+    query: dict[str, str],
+    *,
+    side_by_side: bool,
+) -> None:
+    """Print each stream; one after the other, or side by side while they are followed."""
+    several_containers = len({container for _, container in streams}) > 1
+
+    async def one(pod: str, container: str) -> None:
+        mark = f"[{pod}/{container}] " if several_containers else f"[{pod}] "
+        prefix = mark if len(streams) > 1 else ""
+        path = POD.path(namespace, pod, "log")
+        async for line in cluster.stream_lines(path, {**query, "container": container}):
+            output.say(prefix + line.decode(errors="replace"))
+
+    if side_by_side:
+        await asyncio.gather(*(one(*stream) for stream in streams))
+    else:
+        for stream in streams:
+            await one(*stream)

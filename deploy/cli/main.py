@@ -1,0 +1,103 @@
+"""The ``penstock`` command: what a user types, and one clear line when it cannot be done.
+
+Only light modules are imported here; the Kubernetes client, Redis, Celery, pydantic and rich are imported by the
+commands that use them.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from deploy.cli import apply, crds, delete, describe, embedded, get, logs, output, processes, settings, up, version
+from workers.errors import PenstockError
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+#: How `penstock --help` groups the commands.
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Everything on this machine": (up.command,),
+    "Objects": (apply.command, get.command, describe.command, logs.command, delete.command),
+    "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch),
+    "About": (crds.command, settings.command, version.command),
+}
+#: Internal parts; they run, but the help does not list them.
+HIDDEN = (embedded.broker, embedded.apiserver, embedded.kubelet)
+
+
+class Sections(click.Group):
+    """A group whose help lists its commands under headings."""
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(len(name) for name in self.commands)
+        for heading, commands in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(f"{command.name:{width}}", command.get_short_help_str(limit=62)) for command in commands]
+                )
+
+
+@click.group(cls=Sections, context_settings=CONTEXT, no_args_is_help=True)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Lets work through to a Kubernetes cluster: queue depth, events and clock ticks in, Jobs out.
+
+    \b
+    Examples:
+      penstock up                               everything, embedded, in ./.penstock
+      penstock apply -f examples/scaledjob.yaml
+      penstock get scaledjobs,jobs -w
+      penstock logs job/crunch -f
+    """
+
+
+for _command in (*(command for commands in SECTIONS.values() for command in commands), *HIDDEN):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Entry point of the ``penstock`` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code.
+
+    0 done; 1 it could not be done, and standard error says why in one line; 2 the command line is wrong;
+    130 interrupted.
+    """
+    debugging = "--debug" in arguments
+    try:
+        # It may stand anywhere: whoever adds it does so at the end of the line that failed.
+        with cli.make_context("penstock", [word for word in arguments if word != "--debug"]) as ctx:
+            answer = cli.invoke(ctx)
+            return answer if isinstance(answer, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`penstock get jobs | head`); Python would complain once more while closing stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if debugging or not expected(error):
+            raise
+        click.echo(f"penstock: {output.reason(error)}", err=True)
+        return 1
+
+
+def expected(error: Exception) -> bool:
+    """Whether this is somebody's mistake or a server that is away, and not a fault of ours."""
+    if isinstance(error, (PenstockError, ConnectionError, TimeoutError, PermissionError)):
+        return True
+    redis = sys.modules.get("redis.exceptions")
+    return redis is not None and isinstance(error, redis.RedisError)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Manifests from files, folders and standard input: many YAML or JSON documents, each with the place it came from."""
+
+import sys
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+from workers.api.kinds import Object
+from workers.errors import UserError
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object as somebody wrote it. where: ``jobs.yaml, document 2``, for messages."""
+
+    body: Object
+    where: str
+
+    @property
+    def api_version(self) -> str:
+        return str(self.body["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The namespace the manifest itself names, or empty."""
+        return str(self.body["metadata"].get("namespace") or "")
+
+
+@cache
+def _loader() -> Any:
+    """A YAML loader that reads what Kubernetes' tools read.
+
+    PyYAML turns dates into datetimes and ``12:30`` into 750; Kubernetes' parser leaves both as text. A key that
+    stands twice in one mapping is refused, because one of the two would silently be lost.
+    """
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+            self.flatten_mapping(node)
+            seen = set()
+            for key_node, _ in node.value:
+                key = self.construct_object(key_node, deep=True)
+                if not isinstance(key, Hashable) or key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key!r} stands twice", key_node.start_mark
+                    )
+                seen.add(key)
+            return dict(super().construct_mapping(node, deep))
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in base.yaml_implicit_resolvers.items()
+    }
+    for first, resolvers in Loader.yaml_implicit_resolvers.items():
+        Loader.yaml_implicit_resolvers[first] = [
+            (tag, _without_sexagesimal(tag, pattern)) for tag, pattern in resolvers
+        ]
+    return Loader
+
+
+def _without_sexagesimal(tag: str, pattern: Any) -> Any:
+    import re
+
+    if tag == "tag:yaml.org,2002:int":
+        return re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0o?[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
+    if tag == "tag:yaml.org,2002:float":
+        return re.compile(
+            r"^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+            r"|[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+        )
+    return pattern
+
+
+def read(sources: Sequence[str], *, recursive: bool = False, stdin: TextIO | None = None) -> list[Manifest]:
+    """The manifests of every source, in order: a file, a folder (its YAML and JSON files by name), or ``-``.
+
+    Raises UserError naming the file, and the document in it, that cannot be used.
+    """
+    manifests = [manifest for source in sources for manifest in _source(source, recursive, stdin or sys.stdin)]
+    if not manifests:
+        raise UserError(f"no objects in {', '.join(sources)}")
+    return manifests
+
+
+def _source(source: str, recursive: bool, stdin: TextIO) -> Iterator[Manifest]:
+    if source == "-":
+        yield from parse(stdin.read(), "standard input")
+        return
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(path.rglob("*") if recursive else path.iterdir())
+        files = [file for file in found if file.suffix in SUFFIXES and file.is_file()]
+        if not files:
+            raise UserError(f"{source}: no {', '.join(SUFFIXES)} files in this folder")
+    else:
+        files = [path]
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise UserError(f"{file}: no such file or folder") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{file}: cannot be read: {error}") from error
+        yield from parse(text, str(file))
+
+
+def parse(text: str, where: str) -> Iterator[Manifest]:
+    """The manifests of one text; a `List` is taken apart.
+
+    Raises UserError for text that is neither YAML nor JSON and for a document that is no Kubernetes object.
+    """
+    try:
+        documents = list(yaml.load_all(text, _loader()))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+    for index, document in enumerate(documents, 1):
+        if document is not None:
+            yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where)
+
+
+def _checked(document: Any, where: str) -> Iterator[Manifest]:
+    if not isinstance(document, dict):
+        raise UserError(f"{where}: an object with apiVersion, kind and metadata is expected, not {_words(document)}")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(document.get(field), str) or not document[field]:
+            raise UserError(f"{where}: {field}: a text is required")
+    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
+        for index, item in enumerate(document["items"]):
+            yield from _checked(item, f"{where}, items[{index}]")
+        return
+    what = f"{where}: {document['kind']}"
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise UserError(f"{what}: metadata: an object with a name is required")
+    if not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        hint = " (generateName makes a new object each time)" if metadata.get("generateName") else ""
+        raise UserError(f"{what}: metadata.name: a text is required{hint}")
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field) or {}, dict):
+            raise UserError(f"{what} {metadata['name']}: metadata.{field}: a mapping is expected")
+    yield Manifest(document, where)
+
+
+def _words(value: Any) -> str:
+    return {list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}.get(
+        type(value), type(value).__name__
+    )

@@ -1,0 +1,197 @@
+"""Settings as flags: every field of `Settings` is a flag of the process commands, a ``PENSTOCK_*`` variable, or both.
+
+Nothing is written twice: name, default, meaning and allowed values come from the model. The model is imported only
+when a command that needs it is parsed, so that ``penstock --help`` stays quick.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit, urlunsplit
+
+import click
+
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic.fields import FieldInfo
+
+    from workers.settings import Settings
+
+#: Variables of this prefix are settings; these are read by something else of ours, and are no misspelt settings.
+PREFIX = "PENSTOCK_"
+FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_READY_FILE")
+
+
+def flag(name: str) -> str:
+    """The flag of a field: ``in_flight`` is ``--in-flight``."""
+    return "--" + name.replace("_", "-")
+
+
+def variable(name: str) -> str:
+    """The environment variable of a field: ``in_flight`` is ``PENSTOCK_IN_FLIGHT``."""
+    return PREFIX + name.upper()
+
+
+def shown(value: Any) -> str:
+    """A setting's value for people. The password of a URL is masked; an absent value is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if hasattr(value, "get_secret_value"):
+        return mask(value.get_secret_value())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def mask(url: str) -> str:
+    """The URL without its password; a secret that is no URL is masked whole."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    if not parts.scheme or not parts.netloc:
+        return "***"
+    if parts.password is None and not parts.query:
+        return url
+    account, at, host = parts.netloc.rpartition("@")
+    user = account.partition(":")[0]
+    credentials = f"{user}:***@" if at and parts.password is not None else account + at
+    # A query may carry credentials too (?password=...), so none of it is shown.
+    return urlunsplit((parts.scheme, credentials + host, parts.path, "***" if parts.query else "", ""))
+
+
+def load(flags: Mapping[str, Any] | None = None) -> "Settings":
+    """Settings from flags (fields that were not given are None), then variables, then defaults.
+
+    Raises UserError naming the flag or the variable whose value is not acceptable.
+    """
+    from pydantic import ValidationError
+
+    from workers.settings import Settings
+
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise UserError(_explain(error, given)) from error
+
+
+def _explain(error: "ValidationError", given: Mapping[str, Any]) -> str:
+    problems = []
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        where = flag(name) if name in given else variable(name)
+        value = "" if name == "broker" else f" (got {problem['input']!r})"
+        problems.append(f"{where}: {problem['msg']}{value}")
+    return "; ".join(problems)
+
+
+def misspelt(environ: Mapping[str, str]) -> list[str]:
+    """One line per ``PENSTOCK_*`` variable that is no setting: a typing error would otherwise go unnoticed."""
+    from workers.settings import Settings
+
+    known = {variable(name).removeprefix(PREFIX) for name in Settings.model_fields}
+    lines = []
+    for name in sorted(environ):
+        rest = name.removeprefix(PREFIX)
+        if rest != name and rest not in known and not name.startswith(FOREIGN):
+            close = difflib.get_close_matches(rest, sorted(known), n=1)
+            lines.append(f"{name} is not a setting" + (f"; did you mean {PREFIX}{close[0]}?" if close else ""))
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting as ``penstock settings`` lists it. source: ``flag``, ``variable`` or ``default``."""
+
+    name: str
+    variable: str
+    flag: str
+    default: str
+    value: str
+    source: Literal["flag", "variable", "default"]
+    meaning: str
+
+
+def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, str]) -> list[Row]:
+    """Every setting with its current value and where that comes from."""
+    return [
+        Row(
+            name=name,
+            variable=variable(name),
+            flag=flag(name),
+            default=shown(field.default),
+            value=shown(getattr(settings, name)),
+            source="flag" if flags.get(name) is not None else "variable" if variable(name) in environ else "default",
+            meaning=field.description or "",
+        )
+        for name, field in type(settings).model_fields.items()
+    ]
+
+
+class SettingsCommand(click.Command):
+    """A command that takes every setting as a flag, beside its own options.
+
+    The callback gets the settings' flags as one mapping, `flags`; fields that were not given are missing from it.
+    """
+
+    _generated: list[click.Parameter] | None = None
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if self._generated is None:
+            self._generated = generated()
+        return [*self.params, *self._generated, *([option] if (option := self.get_help_option(ctx)) else [])]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        names = {parameter.name for parameter in self._generated or ()}
+        flags = {name: ctx.params.pop(name) for name in list(ctx.params) if name in names}
+        ctx.params["flags"] = {name: value for name, value in flags.items() if value is not None}
+        for line in misspelt(os.environ):
+            click.echo(f"penstock: warning: {line}", err=True)
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Own options first, then the generated ones: a reader looks for the few before the many."""
+        generated = set(self._generated or ())
+        own: list[tuple[str, str]] = []
+        settings: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                (settings if parameter in generated else own).append(record)
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+        with formatter.section("Settings (each also a PENSTOCK_* variable, see `penstock settings`)"):
+            formatter.write_dl(settings)
+
+
+def generated() -> list[click.Parameter]:
+    """One option per field of `Settings`; none has a default, so that what was not given is known."""
+    from workers.settings import Settings
+
+    return [_option(name, field) for name, field in Settings.model_fields.items()]
+
+
+def _option(name: str, field: "FieldInfo") -> click.Option:
+    default = shown(field.default)
+    meaning = f"{field.description}" + (f" [default: {default}]" if default else "")
+    if field.annotation is bool:
+        return click.Option([f"{flag(name)}/--no-{name.replace('_', '-')}", name], default=None, help=meaning)
+    if get_origin(field.annotation) is Literal:
+        choices: Sequence[str] = get_args(field.annotation)
+        return click.Option([flag(name), name], type=click.Choice(choices, case_sensitive=False), help=meaning)
+    # The model checks the value, so that a flag and a variable are refused with the same words.
+    return click.Option([flag(name), name], type=click.STRING, metavar=_metavar(field), help=meaning)
+
+
+def _metavar(field: "FieldInfo") -> str:
+    text = str(field.annotation)
+    for part, metavar in (("int", "N"), ("float", "SECONDS"), ("Path", "PATH"), ("tuple", "NAMES"), ("Secret", "URL")):
+        if part in text:
+            return metavar
+    return "TEXT"

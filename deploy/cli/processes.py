@@ -1,0 +1,94 @@
+"""``penstock worker``, ``scaler``, ``beat`` and ``watch``: one process each, for a broker and a cluster that are there.
+
+Each takes every setting as a flag and hands it down by environment.
+"""
+
+import os
+from typing import Any
+
+import click
+
+from deploy.cli import options
+
+NUMBER = click.option(
+    "--number", type=click.IntRange(min=1), default=1, show_default=True, help="Tells workers of one host apart."
+)
+
+
+def become(argv: tuple[str, ...], flags: dict[str, Any]) -> None:
+    """Replace this process, so that signals reach the one that works."""
+    from deploy import processes
+
+    environment = processes.environment(options.load(flags))
+    os.execve(argv[0], argv, {**os.environ, **environment})
+
+
+@click.command("worker", cls=options.SettingsCommand)
+@NUMBER
+def worker(number: int, flags: dict[str, Any]) -> None:
+    """Run a reconcile worker.
+
+    It brings the cluster to what the objects ask for.
+
+    One per core is right; any number may run, on any number of machines.
+
+    \b
+    Examples:
+      penstock worker --broker redis://redis:6379/0
+      PENSTOCK_BROKER=redis://redis:6379/0 penstock worker --slots 32 --metrics-port 9090
+    """
+    from deploy import processes
+
+    become(processes.worker(number), flags)
+
+
+@click.command("scaler", cls=options.SettingsCommand)
+@NUMBER
+def scaler(number: int, flags: dict[str, Any]) -> None:
+    """Run a worker that measures what triggers name.
+
+    It also listens for wake-ups, where the measured server sends them.
+
+    \b
+    Examples:
+      penstock scaler --broker redis://redis:6379/0
+      penstock scaler --polling 5 --no-wakeups
+    """
+    from deploy import processes
+
+    become(processes.scaler(number), flags)
+
+
+@click.command("beat", cls=options.SettingsCommand)
+def beat(flags: dict[str, Any]) -> None:
+    """Run the clock.
+
+    It makes ready what became due and rings the bells.
+
+    Any number may run; each due key is taken once.
+
+    \b
+    Examples:
+      penstock beat --broker redis://redis:6379/0
+    """
+    from deploy import processes
+
+    become(processes.beat(), flags)
+
+
+@click.command("watch", cls=options.SettingsCommand)
+def watch(flags: dict[str, Any]) -> None:
+    """Run the informers.
+
+    They list and watch the cluster and keep its mirror in the broker fresh.
+
+    Any number may run; one leads per kind.
+
+    \b
+    Examples:
+      penstock watch --broker redis://redis:6379/0 --kubeconfig ~/.kube/config
+      penstock watch --namespaces batch,nightly --selector team=data
+    """
+    from deploy import informers
+
+    informers.main(options.load(flags))

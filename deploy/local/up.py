@@ -1,0 +1,384 @@
+"""Everything on one machine: which parts run, in which order, and the runner that keeps them together.
+
+A broker or a cluster that the settings name is used as it is; what they do not name is embedded, with its data,
+logs and credentials in one folder, the home. One run owns a home at a time.
+"""
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy import processes, ready
+from deploy.local import broker, guard
+from deploy.local.supervisor import Component, StartFailed, Supervisor
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
+from workers.cluster import Cluster
+from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
+from workers.settings import Settings
+
+#: How long the cluster may take to serve a kind after its definition was stored, seconds.
+ESTABLISHING = 15.0
+#: A Python process with Celery needs seconds to start, more when several start on few cores.
+STARTING = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder of an embedded Penstock, and what stands where in it."""
+
+    root: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / "kubeconfig"
+
+    @property
+    def token(self) -> Path:
+        return self.root / "token"
+
+    @property
+    def data(self) -> Path:
+        """The broker's data and configuration."""
+        return self.root / "broker"
+
+    @property
+    def url(self) -> Path:
+        """The broker's URL, password included; for its owner only."""
+        return self.root / "broker.url"
+
+    @property
+    def logs(self) -> Path:
+        """What the parts print, one file each."""
+        return self.root / "logs"
+
+    @property
+    def pods(self) -> Path:
+        """The pods' own folders."""
+        return self.root / "pods"
+
+    @property
+    def pod_logs(self) -> Path:
+        return self.root / "pod-logs"
+
+    @property
+    def lock(self) -> Path:
+        """Locked by the run that owns this home; holds its process id."""
+        return self.root / "lock"
+
+    def ready(self, name: str) -> Path:
+        """The file that appears when a part can be used."""
+        return self.root / "ready" / name
+
+    def broker_url(self) -> str | None:
+        """The URL of the embedded broker of the last run, or None before the first."""
+        try:
+            return self.url.read_text(encoding="utf-8").strip() or None
+        except OSError:
+            return None
+
+    def port(self) -> int | None:
+        """The port of the embedded API server in the last run, or None before the first."""
+        try:
+            found = re.search(r"https?://127\.0\.0\.1:(\d+)", self.kubeconfig.read_text(encoding="utf-8"))
+        except OSError:
+            return None
+        return int(found[1]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `penstock up` is asked for. workers, scalers: how many processes of each.
+
+    install_crds: store our CRDs in a cluster that is not embedded.
+    """
+
+    settings: Settings
+    workers: int = 1
+    scalers: int = 1
+    install_crds: bool = False
+
+    @property
+    def home(self) -> Home:
+        return Home(self.settings.home.resolve())
+
+    @property
+    def own_broker(self) -> bool:
+        """Whether the broker is embedded: none was named."""
+        return "broker" not in self.settings.model_fields_set
+
+    @property
+    def own_cluster(self) -> bool:
+        """Whether the cluster is embedded: neither a kubeconfig nor a context was named."""
+        return self.settings.kubeconfig is None and self.settings.context is None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The parts in the order of their start: what the processes stand on, then the processes side by side."""
+
+    foundations: tuple[Component, ...]
+    processes: tuple[Component, ...]
+
+
+def plan(options: Options, store: str, embedded: Sequence[str], port: int) -> Plan:
+    """The parts for these options. Pure.
+
+    store: URL of the broker, embedded or not. embedded: the command that runs the embedded broker. port: where the
+    embedded API server listens.
+    """
+    foundations = []
+    if options.own_broker:
+        foundations.append(Component("broker", tuple(embedded)))
+    if options.own_cluster:
+        foundations += [_apiserver(options, store, port), _kubelet(options)]
+    return Plan(tuple(foundations), tuple(_processes(options, store)))
+
+
+def _apiserver(options: Options, store: str, port: int) -> Component:
+    home = options.home
+    arguments = {
+        "--port": str(port),
+        "--token-file": home.token,
+        "--kubeconfig": home.kubeconfig,
+        "--logs": home.pod_logs,
+        "--ready-file": home.ready("apiserver"),
+    }
+    return Component(
+        "apiserver",
+        _module("deploy.local.apiserver", {"--store": store, **arguments}),
+        ready=home.ready("apiserver"),
+        timeout=STARTING,
+    )
+
+
+def _kubelet(options: Options) -> Component:
+    home = options.home
+    arguments = {
+        "--kubeconfig": home.kubeconfig,
+        "--logs": home.pod_logs,
+        "--root": home.pods,
+        "--max-pods": pods(options.settings.pods),
+    }
+    return Component("kubelet", _module("deploy.local.kubelet", arguments))
+
+
+def _module(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
+    return (sys.executable, "-m", name, *(str(part) for pair in arguments.items() for part in pair))
+
+
+def pods(wanted: int) -> int:
+    """How many pods run at once: the setting, or two per core and at least four."""
+    return wanted or max(4, 2 * (os.cpu_count() or 1))
+
+
+def _processes(options: Options, store: str) -> Iterator[Component]:
+    """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
+    environment = _environment(options, store)
+    metrics = options.settings.metrics_port
+    yield _process(options, "watch", processes.watch(), {**environment, "PENSTOCK_METRICS_PORT": "0"})
+    yield Component("beat", processes.beat(), {**environment, "PENSTOCK_METRICS_PORT": "0"})
+    numbered = [(f"worker-{number}", processes.worker(number)) for number in range(1, options.workers + 1)]
+    numbered += [(f"scaler-{number}", processes.scaler(number)) for number in range(1, options.scalers + 1)]
+    for index, (name, argv) in enumerate(numbered):
+        port = metrics + index if metrics else 0
+        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(port)})
+
+
+def _process(options: Options, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
+    told = options.home.ready(name)
+    return Component(name, argv, {**environment, ready.VARIABLE: str(told)}, ready=told, timeout=STARTING)
+
+
+def _environment(options: Options, store: str) -> dict[str, str]:
+    """The settings of every process of ours."""
+    environment = {**processes.environment(options.settings), "PENSTOCK_BROKER": store}
+    environment["PENSTOCK_HOME"] = str(options.home.root)
+    if options.own_cluster:
+        environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
+        # Nobody else runs the pods of Jobs on an embedded cluster.
+        environment.setdefault("PENSTOCK_JOBS", "all")
+    return environment
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs: the parts by name with their process ids, and how to reach what they offer.
+
+    kubeconfig: None when the settings leave the choice to KUBECONFIG.
+    """
+
+    home: Home
+    parts: Mapping[str, int]
+    kubeconfig: Path | None
+    broker: str
+
+
+async def run(
+    options: Options,
+    *,
+    started: Callable[[Running], Awaitable[None]] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Start everything, await `started`, and serve until SIGINT or SIGTERM; then stop everything.
+
+    progress: told the name of each step before it is taken. Raises UserError when another run owns the home, when a
+    part does not start, when the named broker or cluster does not answer, or when the cluster lacks our CRDs.
+    """
+    tell = progress or (lambda _: None)
+    with owned(options.home):
+        home = options.home
+        own = broker.prepare(home.data) if options.own_broker else None
+        store = own.url if own else options.settings.broker.get_secret_value()
+        _write_private(home.url, store)
+        if not own:
+            await reachable(store)
+        parts = plan(options, store, own.argv if own else (), free_port(home.port()))
+        supervisor = Supervisor(home.logs)
+        if own:
+            parts = _waiting(parts, own)
+        kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
+
+        async def begin() -> None:
+            tell("CRDs")
+            await define(options, kubeconfig)
+            tell("processes")
+            await _together(supervisor, parts.processes)
+            if started is not None:
+                await started(Running(home, supervisor.pids(), kubeconfig, store))
+
+        tell(", ".join(part.name for part in parts.foundations) or "nothing embedded")
+        await supervisor.run(parts.foundations, started=begin)
+
+
+def _waiting(parts: Plan, own: broker.Broker) -> Plan:
+    """The plan with the broker's readiness check, which opens connections and is therefore no part of a pure plan."""
+    first, *rest = parts.foundations
+    checked = Component(first.name, first.argv, first.env, ready=own.ready, timeout=STARTING)
+    return Plan((checked, *rest), parts.processes)
+
+
+async def _together(supervisor: Supervisor, parts: Sequence[Component]) -> None:
+    """Start parts side by side. The first failure stops the others' start and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(supervisor.start(part))
+    except* StartFailed as failures:
+        first = failures.exceptions[0]
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+
+
+@contextmanager
+def owned(home: Home) -> Iterator[None]:
+    """Own the home for the length of a block. Raises UserError naming the run that owns it already."""
+    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.ready("").mkdir(exist_ok=True)
+    descriptor = guard.hold(home.lock)
+    if descriptor is None:
+        pid = home.lock.read_text(encoding="utf-8").strip() or "unknown"
+        raise UserError(f"penstock up runs already in {home.root} (pid {pid}); stop it, or choose another --home")
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def free_port(preferred: int | None) -> int:
+    """The preferred port of the loopback interface if it is free, else any: kubeconfigs stay true over restarts."""
+    for port in (preferred or 0, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise UserError("no free port on 127.0.0.1")
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+async def reachable(store: str) -> None:
+    """Raise UserError unless the named broker answers."""
+    import redis.asyncio
+    from redis.exceptions import RedisError
+
+    try:
+        async with redis.asyncio.Redis.from_url(store, socket_timeout=5, socket_connect_timeout=3) as client:
+            await client.ping()
+    except (RedisError, OSError, ValueError) as error:
+        raise UserError(f"--broker: does not answer: {error}") from error
+
+
+# --- our kinds in the cluster
+
+
+async def define(options: Options, kubeconfig: Path | None) -> None:
+    """Make sure that the cluster serves our kinds: store the CRDs, or say which are missing."""
+    from workers.api import crds
+
+    settings = options.settings
+    definitions = crds.all_crds()
+    cluster = await Cluster.connect(
+        kubeconfig=kubeconfig, context=settings.context, timeout=settings.timeout, in_flight=settings.in_flight
+    )
+    try:
+        if options.own_cluster or options.install_crds:
+            await install(cluster, definitions)
+        elif lacking := await missing(cluster, definitions):
+            raise UserError(
+                f"the cluster lacks these CRDs: {', '.join(lacking)}; install them with --install-crds, "
+                "or with `penstock crds | kubectl apply -f -`"
+            )
+    except Unavailable as error:
+        raise UserError(f"the cluster does not answer ({kubeconfig or 'KUBECONFIG'}): {error}") from error
+    finally:
+        await cluster.close()
+
+
+async def install(cluster: Cluster, definitions: Sequence[Object]) -> None:
+    """Store the definitions and wait until their kinds are served."""
+    for definition in definitions:
+        try:
+            await cluster.create(CUSTOM_RESOURCE_DEFINITION, definition)
+        except AlreadyExists:
+            name = definition["metadata"]["name"]
+            await cluster.patch(Ref(CUSTOM_RESOURCE_DEFINITION, "", name), {"spec": definition["spec"]})
+    deadline = asyncio.get_running_loop().time() + ESTABLISHING
+    while lacking := await missing(cluster, definitions):
+        if asyncio.get_running_loop().time() > deadline:
+            raise UserError(f"the cluster does not serve {', '.join(lacking)} {ESTABLISHING:g} s after their CRDs")
+        await asyncio.sleep(0.1)
+
+
+async def missing(cluster: Cluster, definitions: Sequence[Object]) -> list[str]:
+    """The names of those definitions whose kinds the cluster does not serve. Asks discovery, which needs no rights."""
+    lacking = []
+    for definition in definitions:
+        spec = definition["spec"]
+        paths = [f"/apis/{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
+        answers = await asyncio.gather(*(_resources(cluster, path) for path in paths))
+        if not all(spec["names"]["plural"] in names for names in answers):
+            lacking.append(definition["metadata"]["name"])
+    return lacking
+
+
+async def _resources(cluster: Cluster, path: str) -> set[str]:
+    try:
+        answer = await cluster.request("GET", path)
+    except NotFound:
+        return set()
+    return {entry["name"] for entry in answer.get("resources") or ()}

@@ -1,0 +1,59 @@
+"""The command on a fake cluster: type a line, look at what was printed and at what the cluster holds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.cli import main, options
+from tests.unit.cli.fake import FakeCluster
+from workers import cluster as cluster_module
+from workers.settings import Settings
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What one command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Type = Callable[..., Printed]
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings, kubeconfigs or homes of the machine the tests run on."""
+    for name in (*map(options.variable, Settings.model_fields), "KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """The cluster every command connects to."""
+    fake = FakeCluster()
+
+    async def connect(**_: Any) -> FakeCluster:
+        return fake
+
+    monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
+    return fake
+
+
+@pytest.fixture
+def penstock(capsys: pytest.CaptureFixture[str]) -> Type:
+    """Runs one command line in this process."""
+
+    def run(*arguments: str) -> Printed:
+        capsys.readouterr()
+        code = main.run(arguments)
+        captured = capsys.readouterr()
+        return Printed(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,200 @@
+"""A small API server in memory, behind the methods of `Cluster` that the command uses.
+
+It knows discovery, get, list with label selectors and paging, tables, create, merge patch, delete and scripted
+watches: enough to test what the command sends and prints. What a real server answers is tested against real servers.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from workers.api.kinds import Kind
+from workers.errors import AlreadyExists, Invalid, NotFound
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+POD = Kind("", "v1", "Pod", "pods")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+EVENT = Kind("", "v1", "Event", "events")
+JOB = Kind("batch", "v1", "Job", "jobs")
+SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
+VOLCANO_JOB = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")
+SHORT = {"configmaps": ["cm"], "pods": ["po"], "nodes": ["no"], "scaledjobs": ["sj"]}
+
+
+class FakeCluster:
+    """calls: every request as (method, path). page: how many items one page has."""
+
+    def __init__(self, kinds: tuple[Kind, ...] = (CONFIG_MAP, POD, NODE, EVENT, JOB, VOLCANO_JOB, SCALED_JOB)) -> None:
+        self.kinds = list(kinds)
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.streams: dict[str, list[bytes]] = {}
+        self.queries: list[Mapping[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
+        self.page = 500
+        self._version = 100
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def add(self, kind: Kind, name: str, namespace: str = "default", **fields: Any) -> dict[str, Any]:
+        """Store an object as if it had always been there."""
+        self._version += 1
+        metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(self._version)}
+        if kind.namespaced:
+            metadata["namespace"] = namespace
+        metadata |= fields.pop("metadata", {})
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+        self.objects[kind.path(namespace if kind.namespaced else "", name)] = body
+        return body
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """One call, as `Cluster.request` makes it."""
+        self.calls.append((method, path))
+        self.queries.append(query or {})
+        if method == "GET" and (found := self._discovery(path)) is not None:
+            return found
+        table = "as=Table" in (headers or {}).get("Accept", "")
+        if method == "GET":
+            return self._get(path, query or {}, table)
+        if method == "POST":
+            return self._create(path, body, dry="dryRun" in (query or {}))
+        if method == "PATCH":
+            return self._patch(path, body)
+        return self.objects.pop(path) if path in self.objects else self._missing(path)
+
+    async def stream_lines(
+        self, path: str, query: Mapping[str, str] | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[bytes]:
+        """The scripted lines of a path; a watch that has none left ends the test by KeyboardInterrupt."""
+        self.calls.append(("STREAM", path))
+        self.queries.append(query or {})
+        lines = self.streams.pop(path, None)
+        if lines is None:
+            raise KeyboardInterrupt
+        for line in lines:
+            yield line
+
+    def event(self, type_: str, body: Any) -> bytes:
+        """A line of a watch."""
+        return json.dumps({"type": type_, "object": body}).encode()
+
+    def _discovery(self, path: str) -> Any:
+        if path == "/apis":
+            groups = dict.fromkeys((kind.group, kind.version) for kind in self.kinds if kind.group)
+            return {
+                "groups": [
+                    {"name": group, "versions": [{"version": version}], "preferredVersion": {"version": version}}
+                    for group, version in groups
+                ]
+            }
+        found = [kind for kind in self.kinds if kind.path() == f"{path}/{kind.plural}"]
+        if not found:
+            return None
+        return {
+            "resources": [
+                {
+                    "name": kind.plural,
+                    "singularName": kind.kind.lower(),
+                    "kind": kind.kind,
+                    "namespaced": kind.namespaced,
+                    "shortNames": SHORT.get(kind.plural, []),
+                    "verbs": ["get", "list"],
+                }
+                for kind in found
+            ]
+            + [{"name": f"{found[0].plural}/status", "kind": found[0].kind, "namespaced": True}]
+        }
+
+    def _get(self, path: str, query: Mapping[str, str], table: bool) -> Any:
+        if path in self.objects:
+            body = self.objects[path]
+            return self.table([body]) if table else body
+        within = path.split("/namespaces/")[1].split("/")[0] if "/namespaces/" in path else None
+        kind = next((kind for kind in self.kinds if path == kind.path(within or "")), None)
+        if kind is None:
+            return self._missing(path)
+        wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        fields = query.get("fieldSelector", "")
+        items = [
+            body
+            for body in self.objects.values()
+            if (body["apiVersion"], body["kind"]) == (kind.api_version, kind.kind)
+            and within in (None, body["metadata"].get("namespace"))
+            and wanted.items() <= (body["metadata"].get("labels") or {}).items()
+            and (not fields or fields == f"involvedObject.uid={body.get('involvedObject', {}).get('uid')}")
+        ]
+        start = int(query.get("continue") or 0)
+        end = start + self.page
+        metadata = {"resourceVersion": str(self._version), "continue": str(end) if end < len(items) else ""}
+        if table:
+            return self.table(items[start:end], metadata)
+        plain = [{key: item[key] for key in item if key not in ("apiVersion", "kind")} for item in items[start:end]]
+        return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": plain}
+
+    def table(self, items: list[Any], metadata: Any = None) -> Any:
+        """A Table with one column that only -o wide shows."""
+        return {
+            "kind": "Table",
+            "metadata": metadata or {"resourceVersion": str(self._version)},
+            "columnDefinitions": [
+                {"name": "Name", "priority": 0},
+                {"name": "Status", "priority": 0},
+                {"name": "UID", "priority": 1},
+            ],
+            "rows": [
+                {
+                    "cells": [
+                        item["metadata"]["name"],
+                        (item.get("status") or {}).get("phase", "Running"),
+                        item["metadata"].get("uid"),
+                    ],
+                    "object": {"metadata": item["metadata"]},
+                }
+                for item in items
+            ],
+        }
+
+    def _create(self, path: str, body: Any, *, dry: bool) -> Any:
+        name = body["metadata"]["name"]
+        if f"{path}/{name}" in self.objects:
+            raise AlreadyExists(f"{name} already exists", status=409)
+        if name != name.lower():
+            message = f'{body["kind"]} "{name}" is invalid: metadata.name: Invalid value: "{name}"'
+            raise Invalid(f"POST {path}: 422: {message}", status=422, body={"kind": "Status", "message": message})
+        self._version += 1
+        stored = {**body, "metadata": {"uid": f"uid-{name}", **body["metadata"], "resourceVersion": str(self._version)}}
+        if not dry:
+            self.objects[f"{path}/{name}"] = stored
+        return stored
+
+    def _patch(self, path: str, body: Any) -> Any:
+        self._version += 1
+        merged = _merged(self.objects[path], body)
+        merged["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[path] = merged
+        return merged
+
+    def _missing(self, path: str) -> Any:
+        plural, name = path.rsplit("/", 2)[-2:]
+        message = f'{plural} "{name}" not found'
+        raise NotFound(f"GET {path}: 404: {message}", status=404, body={"kind": "Status", "message": message})
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return result

@@ -1,0 +1,85 @@
+"""Which cluster a client command talks to."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.cli import connection
+from workers.errors import UserError
+
+
+def kubeconfig(path: Path, *, current: str = "a", **namespaces: str | None) -> Path:
+    contexts = "".join(
+        f"- name: {name}\n  context: {{cluster: c{f', namespace: {namespace}' if namespace else ''}}}\n"
+        for name, namespace in (namespaces or {"a": None}).items()
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"current-context: {current}\ncontexts:\n{contexts}")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        pytest.param({"flag", "variable", "home", "other"}, "flag", id="the flag wins"),
+        pytest.param({"variable", "home", "other"}, "variable", id="then the variable"),
+        pytest.param({"home", "other"}, ".penstock/kubeconfig", id="then the embedded cluster"),
+        pytest.param({"other"}, None, id="then what other tools use"),
+        pytest.param(set(), None, id="nothing at all"),
+    ],
+)
+def test_the_first_that_is_named_is_taken(
+    there: set[str], chosen: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "home" in there:
+        kubeconfig(tmp_path / ".penstock" / "kubeconfig")
+    if "variable" in there:
+        monkeypatch.setenv("PENSTOCK_KUBECONFIG", str(kubeconfig(tmp_path / "variable")))
+    flag = str(kubeconfig(tmp_path / "flag")) if "flag" in there else None
+    environ = {"KUBECONFIG": str(kubeconfig(tmp_path / "other"))} if "other" in there else {"HOME": str(tmp_path)}
+    target = connection.target(kubeconfig=flag, environ=environ)
+    assert target.kubeconfig == (
+        Path(flag or tmp_path / chosen) if chosen and chosen[0] != "." else chosen and Path(chosen)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "namespace"),
+    [
+        pytest.param({}, "one", id="the current context's"),
+        pytest.param({"context": "b"}, "two", id="the named context's"),
+        pytest.param({"context": "c"}, "default", id="a context without one"),
+        pytest.param({"context": "b", "namespace": "three"}, "three", id="the flag's"),
+    ],
+)
+def test_the_namespace_comes_from_the_flag_or_the_context(
+    arguments: dict[str, Any], namespace: str, tmp_path: Path
+) -> None:
+    path = kubeconfig(tmp_path / "k", a="one", b="two", c=None)
+    assert connection.target(kubeconfig=str(path), **arguments).namespace == namespace
+
+
+def test_several_files_of_kubeconfig_are_read_in_order(tmp_path: Path) -> None:
+    first = kubeconfig(tmp_path / "1", current="b", a="one")
+    second = kubeconfig(tmp_path / "2", current="a", b="two", a="hidden")
+    environ = {"KUBECONFIG": f"{tmp_path / 'missing'}:{first}:{second}"}
+    assert connection.target(environ=environ).namespace == "two"
+    assert connection.target(environ=environ, context="a").namespace == "one"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"kubeconfig": "/no/such"}, "--kubeconfig: no such file: /no/such", id="no file"),
+        pytest.param({"kubeconfig": "k", "context": "z"}, "no context called z; there are a", id="no context"),
+        pytest.param({"kubeconfig": "broken"}, "broken: not a usable kubeconfig", id="no YAML"),
+        pytest.param({"kubeconfig": "list"}, "list: not a usable kubeconfig", id="another shape"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_is_named(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    kubeconfig(tmp_path / "k")
+    (tmp_path / "broken").write_text("a: [")
+    (tmp_path / "list").write_text("- a")
+    with pytest.raises(UserError, match=message):
+        connection.target(**arguments)

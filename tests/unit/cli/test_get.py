@@ -1,0 +1,165 @@
+"""``penstock get``."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
+
+
+@pytest.mark.parametrize(
+    "word", ["scaledjobs", "scaledjob", "ScaledJob", "sj", "scaledjobs.keda.sh", "scaledjobs.v1alpha1.keda.sh"]
+)
+def test_a_kind_is_found_by_any_of_its_names(word: str, cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(SCALED_JOB, "crunch")
+    assert penstock("get", word).out == "NAME     STATUS\ncrunch   Running\n"
+
+
+def test_a_name_that_two_groups_share_means_the_first_and_the_group_tells_them_apart(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(JOB, "ours")
+    cluster.add(VOLCANO_JOB, "theirs")
+    assert "ours" in penstock("get", "jobs").out
+    assert "theirs" in penstock("get", "jobs.batch.volcano.sh").out
+
+
+def test_an_unknown_kind_is_named_with_its_neighbours(cluster: FakeCluster, penstock: Type) -> None:
+    printed = penstock("get", "podz")
+    assert (printed.code, printed.out) == (1, "")
+    assert printed.err == 'penstock: the server has no kind called "podz"; did you mean pod or pods?\n'
+
+
+def test_more_columns_when_wide(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a", status={"phase": "Pending"})
+    assert penstock("get", "pods", "-o", "wide").out == "NAME   STATUS    UID\na      Pending   uid-a\n"
+
+
+def test_all_namespaces_have_their_own_column(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a", "x")
+    cluster.add(POD, "b", "y")
+    assert (
+        penstock("get", "po", "-A").out
+        == "NAMESPACE   NAME   STATUS\nx           a      Running\ny           b      Running\n"
+    )
+
+
+def test_a_namespace_narrows_and_cluster_scoped_kinds_do_not_care(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a", "x")
+    cluster.add(NODE, "local")
+    assert "a" in penstock("get", "pods", "-n", "x", "--no-headers").out
+    assert penstock("get", "pods", "-n", "y").err == "No resources found in namespace y.\n"
+    assert penstock("get", "nodes", "-n", "y", "--no-headers").out == "local   Running\n"
+
+
+def test_several_kinds_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(CONFIG_MAP, "a")
+    cluster.add(SCALED_JOB, "b")
+    out = penstock("get", "cm,pods,sj").out
+    assert (
+        out == "NAME          STATUS\nconfigmap/a   Running\n"
+        "\n"
+        "NAME                  STATUS\nscaledjob.keda.sh/b   Running\n"
+    )
+
+
+def test_several_names_share_one_header(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a")
+    cluster.add(POD, "b")
+    assert penstock("get", "pods", "a", "b").out.count("NAME") == 1
+    assert penstock("get", "pod/a", "po/b").out.count("NAME") == 1
+
+
+def test_a_missing_object_is_an_error_in_the_servers_words_after_the_others_are_shown(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(POD, "b")
+    printed = penstock("get", "pods", "a", "b")
+    assert printed.code == 1
+    assert "b" in printed.out
+    assert printed.err == 'penstock: pods "a" not found\n'
+    assert penstock("get", "pods", "a", "--ignore-not-found").code == 0
+
+
+def test_long_lists_are_read_page_by_page(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.page = 2
+    for name in "abcde":
+        cluster.add(POD, name)
+    assert [line.split()[0] for line in penstock("get", "pods").out.splitlines()] == ["NAME", *"abcde"]
+    assert cluster.calls.count(("GET", "/api/v1/namespaces/default/pods")) == 3
+    assert [item["metadata"]["name"] for item in json.loads(penstock("get", "po", "-o", "json").out)["items"]] == list(
+        "abcde"
+    )
+
+
+def test_selectors_go_to_the_server(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a", metadata={"labels": {"app": "x"}})
+    cluster.add(POD, "b")
+    assert penstock("get", "pods", "-l", "app=x", "-o", "name").out == "pod/a\n"
+    penstock("get", "pods", "--field-selector", "status.phase=Failed")
+    assert cluster.queries[-1]["fieldSelector"] == "status.phase=Failed"
+
+
+def test_one_object_is_written_whole_and_several_become_a_list(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(CONFIG_MAP, "a", data={"k": "v"}, metadata={"managedFields": [{}]})
+    one = yaml.safe_load(penstock("get", "cm", "a", "-o", "yaml").out)
+    assert (one["kind"], one["data"]) == ("ConfigMap", {"k": "v"})
+    assert "managedFields" not in one["metadata"]
+    many = json.loads(penstock("get", "cm", "-o", "json", "--show-managed-fields").out)
+    assert many["kind"] == "List"
+    # Items of a list come without them from the server; a file of them must still be appliable.
+    assert many["items"][0]["apiVersion"] == "v1"
+    assert many["items"][0]["kind"] == "ConfigMap"
+    assert many["items"][0]["metadata"]["managedFields"] == [{}]
+
+
+def test_a_watch_shows_every_change_and_resumes_where_the_stream_ended(cluster: FakeCluster, penstock: Type) -> None:
+    pod = cluster.add(POD, "a", status={"phase": "Pending"})
+    later = {**pod, "status": {"phase": "Succeeded"}, "metadata": {**pod["metadata"], "resourceVersion": "500"}}
+    bookmark = {"kind": "Table", "metadata": {"resourceVersion": "600"}, "columnDefinitions": [], "rows": []}
+    cluster.streams["/api/v1/namespaces/default/pods"] = [
+        cluster.event("MODIFIED", cluster.table([later], {})),
+        b"",
+        cluster.event("BOOKMARK", bookmark),
+    ]
+    printed = penstock("get", "pods", "-w")
+    assert printed.code == 130
+    assert printed.out == "NAME   STATUS\na      Pending\na      Succeeded\n"
+    first, second = cluster.queries[-2:]
+    assert (first["watch"], first["resourceVersion"], second["resourceVersion"]) == ("true", "101", "600")
+
+
+def test_a_watch_the_server_forgot_goes_on_from_now_and_says_so(cluster: FakeCluster, penstock: Type) -> None:
+    path = "/api/v1/namespaces/default/pods"
+    cluster.streams[path] = [cluster.event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})]
+    printed = penstock("get", "pods", "-w", "-o", "name")
+    assert "from now on" in printed.err
+    assert cluster.queries[-1]["resourceVersion"] == "100"
+
+
+def test_a_watch_of_one_object_asks_for_that_object(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a")
+    penstock("get", "pod", "a", "-w")
+    assert cluster.calls[-1] == ("STREAM", "/api/v1/namespaces/default/pods")
+    assert cluster.queries[-1]["fieldSelector"] == "metadata.name=a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("get", "pods,jobs", "-w"), "one kind"),
+        (("get", "pods", "a", "-l", "x=y"), "exclude each other"),
+        (("get", "pods", "a", "-A"), "needs one namespace"),
+        (("get", "pod/a", "b"), "KIND/NAME"),
+        (("get", "pod/"), "KIND/NAME"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_forms_that_contradict_themselves_are_refused(
+    arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
+) -> None:
+    printed = penstock(*arguments)
+    assert printed.code == 1
+    assert message in printed.err

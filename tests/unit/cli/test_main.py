@@ -1,0 +1,165 @@
+"""The command line as a whole: help, exit codes, and one clear line for a mistake."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import redis.exceptions
+
+from deploy.cli import main, version
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import FakeCluster
+from workers import cluster as cluster_module
+from workers.errors import Unavailable
+
+COMMANDS = sorted(name for name, command in main.cli.commands.items() if not command.hidden)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"pydantic", "rich", "redis", "kubernetes", "aiohttp", "celery", "orjson", "uvloop"}
+    code = f"import sys; from deploy.cli import main; print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str, penstock: Type) -> None:
+    printed = penstock(name, "--help")
+    assert printed.code == 0
+    assert "Examples:" in printed.out
+    assert f"penstock {name}" in printed.out
+    assert main.cli.commands[name].get_short_help_str(62).count("...") == 0
+
+
+def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> None:
+    out = penstock("--help").out
+    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+    assert "kubelet" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("get",),
+        ("get", "pods", "-o", "nonsense"),
+        ("worker", "--jobs", "some"),
+        ("up", "--workers", "0"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_exits_with_2_and_says_how_to_get_help(arguments: tuple[str, ...], penstock: Type) -> None:
+    printed = penstock(*arguments)
+    assert printed.code == 2
+    assert "--help" in printed.err
+    assert "Traceback" not in printed.err
+
+
+class OopsError(Exception):
+    """A fault of ours."""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (redis.exceptions.ConnectionError("Error 111\nconnecting"), "penstock: Error 111 connecting\n"),
+        (ConnectionRefusedError("refused"), "penstock: refused\n"),
+        (TimeoutError(), "penstock: TimeoutError\n"),
+        (Unavailable("no", body={"message": "the server\nis tired"}, status=503), "penstock: the server is tired\n"),
+    ],
+    ids=["broker", "connection", "timeout", "cluster"],
+)
+def test_what_is_away_is_one_line_and_a_traceback_only_with_debug(
+    error: Exception, line: str, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(version.command, "callback", fail)
+    printed = penstock("version")
+    assert (printed.code, printed.out, printed.err) == (1, "", line)
+    with pytest.raises(type(error)):
+        penstock("version", "--debug")
+
+
+def test_a_fault_of_ours_keeps_its_traceback(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> None:
+        raise OopsError
+
+    monkeypatch.setattr(version.command, "callback", fail)
+    with pytest.raises(OopsError):
+        penstock("version")
+
+
+def test_an_interrupt_exits_with_130(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: Any) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr(version.command, "callback", interrupt)
+    assert penstock("version").code == 130
+
+
+def test_a_reader_that_went_away_is_no_traceback(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.cli.main", "version"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+# --- no cluster
+
+
+def test_without_any_cluster_the_message_says_how_to_get_one(penstock: Type) -> None:
+    printed = penstock("get", "pods")
+    assert (printed.code, printed.err.count("\n")) == (1, 1)
+    assert "penstock up" in printed.err
+    assert "--kubeconfig" in printed.err
+
+
+def test_a_cluster_that_does_not_answer_is_named(
+    cluster: FakeCluster, penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: Any, **__: Any) -> None:
+        raise Unavailable("GET /apis: Cannot connect to host 127.0.0.1:1")
+
+    monkeypatch.setattr(cluster, "request", silent)
+    (tmp_path / ".penstock").mkdir()
+    (tmp_path / ".penstock" / "kubeconfig").write_text("{}")
+    printed = penstock("get", "pods")
+    assert printed.code == 1
+    assert ".penstock/kubeconfig" in printed.err
+    assert "127.0.0.1:1" in printed.err
+    assert "penstock up" in printed.err
+
+
+def test_a_server_that_refuses_is_quoted_and_not_called_away(
+    cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def overloaded(*_: Any, **__: Any) -> None:
+        raise Unavailable("x", status=429, body={"message": "too many requests"})
+
+    monkeypatch.setattr(cluster, "request", overloaded)
+    assert penstock("get", "pods").err == "penstock: too many requests\n"
+
+
+def test_the_client_is_closed_whatever_happens(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    class Closing(FakeCluster):
+        async def close(self) -> None:
+            closed.append(True)
+
+    async def connect(**_: Any) -> Closing:
+        return Closing()
+
+    monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
+    penstock("get", "nonsense")
+    assert closed == [True]

@@ -1,0 +1,101 @@
+"""Reading manifests: what is accepted, and how a mistake is named."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from deploy.cli import manifests
+from workers.errors import UserError
+
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: crunch}\n"
+
+
+def test_many_documents_are_read_in_order_and_empty_ones_skipped() -> None:
+    found = list(manifests.parse(f"---\n{JOB}---\n---\n{JOB.replace('crunch', 'munch')}", "jobs.yaml"))
+    assert [manifest.name for manifest in found] == ["crunch", "munch"]
+    assert found[1].where == "jobs.yaml, document 3"
+
+
+def test_a_list_is_taken_apart() -> None:
+    pod = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}'
+    text = f'{{"apiVersion": "v1", "kind": "List", "items": [{pod}]}}'
+    assert [(manifest.kind, manifest.where) for manifest in manifests.parse(text, "x")] == [("Pod", "x, items[0]")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("2020-01-01", "2020-01-01", id="a date stays text"),
+        pytest.param("12:30:45", "12:30:45", id="colons are no sexagesimal number"),
+        pytest.param("190:20:30.15", "190:20:30.15", id="nor a sexagesimal fraction"),
+        pytest.param("12", 12, id="a number is a number"),
+        pytest.param("0x1F", 31, id="hexadecimal"),
+        pytest.param("1.5", 1.5, id="a fraction"),
+        pytest.param("yes", True, id="yes is true, as Kubernetes' parser has it"),
+        pytest.param("~", None, id="null"),
+    ],
+)
+def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
+    (manifest,) = manifests.parse(f"{JOB}spec: {text}\n", "x")
+    assert manifest.body["spec"] == value
+    assert type(manifest.body["spec"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("a: [", "x, line 2: not valid YAML", id="not YAML"),
+        pytest.param("a: 1\na: 2", "x, line 2: not valid YAML: key 'a' stands twice", id="a key twice"),
+        pytest.param("- 1", "not a list", id="a list"),
+        pytest.param("hello", "not a text", id="a text"),
+        pytest.param("kind: Job", "x: apiVersion: a text is required", id="no apiVersion"),
+        pytest.param("apiVersion: v1", "x: kind: a text is required", id="no kind"),
+        pytest.param("apiVersion: v1\nkind: 3", "x: kind: a text is required", id="kind is no text"),
+        pytest.param("apiVersion: v1\nkind: Pod", "x: Pod: metadata: an object with a name", id="no metadata"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {}", "x: Pod: metadata.name: a text", id="no name"),
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "generateName makes", id="generateName"
+        ),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: 1}", "metadata.name: a text", id="a number as name"),
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: [x]}",
+            "x: Pod a: metadata.labels: a mapping",
+            id="labels as a list",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        list(manifests.parse(text, "x"))
+    assert message in str(caught.value)
+
+
+def test_a_folder_gives_its_yaml_and_json_files_by_name(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.txt", "sub/d.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(JOB.replace("crunch", name[0] if "/" not in name else "d"))
+    assert [manifest.name for manifest in manifests.read([str(tmp_path)])] == ["a", "b"]
+    assert [manifest.name for manifest in manifests.read([str(tmp_path)], recursive=True)] == ["a", "b", "d"]
+
+
+def test_a_dash_is_standard_input() -> None:
+    (manifest,) = manifests.read(["-"], stdin=io.StringIO(JOB))
+    assert manifest.where == "standard input"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(lambda _: None, "no such file or folder", id="missing"),
+        pytest.param(lambda path: path.mkdir(), "no .yaml, .yml, .json files", id="an empty folder"),
+        pytest.param(lambda path: path.write_bytes(b"\xff\xfe"), "cannot be read", id="not text"),
+        pytest.param(lambda path: path.write_text("---\n"), "no objects in", id="no objects"),
+    ],
+)
+def test_a_source_without_objects_is_an_error_naming_it(make: object, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "source.yaml"
+    make(path)  # type: ignore[operator]
+    with pytest.raises(UserError, match=message) as caught:
+        manifests.read([str(path)])
+    assert str(path) in str(caught.value)

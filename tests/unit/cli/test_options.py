@@ -1,0 +1,109 @@
+"""Settings as flags and variables."""
+
+import dataclasses
+from typing import Any
+
+import click
+import pytest
+
+from deploy import processes
+from deploy.cli import options
+from workers.errors import UserError
+from workers.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(options.variable(name), raising=False)
+
+
+def parsed(*arguments: str) -> dict[str, Any]:
+    @click.command(cls=options.SettingsCommand)
+    def command(flags: dict[str, Any]) -> dict[str, Any]:
+        return flags
+
+    return dict(command.main(list(arguments), standalone_mode=False))
+
+
+def test_every_setting_is_a_flag() -> None:
+    names = [name for parameter in options.generated() for name in parameter.opts]
+    assert names == [options.flag(name) for name in Settings.model_fields]
+
+
+def test_only_what_was_given_is_passed_on() -> None:
+    assert parsed() == {}
+    assert parsed("--lease", "30", "--no-wakeups", "--jobs", "all") == {"lease": "30", "wakeups": False, "jobs": "all"}
+
+
+def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_LEASE", "20")
+    monkeypatch.setenv("PENSTOCK_SLOTS", "3")
+    settings = options.load({"lease": "30", "batch": None})
+    assert (settings.lease, settings.slots, settings.batch) == (30.0, 3, 64)
+
+
+def test_a_bad_flag_is_named_as_a_flag_and_a_bad_variable_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"^--lease: .*number.*'x'"):
+        options.load({"lease": "x"})
+    monkeypatch.setenv("PENSTOCK_LEASE", "0")
+    with pytest.raises(UserError, match=r"^PENSTOCK_LEASE: .*greater than 0.1"):
+        options.load()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+        ("redis://:secret@host:1/0", "redis://:***@host:1/0"),
+        ("rediss://user:secret@host/2", "rediss://user:***@host/2"),
+        ("redis://user@host/2", "redis://user@host/2"),
+        ("redis://host/0?password=secret", "redis://host/0?***"),
+        ("unix:///secret", "***"),
+        ("secret", "***"),
+        ("redis://[secret", "***"),
+    ],
+)
+def test_passwords_of_urls_are_masked(url: str, shown: str) -> None:
+    assert options.mask(url) == shown
+
+
+def test_rows_say_where_each_value_comes_from() -> None:
+    environ = {"PENSTOCK_SLOTS": "3"}
+    flags = {"broker": "redis://:secret@host/0"}
+    settings = Settings(broker="redis://:secret@host/0", slots=3)
+    rows = {row.name: row for row in options.rows(settings, flags, environ)}
+    assert list(rows) == list(Settings.model_fields)
+    assert dataclasses.astuple(rows["slots"])[:6] == ("slots", "PENSTOCK_SLOTS", "--slots", "16", "3", "variable")
+    assert (rows["broker"].value, rows["broker"].source) == ("redis://:***@host/0", "flag")
+    assert (rows["lease"].value, rows["lease"].source) == ("15", "default")
+    assert all(row.meaning for row in rows.values())
+
+
+def test_a_misspelt_variable_is_pointed_out_with_the_nearest_name() -> None:
+    environ = {"PENSTOCK_LEESE": "1", "PENSTOCK_LEASE": "1", "PENSTOCK_TEST_REDIS": "x", "PENSTOCK_QQQ": "", "HOME": ""}
+    assert options.misspelt(environ) == [
+        "PENSTOCK_LEESE is not a setting; did you mean PENSTOCK_LEASE?",
+        "PENSTOCK_QQQ is not a setting",
+    ]
+
+
+def test_a_child_reads_the_settings_its_parent_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = options.load(
+        {
+            "broker": "redis://:s@h/1",
+            "namespaces": "a,b",
+            "wakeups": False,
+            "lease": "2.5",
+            "home": "/x y",
+            "jobs": "all",
+            "kubeconfig": "/k",
+        }
+    )
+    variables = processes.environment(parent)
+    assert set(variables) == {
+        f"PENSTOCK_{name}" for name in ("BROKER", "NAMESPACES", "WAKEUPS", "LEASE", "HOME", "JOBS", "KUBECONFIG")
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == parent

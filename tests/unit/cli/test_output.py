@@ -1,0 +1,66 @@
+"""What is printed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+
+from deploy.cli import output
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("passed", "shown"),
+    [
+        (timedelta(seconds=-5), "0s"),
+        (timedelta(seconds=119), "119s"),
+        (timedelta(minutes=2), "2m"),
+        (timedelta(minutes=9, seconds=59), "9m59s"),
+        (timedelta(minutes=10, seconds=5), "10m"),
+        (timedelta(minutes=179), "179m"),
+        (timedelta(hours=3), "3h"),
+        (timedelta(hours=7, minutes=59), "7h59m"),
+        (timedelta(hours=8, minutes=1), "8h"),
+        (timedelta(hours=47), "47h"),
+        (timedelta(hours=48), "2d"),
+        (timedelta(days=7, hours=3), "7d3h"),
+        (timedelta(days=8, hours=3), "8d"),
+        (timedelta(days=729), "729d"),
+        (timedelta(days=731), "2y1d"),
+    ],
+    ids=str,
+)
+def test_an_age_has_kubernetes_short_form(passed: timedelta, shown: str) -> None:
+    assert output.age((NOON - passed).isoformat().replace("+00:00", "Z"), NOON) == shown
+
+
+def test_no_instant_is_an_unknown_age() -> None:
+    assert output.age(None, NOON) == "<unknown>"
+
+
+def test_a_table_is_aligned_and_has_nothing_behind_its_last_column(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["NAME", "AGE"], [["a-long-name", "1s"], ["b", "10m"]])
+    assert capsys.readouterr().out == "NAME          AGE\na-long-name   1s\nb             10m\n"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "no_color", "wanted"),
+    [(True, "", True), (True, "1", False), (False, "", False)],
+    ids=["a terminal", "NO_COLOR", "a pipe"],
+)
+def test_colours_are_for_terminals_without_no_color(
+    terminal: bool, no_color: str, wanted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    output.table(["STATE"], [["Failed"]])
+    assert ("\x1b[" in capsys.readouterr().out) is wanted
+
+
+def test_yaml_keeps_order_and_reads_back_as_it_was() -> None:
+    value = {"b": "1", "a": ["x\ny\n", "no", 1, None, {"k": "2020-01-01"}]}
+    text = output.as_yaml(value)
+    assert text.startswith("b: '1'\n")
+    assert "|" in text
+    assert yaml.safe_load(text) == value
