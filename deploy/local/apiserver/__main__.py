@@ -1,0 +1,66 @@
+"""``python -m deploy.local.apiserver``: runs the embedded API server in the foreground."""
+
+import argparse
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+import uvloop
+from redis.exceptions import RedisError
+
+from deploy.local.apiserver.serve import Options, serve
+from deploy.local.apiserver.store import Displaced
+from workers.errors import UserError
+
+
+def options(arguments: list[str] | None = None) -> Options:
+    """The options a command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.local.apiserver",
+        description="A Kubernetes API server for development: objects in Redis, loopback only, one token.",
+    )
+    parser.add_argument(
+        "--store", required=True, metavar="URL", help="redis://... of the server that keeps the objects"
+    )
+    parser.add_argument("--prefix", default="penstock", help="first part of every key there")
+    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="0: the port of the last run if it is free, else any")
+    parser.add_argument("--token-file", required=True, type=Path, help="holds the token; made when missing")
+    parser.add_argument("--kubeconfig", required=True, type=Path, metavar="OUT", help="is written for clients")
+    parser.add_argument("--logs", required=True, type=Path, metavar="DIR", help="where the kubelet leaves output")
+    parser.add_argument("--tls", type=Path, metavar="DIR", help="certificates; default: beside the kubeconfig")
+    parser.add_argument("--ready-file", type=Path, metavar="F", help="is written once requests are answered")
+    found = parser.parse_args(arguments)
+    return Options(
+        store=found.store,
+        token_file=found.token_file,
+        kubeconfig=found.kubeconfig,
+        logs=found.logs,
+        host=found.host,
+        port=found.port,
+        ready=found.ready_file,
+        tls=found.tls,
+        prefix=found.prefix,
+    )
+
+
+def main() -> int:
+    """Runs until a signal comes; answers the process's exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(options()))
+    except (UserError, Displaced) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except RedisError as error:
+        print(f"error: --store: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

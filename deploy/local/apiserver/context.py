@@ -1,0 +1,62 @@
+"""What every handler works with."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from deploy.local.apiserver.answers import timeout, unavailable
+from deploy.local.apiserver.paging import Snapshots
+from deploy.local.apiserver.resources import Registry
+from deploy.local.apiserver.store import Overloaded, Record, Store
+from deploy.local.apiserver.watch import Hub
+from workers.api.kinds import Object
+
+#: Longest wait for the broker to take a write, in seconds.
+PATIENCE = 30.0
+
+
+def utcnow() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+def stamp(instant: datetime) -> str:
+    """An instant as metadata spells it: RFC 3339, whole seconds."""
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
+class Context:
+    """The parts of a running server. logs: where the kubelet leaves containers' output."""
+
+    store: Store
+    hub: Hub
+    registry: Registry
+    logs: Path
+    now: Callable[[], datetime] = utcnow
+    snapshots: Snapshots = field(default_factory=Snapshots)
+
+    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
+        """Store.put, refusing with 503 when the broker is too far behind."""
+        try:
+            return self.store.put(resource, key, body)
+        except Overloaded as error:
+            raise unavailable(str(error)) from error
+
+    def remove(self, resource: str, key: str) -> asyncio.Future[Record]:
+        """Store.remove, refusing with 503 when the broker is too far behind."""
+        try:
+            return self.store.remove(resource, key)
+        except Overloaded as error:
+            raise unavailable(str(error)) from error
+
+
+async def written(future: asyncio.Future[Record]) -> Record:
+    """The record once the broker has it; 504 when that takes too long."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await future
+    except TimeoutError:
+        raise timeout("the store did not confirm the write in time; it may still take effect") from None

@@ -1,0 +1,223 @@
+"""Deleting: what a deletion does to an object depends on its finalizers, on the policy and, for pods, on time."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from deploy.local.apiserver import answers, fields, reading
+from deploy.local.apiserver.answers import bad_request
+from deploy.local.apiserver.context import Context, stamp, written
+from deploy.local.apiserver.request import Request, Response, Target, json_response
+from deploy.local.apiserver.resources import Resource
+from deploy.local.apiserver.store import Record
+from workers.api.kinds import Kind, Object
+
+#: The finalizers by which an object waits for the collector.
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+#: Namespaces that are always there.
+PERMANENT = ("default", "kube-system")
+#: What a client is told that deletes a Job without saying what becomes of its pods.
+ORPHANED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=None to suppress this warning"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """DeleteOptions. grace: seconds. uid and version: what the object must be for the deletion to happen."""
+
+    propagation: str | None = None
+    grace: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    dry: bool = False
+
+
+def options_of(request: Request) -> Options:
+    """The options of a DELETE: from its body if it has one, else from its query."""
+    raw: Mapping[str, Any] = {}
+    if request.body.strip():
+        found = request.document()
+        if not isinstance(found, dict):
+            raise bad_request("couldn't decode DeleteOptions: not an object")
+        raw = found
+    else:
+        query = request.query
+        raw = {name: query[name] for name in ("propagationPolicy", "dryRun") if name in query}
+        if (grace := request.number("gracePeriodSeconds")) is not None:
+            raw["gracePeriodSeconds"] = grace
+        if "orphanDependents" in query:
+            raw["orphanDependents"] = request.flag("orphanDependents")
+    propagation, orphan = raw.get("propagationPolicy"), raw.get("orphanDependents")
+    kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "")
+    if propagation is not None and orphan is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        raise answers.invalid(kind, "", [fields.invalid("propagationPolicy", propagation, text)])
+    if propagation not in (None, "Foreground", "Background", "Orphan"):
+        values = ("Foreground", "Background", "Orphan", "nil")
+        raise answers.invalid(kind, "", [fields.not_supported("propagationPolicy", propagation, values)])
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    dry = raw.get("dryRun") or request.query.get("dryRun")
+    if dry and dry not in ("All", ["All"]):
+        raise answers.invalid(kind, "", [fields.not_supported("dryRun", dry, ("All",))])
+    conditions = raw.get("preconditions") or {}
+    grace = raw.get("gracePeriodSeconds")
+    if grace is not None and not isinstance(grace, int):
+        raise bad_request("json: cannot unmarshal into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
+    return Options(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(dry))
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a deletion came to. gone: the object is removed. body: the object's last or present state, as stored.
+
+    future: ends when it is written; None when nothing had to be written.
+    """
+
+    gone: bool
+    body: Object
+    future: asyncio.Future[Record] | None
+
+
+def delete(ctx: Context, resource: Resource, record: Record, options: Options, now: datetime) -> Deletion:
+    """Begins or completes the deletion of an object. Raises ApiError when a precondition does not hold."""
+    kind, body = resource.kind, record.body
+    meta = body["metadata"]
+    name = meta["name"]
+    _check(kind, name, record, options)
+    if kind.id == "namespaces" and name in PERMANENT:
+        raise answers.forbidden(kind, name, "this namespace may not be deleted")
+    before = record.body
+    _finalize(resource, meta, options.propagation)
+    gone = _pod(body, options.grace, now) if kind.id == "pods" else not _kept(body, now)
+    if kind.id == "namespaces":
+        body.setdefault("status", {})["phase"] = "Terminating"
+    if gone and not meta.get("finalizers"):
+        return Deletion(True, body, None if options.dry else ctx.remove(resource.storage, record.key))
+    if gone:
+        meta.setdefault("deletionTimestamp", stamp(now))
+        meta["deletionGracePeriodSeconds"] = 0
+    if body == before:
+        return Deletion(False, body, None)
+    if meta.get("generation") and "deletionTimestamp" not in before["metadata"]:
+        meta["generation"] += 1
+    return Deletion(False, body, None if options.dry else ctx.put(resource.storage, record.key, body))
+
+
+def _check(kind: Kind, name: str, record: Record, options: Options) -> None:
+    for field, wanted, found in (
+        ("UID", options.uid, record.uid),
+        ("ResourceVersion", options.version, str(record.version)),
+    ):
+        if wanted and wanted != found:
+            why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
+            raise answers.conflict(kind, name, why)
+
+
+def _finalize(resource: Resource, meta: Object, propagation: str | None) -> None:
+    """Sets the finalizers the policy asks for; without one those that are there decide, then the kind's default."""
+    found = meta.get("finalizers") or []
+    orphan = propagation == "Orphan" or (
+        propagation is None and (ORPHAN in found or (FOREGROUND not in found and resource.orphans))
+    )
+    foreground = propagation == "Foreground" or (propagation is None and FOREGROUND in found and not orphan)
+    finalizers = [name for name in found if name not in (ORPHAN, FOREGROUND)]
+    finalizers += [ORPHAN] * orphan + [FOREGROUND] * foreground
+    meta.pop("finalizers", None)
+    if finalizers:
+        meta["finalizers"] = finalizers
+
+
+def _kept(body: Object, now: datetime) -> bool:
+    """Marks an object that something keeps; False when nothing does."""
+    meta = body["metadata"]
+    spec = body.get("spec")
+    if not meta.get("finalizers") and not (isinstance(spec, dict) and spec.get("finalizers")):
+        return False
+    meta.setdefault("deletionTimestamp", stamp(now))
+    meta["deletionGracePeriodSeconds"] = 0
+    return True
+
+
+def _pod(body: Object, grace: int | None, now: datetime) -> bool:
+    """Gives a running pod time to stop; True when it may go at once.
+
+    A pod that runs nowhere yet, or has finished, needs no time. A pod that is stopping already can only be given less.
+    """
+    meta, spec = body["metadata"], body.get("spec") or {}
+    if "deletionTimestamp" in meta:
+        left = meta.get("deletionGracePeriodSeconds") or 0
+        if not left:
+            return True
+        if grace is None or grace >= left:
+            return False
+        begun = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=left)
+        meta["deletionTimestamp"] = stamp(begun + timedelta(seconds=max(grace, 0)))
+        meta["deletionGracePeriodSeconds"] = max(grace, 0)
+        return grace <= 0
+    if grace is None:
+        grace = spec.get("terminationGracePeriodSeconds", 30)
+    if not spec.get("nodeName") or (body.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        grace = 0
+    if grace < 0:
+        grace = 1
+    if not grace:
+        return True
+    meta["deletionTimestamp"] = stamp(now + timedelta(seconds=grace))
+    meta["deletionGracePeriodSeconds"] = grace
+    return False
+
+
+async def one(ctx: Context, request: Request, target: Target) -> Response:
+    """DELETE of an object."""
+    resource, kind = target.resource, target.resource.kind
+    options = options_of(request)
+    record = ctx.store.latest(resource.storage, target.key)
+    if record is None:
+        raise answers.not_found(kind, target.name)
+    outcome = delete(ctx, resource, record, options, ctx.now())
+    if outcome.future:
+        await written(outcome.future)
+    headers = {}
+    if resource.orphans and not request.body.strip() and options.propagation is None:
+        headers["Warning"] = f'299 - "{ORPHANED}"'
+    if outcome.gone and not resource.returns:
+        group = {"group": kind.group} if kind.group else {}
+        details = {"name": target.name, **group, "kind": kind.plural, "uid": record.uid}
+        return json_response(answers.success(details), headers=headers)
+    shown = Record.of(record.key, outcome.body)
+    return Response(200, resource.encode(shown), headers=headers)
+
+
+async def collection(ctx: Context, request: Request, target: Target) -> Response:
+    """DELETE of a collection: every object the selectors choose."""
+    resource = target.resource
+    options = options_of(request)
+    test = reading.chooser(request, target)
+    now = ctx.now()
+    items: list[bytes] = []
+    waiting: list[asyncio.Future[Record]] = []
+    for key in ctx.store.table(resource.storage).within(target.namespace):
+        record = ctx.store.latest(resource.storage, key)
+        if record is None or (test is not None and not test(record)):
+            continue
+        outcome = delete(ctx, resource, record, options, now)
+        items.append(resource.encode(Record.of(key, outcome.body)))
+        if outcome.future:
+            waiting.append(outcome.future)
+    for future in waiting:
+        await written(future)
+    head = orjson.dumps(
+        {
+            "kind": resource.list_kind or f"{resource.kind.kind}List",
+            "apiVersion": resource.kind.api_version,
+            "metadata": {"resourceVersion": str(ctx.store.version)},
+        }
+    )
+    return Response(200, head[:-1] + b',"items":[' + b",".join(items) + b"]}\n")

