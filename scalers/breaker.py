@@ -1,0 +1,72 @@
+"""Leaving a server alone that does not answer, so that it costs nobody's time; pure, instants are arguments."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """How one server has been doing.
+
+    failures: in a row. until: the instant (µs) before which it is left alone. reason: of the last failure.
+    """
+
+    failures: int = 0
+    until: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When a server is left alone, and for how long.
+
+    threshold: failures in a row that open the breaker. base, cap: seconds of the first and the longest wait; it
+    doubles with each further failure. probe: seconds that one attempt may take, during which nobody else tries.
+    """
+
+    threshold: int = 3
+    base: float = 1.0
+    cap: float = 30.0
+    probe: float = 5.0
+
+    def wait(self, failures: int) -> float:
+        """Seconds to leave a server alone after so many failures in a row; 0 while the breaker stays closed."""
+        beyond = failures - self.threshold
+        return 0.0 if beyond < 0 else min(self.cap, self.base * 2.0 ** min(beyond, 30))
+
+
+class Breakers:
+    """One breaker per server that failed lately. Only failing servers take room here, the oldest give way.
+
+    While a breaker is open nobody asks the server; after the wait one attempt at a time is let through (half open).
+    """
+
+    def __init__(self, policy: Policy, limit: int = 10_000) -> None:
+        self._policy = policy
+        self._limit = limit
+        self._failing: OrderedDict[Hashable, Breaker] = OrderedDict()
+
+    def enter(self, server: Hashable, now: int) -> str | None:
+        """Ask for permission to try; answers None, or the reason why not: what went wrong the last time."""
+        breaker = self._failing.get(server, Breaker())
+        if breaker.failures < self._policy.threshold:
+            return None
+        if now < breaker.until:
+            return breaker.reason
+        self._failing[server] = replace(breaker, until=now + round(self._policy.probe * 1e6))
+        return None
+
+    def succeeded(self, server: Hashable) -> bool:
+        """The server answered; answers whether it had been left alone before."""
+        breaker = self._failing.pop(server, Breaker())
+        return breaker.failures >= self._policy.threshold
+
+    def failed(self, server: Hashable, now: int, reason: str) -> bool:
+        """The server did not answer; answers whether this opened its breaker."""
+        failures = self._failing.get(server, Breaker()).failures + 1
+        self._failing[server] = Breaker(failures, now + round(self._policy.wait(failures) * 1e6), reason)
+        self._failing.move_to_end(server)
+        while len(self._failing) > self._limit:
+            self._failing.popitem(last=False)
+        return failures == self._policy.threshold

@@ -1,0 +1,75 @@
+"""Connections to measured servers, shared by everything one process measures."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+
+Client = TypeVar("Client")
+
+
+@dataclass
+class _Open:
+    client: Any
+    close: Callable[[Any], Awaitable[None]]
+    users: int = 0
+    retired: bool = False
+
+
+class Connections:
+    """At most so many clients, one per server; the longest unused one makes room for a new one.
+
+    A retired client is closed when its last user is done with it, so that nobody loses a connection that works.
+    """
+
+    def __init__(self, limit: int = 256) -> None:
+        self._limit = limit
+        self._open: OrderedDict[Hashable, _Open] = OrderedDict()
+
+    @asynccontextmanager
+    async def use(
+        self, server: Hashable, make: Callable[[], Client], close: Callable[[Client], Awaitable[None]]
+    ) -> AsyncIterator[Client]:
+        """The client of this server, made now if there is none. make must not wait for anything."""
+        if server not in self._open:
+            self._open[server] = _Open(make(), close)
+        entry = self._open[server]
+        self._open.move_to_end(server)
+        entry.users += 1
+        try:
+            await self._make_room()
+            yield entry.client
+        finally:
+            entry.users -= 1
+            await _close_unused(entry)
+
+    async def retire(self, server: Hashable) -> None:
+        """Give this server's client up; the next use makes a fresh one."""
+        if entry := self._open.pop(server, None):
+            entry.retired = True
+            await _close_unused(entry)
+
+    async def close(self) -> None:
+        """Retire every client."""
+        for server in tuple(self._open):
+            await self.retire(server)
+
+    async def _make_room(self) -> None:
+        for server in tuple(self._open)[: max(0, len(self._open) - self._limit)]:
+            if not self._open[server].users:
+                await self.retire(server)
+
+
+async def _close_unused(entry: _Open) -> None:
+    if not entry.retired or entry.users:
+        return
+    try:
+        # Shielded: a deadline that has just passed must not leave the socket open.
+        await asyncio.shield(entry.close(entry.client))
+    except Exception as error:
+        log.warning("a connection did not close cleanly", extra={"error": str(error)})

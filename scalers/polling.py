@@ -1,0 +1,227 @@
+"""Working off the poll lane: how much work waits for each claimed object, measured one server at a time."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.scaler import milli
+from scalers.sources import Answer, Source, Sources
+from scalers.triggers import Parsed, Probe, Triggers, is_polled, polling_interval
+from scalers.wakeups import Waiting, Wakeups
+from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease
+from workers.api import kinds
+from workers.api.kinds import Object, Ref
+from workers.holding import Hands, Ring
+from workers.mirror import Mirror
+from workers.readings import Readings
+from workers.settings import Settings
+from workers.snapshot import Reading, Sample
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Poll:
+    """One object being polled.
+
+    started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
+    was of. samples: what was measured so far, by the trigger's place.
+    """
+
+    lease: Lease
+    body: Object
+    parsed: Parsed
+    previous: Reading | None
+    started: int
+    samples: dict[int, Sample] = field(default_factory=dict)
+
+    @property
+    def uid(self) -> str:
+        """The object's."""
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def complete(self) -> bool:
+        """Every trigger has been measured, or none can be."""
+        return len(self.samples) == len(self.parsed.probes)
+
+    def take(self, place: int, answer: Answer) -> None:
+        """What the trigger at this place measured."""
+        self.samples[place] = sample(self.parsed.probes[place], answer)
+
+    def reading(self) -> Reading:
+        """All samples as one reading, newer than any before, also than one from before the broker was emptied."""
+        return Reading(
+            id=max(self.started, self.previous.id + 1 if self.previous else 0),
+            started=self.started,
+            generation=self.body["metadata"].get("generation", 0),
+            samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
+            problem=self.parsed.problem,
+            uid=self.uid,
+        )
+
+
+def sample(probe: Probe, answer: Answer) -> Sample:
+    """What one trigger's answer says; a failed one has no value."""
+    if isinstance(answer, str):
+        return Sample(name=probe.name, type=probe.type, error=answer)
+    active = answer.value > probe.scaler.activation if answer.active is None else answer.active
+    return Sample(probe.name, probe.type, milli(answer.value), float(probe.scaler.target), active)
+
+
+def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
+    """Whether somebody has to look at this reading: it says something new, or there is work waiting.
+
+    Waiting work is looked at every time because Jobs may have ended since the last decision.
+    """
+    if previous is None or any(sample.active and sample.value > 0 for sample in reading.samples):
+        return True
+    return (previous.uid, previous.generation, previous.samples, previous.problem) != (
+        reading.uid,
+        reading.generation,
+        reading.samples,
+        reading.problem,
+    )
+
+
+class Poller:
+    """Measures what waits for claimed objects.
+
+    mirror: where objects are read. readings: where readings are stored, together with the mark in the lane
+    `reconcile` if one asks for a decision. ring: rings the bells this makes due. triggers: parses objects, shared
+    with `wakeups`, which hears which objects wait on which servers. sources: the servers; made from the settings if
+    not given.
+    """
+
+    def __init__(
+        self,
+        *,
+        mirror: Mirror,
+        readings: Readings,
+        reconcile: Lane,
+        ring: Ring,
+        settings: Settings,
+        triggers: Triggers,
+        wakeups: Wakeups | None = None,
+        sources: Sources | None = None,
+    ) -> None:
+        self._mirror = mirror
+        self._readings = readings
+        self._reconcile = reconcile
+        self._ring = ring
+        self._interval = settings.polling
+        self._triggers = triggers
+        self._wakeups = wakeups
+        self._sources = sources or Sources(
+            Connections(),
+            Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
+            timeout=settings.source_timeout,
+        )
+
+    async def close(self) -> None:
+        """Close the connections to the measured servers."""
+        await self._sources.close()
+
+    async def handle(self, claim: Claim, hands: Hands) -> None:
+        """Poll every object of the claim and settle its lease as soon as its own servers have answered."""
+        open_leases = {lease.key: lease for lease in claim.leases}
+        try:
+            polls = await self._observe(claim)
+            idle = [lease for lease in claim.leases if lease.key not in polls]
+            await self._dismiss(idle, hands)
+            for lease in idle:
+                del open_leases[lease.key]
+            await self._measure(claim, list(polls.values()), hands, open_leases)
+        except Exception as error:
+            log.exception("a poll failed unexpectedly", extra={"keys": len(open_leases)})
+            reason = f"{type(error).__name__}: {error}"[:500]
+            await hands.settle_all([(lease, Failed(reason)) for lease in open_leases.values()])
+
+    async def _observe(self, claim: Claim) -> dict[str, Poll]:
+        """The objects that are to be polled, by key; those that are gone, going or paused are not among them."""
+        refs = _refs(lease.key for lease in claim.leases)
+        entries, readings = await asyncio.gather(
+            self._mirror.get_many(tuple(refs.values())), self._readings.get_many(refs)
+        )
+        found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
+        bodies = {key: body for key, body in found.items() if body is not None and is_polled(body)}
+        parsed = await asyncio.gather(*(self._triggers.parse(refs[key], body) for key, body in bodies.items()))
+        previous = dict(zip(refs, readings, strict=True))
+        leases = {lease.key: lease for lease in claim.leases}
+        return {
+            key: Poll(leases[key], body, ready, previous[key], claim.now)
+            for (key, body), ready in zip(bodies.items(), parsed, strict=True)
+        }
+
+    async def _dismiss(self, leases: Sequence[Lease], hands: Hands) -> None:
+        """Nothing to measure: whoever decides finds no reading, and asks for one when the object is back."""
+        if not leases:
+            return
+        keys = [lease.key for lease in leases]
+        await self._readings.drop(keys)
+        if self._wakeups:
+            await self._wakeups.forget(keys)
+        await hands.settle_all([(lease, Done()) for lease in leases])
+
+    async def _measure(self, claim: Claim, polls: Sequence[Poll], hands: Hands, open_leases: dict[str, Lease]) -> None:
+        groups: defaultdict[Source, list[tuple[Poll, int]]] = defaultdict(list)
+        for poll in polls:
+            for place, probe in enumerate(poll.parsed.probes):
+                groups[probe.source].append((poll, place))
+        pending = {asyncio.create_task(self._read(source, members, claim.now)) for source, members in groups.items()}
+        finished = [poll for poll in polls if poll.complete]
+        try:
+            while True:
+                await self._conclude(finished, hands)
+                for poll in finished:
+                    del open_leases[poll.lease.key]
+                if not pending:
+                    return
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                finished = [poll for task in done for poll in task.result()]
+        finally:
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int) -> list[Poll]:
+        """Measure one server; answers the objects that have nothing left to be measured."""
+        scalers = [poll.parsed.probes[place].scaler for poll, place in members]
+        answers = await self._sources.read(source, scalers, now)
+        completed = []
+        for (poll, place), answer in zip(members, answers, strict=True):
+            poll.take(place, answer)
+            if isinstance(answer, str):
+                self._triggers.forget(poll.uid)
+            if poll.complete:
+                completed.append(poll)
+        return completed
+
+    async def _conclude(self, polls: Collection[Poll], hands: Hands) -> None:
+        """Store what was measured, wake whoever decides, and book the next polls."""
+        if not polls:
+            return
+        readings = {poll.lease.key: poll.reading() for poll in polls}
+        news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
+        stored = await self._readings.put_many(readings, self._reconcile, news=news)
+        await self._ring({self._reconcile.name: stored.bells})
+        if self._wakeups:
+            await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
+        await hands.settle_all(
+            [(poll.lease, ComeBack(poll.started / 1e6 + polling_interval(poll.body, self._interval))) for poll in polls]
+        )
+        log.debug("polled", extra={"objects": len(polls), "news": len(news)})
+
+
+def _refs(keys: Iterable[str]) -> Mapping[str, Ref]:
+    refs = {}
+    for key in keys:
+        try:
+            refs[key] = kinds.parse_key(key)
+        except ValueError:
+            log.warning("a key that names no object was dropped", extra={"key": key})
+    return refs

@@ -1,0 +1,72 @@
+"""Scalers by trigger type: registered in the process, or found through an entry point when first asked for."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, TypeVar
+
+from scalers.keda import TYPES as KEDA_TYPES
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from scalers.scaler import Scaler
+
+#: The entry-point group in which packages, this one included, name their scalers.
+GROUP = "penstock.scalers"
+
+S = TypeVar("S", bound="type[Scaler]")
+
+
+class Registry:
+    """Which class measures triggers of which type."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[Scaler]] = {}
+
+    def register(self, type: str) -> Callable[[S], S]:
+        """Make a class the scaler of this trigger type; used as a decorator.
+
+        Raises ValueError when another class has the type already.
+        """
+
+        def add(scaler: S) -> S:
+            known = self._classes.setdefault(type, scaler)
+            if known is not scaler:
+                raise ValueError(
+                    f"trigger type {type} is registered twice: by {known.__qualname__} and by {scaler.__qualname__}"
+                )
+            return scaler
+
+        return add
+
+    def known(self) -> tuple[str, ...]:
+        """Every type there is a scaler for."""
+        return tuple(sorted({*self._classes, *(point.name for point in entry_points(group=GROUP))}))
+
+    def find(self, type: str) -> "type[Scaler]":
+        """The class for a trigger type.
+
+        Raises UserError for a type nobody registered, telling KEDA's other types from misspelled ones, and for an
+        entry point that cannot be loaded.
+        """
+        if type not in self._classes:
+            for point in entry_points(group=GROUP, name=type):
+                self.register(type)(_load(point))
+        if type in self._classes:
+            return self._classes[type]
+        if type in KEDA_TYPES:
+            raise UserError(f"trigger type {type} is not supported yet; supported are {', '.join(self.known())}")
+        raise UserError(f"there is no trigger type {type}; known are {', '.join(self.known())}")
+
+
+def _load(point: EntryPoint) -> "type[Scaler]":
+    try:
+        scaler: type[Scaler] = point.load()
+    except Exception as error:
+        raise UserError(f"the scaler of trigger type {point.name} ({point.value}) cannot be loaded: {error}") from error
+    return scaler
+
+
+#: The registry that workers use.
+REGISTRY = Registry()
+
+register = REGISTRY.register

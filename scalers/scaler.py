@@ -1,0 +1,121 @@
+"""What a scaler is: a small class that knows its parameters and measures how much work waits.
+
+    @register("directory")
+    class Directory(Scaler):
+        path: str = parameter()
+        ...
+        async def measure(self) -> float: ...
+
+docs/add-a-scaler.md is the whole how-to.
+"""
+
+import asyncio
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from scalers.connections import Connections
+from scalers.parameters import Parameters, Source, parameter
+from scalers.registry import register
+from workers.errors import PenstockError
+
+__all__ = [
+    "Connections",
+    "Measure",
+    "Scaler",
+    "Source",
+    "SourceError",
+    "metric_name",
+    "milli",
+    "parameter",
+    "register",
+]
+
+
+class SourceError(PenstockError):
+    """A source could not be measured; the message says why and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What was measured: events waiting, and whether that makes the trigger active.
+
+    active: None means what holds for almost every scaler: the value is above the activation value.
+    """
+
+    value: float
+    active: bool | None = None
+
+
+class Scaler(Parameters):
+    """One trigger of one object, ready to be measured. Subclasses declare parameters as fields.
+
+    A subclass defines `metric` and `target`, and either `measure` (one at a time) or `read` (many at once).
+    """
+
+    @property
+    @abstractmethod
+    def metric(self) -> str:
+        """What KEDA calls the metric, without the ``s<index>-`` prefix: ``redis-work``."""
+
+    @property
+    @abstractmethod
+    def target(self) -> float:
+        """Events that one Job is meant for."""
+
+    @property
+    def activation(self) -> float:
+        """The trigger is active above this value."""
+        return 0.0
+
+    @property
+    def server(self) -> Hashable:
+        """What this scaler asks; scalers of one class with equal servers are measured by one `read`.
+
+        Its text names the server in messages and must hold no secret. None: this scaler stands alone.
+        """
+        return None
+
+    async def measure(self) -> float | Measure:
+        """How many events wait now. Whatever it raises becomes the reason of an unknown value."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither measure nor read")
+
+    @classmethod
+    async def read(
+        cls,
+        scalers: Sequence[Self],
+        connections: Connections,  # noqa: ARG003 - the default needs none
+    ) -> Sequence[float | Measure | Exception]:
+        """Measure scalers of one server together; answers one value, or one reason, per scaler and in their order.
+
+        An exception in the answer concerns that scaler alone. An exception that is raised says that the server
+        itself does not answer: it is tried again once, and left alone for a while when it goes on failing. This
+        default measures side by side, and counts the server as failing when nothing could be measured.
+        """
+        answers = await asyncio.gather(*(_attempt(scaler) for scaler in scalers))
+        failures = [answer for answer in answers if isinstance(answer, Exception)]
+        if failures and len(failures) == len(answers):
+            raise failures[0]
+        return answers
+
+
+async def _attempt(scaler: Scaler) -> float | Measure | Exception:
+    try:
+        return await scaler.measure()
+    except Exception as error:
+        return error
+
+
+def metric_name(index: int, metric: str) -> str:
+    """The full metric name of the trigger at this index, in KEDA's spelling."""
+    return f"s{index}-{re.sub(r'[/.:%()]', '-', metric)}"
+
+
+def milli(value: float) -> float:
+    """The value with KEDA's resolution of a thousandth; what is negative or not a number counts as nothing."""
+    if not math.isfinite(value) or value < 0:
+        return 0.0
+    return float(f"{value:.3f}")

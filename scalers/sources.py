@@ -1,0 +1,116 @@
+"""Reading one server's scalers: with a deadline, a second attempt on a fresh connection, and a circuit breaker."""
+
+import asyncio
+import logging
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from scalers.breaker import Breakers
+from scalers.connections import Connections
+from scalers.scaler import Measure, Scaler, SourceError
+
+log = logging.getLogger(__name__)
+
+#: Longest text of a reason; it ends up in an object's status.
+QUOTE = 300
+
+#: What one scaler answered: a measure, or why there is none.
+Answer = Measure | str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One server as one class of scalers sees it. alone: tells sources apart that name no server."""
+
+    scaler: type[Scaler]
+    server: Hashable
+    alone: Hashable = None
+
+    @classmethod
+    def of(cls, scaler: Scaler, alone: Hashable) -> "Source":
+        """The source of a scaler; `alone` identifies the trigger in case it names no server."""
+        server = scaler.server
+        return cls(type(scaler), server, alone if server is None else None)
+
+    def __str__(self) -> str:
+        return "the source" if self.server is None else str(self.server)
+
+
+class Sources:
+    """Every server this process measures.
+
+    timeout: seconds that one read of one server may take, the second attempt included.
+    """
+
+    def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float) -> None:
+        self._connections = connections
+        self._breakers = breakers
+        self._timeout = timeout
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._connections.close()
+
+    async def read(self, source: Source, scalers: Sequence[Scaler], now: int) -> list[Answer]:
+        """Measure these scalers of one source; raises nothing that concerns the source.
+
+        now: broker's clock (µs). What failed is asked once more, as KEDA does, on a fresh connection if the
+        connection was what failed. The reason of a server that is left alone is its last failure, word for word:
+        a reason that changes from poll to poll would be news each time.
+        """
+        if refused := self._breakers.enter(source, now):
+            return [refused] * len(scalers)
+        answers: list[Answer] = []
+        try:
+            async with asyncio.timeout(self._timeout):
+                answers = await self._read_twice(source, scalers)
+        except TimeoutError:
+            self._failed(source, now, f"{source}: no answer within {self._timeout:g} s")
+            return [f"{source}: no answer within {self._timeout:g} s"] * len(scalers)
+        except Exception as error:
+            reasons = [_why(error, scaler) for scaler in scalers]
+            self._failed(source, now, reasons[0])
+            return list(reasons)
+        if self._breakers.succeeded(source):
+            log.info("a source answers again", extra={"source": str(source)})
+        return answers
+
+    async def _read_twice(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
+        try:
+            answers = await self._read_once(source, scalers)
+        except Exception as error:
+            log.debug("a source is asked again", extra={"source": str(source), "error": str(error)})
+            await self._connections.retire(source.server)
+            return await self._read_once(source, scalers)
+        failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
+        if failed:
+            again = await self._read_once(source, [scalers[place] for place in failed])
+            for place, answer in zip(failed, again, strict=True):
+                answers[place] = answer
+        return answers
+
+    async def _read_once(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
+        answers = await source.scaler.read(scalers, self._connections)
+        return [
+            _why(answer, scaler)
+            if isinstance(answer, Exception)
+            else answer
+            if isinstance(answer, Measure)
+            else Measure(float(answer))
+            for answer, scaler in zip(answers, scalers, strict=True)
+        ]
+
+    def _failed(self, source: Source, now: int, reason: str) -> None:
+        if self._breakers.failed(source, now, reason):
+            log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
+
+
+def _why(error: Exception, scaler: Scaler) -> str:
+    """The error as a reason in a status: short, and without the scaler's secrets should a library quote them."""
+    text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
+    for _, value in scaler:
+        if isinstance(value, SecretStr) and value.get_secret_value():
+            text = text.replace(value.get_secret_value(), "***")
+    return text[:QUOTE]

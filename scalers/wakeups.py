@@ -1,0 +1,218 @@
+"""Wake-ups: a push to a measured list makes its objects due in the poll lane at once, instead of at the next poll.
+
+Polling goes on underneath: notifications may be switched off, and they are lost while nobody is connected.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from scalers.debounce import Debounce
+from scalers.listener import Listener, Status
+from scalers.redis_connection import RedisServer, RedisSource
+from scalers.triggers import Probe, Triggers, is_polled
+from scalers.watchlist import Watchlist
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from workers.api import kinds
+from workers.api.kinds import Object
+from workers.holding import Ring
+from workers.mirror import Mirror
+
+log = logging.getLogger(__name__)
+
+#: Objects whose specs one look reads at once.
+PIECE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What one object waits for.
+
+    tag: tells this spec of this object from all others. watches: keys of servers whose growth is news for it.
+    """
+
+    tag: str
+    watches: frozenset[tuple[RedisServer, str]] = frozenset()
+
+    @classmethod
+    def of(cls, body: Object, probes: Sequence[Probe]) -> "Waiting":
+        """What an object with these probes waits for."""
+        metadata = body["metadata"]
+        return cls(
+            f"{metadata['uid']}/{metadata.get('generation', 0)}",
+            frozenset(
+                (probe.source.server, probe.scaler.watched)
+                for probe in probes
+                if isinstance(probe.scaler, RedisSource) and isinstance(probe.source.server, RedisServer)
+            ),
+        )
+
+
+class Wakeups:
+    """Knows which objects wait on which keys of which servers, and marks them when a key grows.
+
+    poll: the lane to mark. refresh: seconds between two looks at what other processes have learned. gap: seconds in
+    which further pushes for the same object count as one.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: Redis,
+        keys: Keys,
+        poll: Lane,
+        ring: Ring,
+        mirror: Mirror,
+        triggers: Triggers,
+        refresh: float = 2.0,
+        gap: float = 0.05,
+    ) -> None:
+        self._watchlist = Watchlist(client, keys)
+        self._poll = poll
+        self._ring = ring
+        self._mirror = mirror
+        self._triggers = triggers
+        self._refresh = refresh
+        self._known: dict[str, Waiting] = {}
+        self._followers: dict[RedisServer, dict[str, set[str]]] = {}
+        self._listeners: dict[RedisServer, tuple[Listener, asyncio.Task[None]]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._debounce = Debounce(gap)
+        self._news = asyncio.Event()
+
+    async def learn(self, polled: Mapping[str, Waiting]) -> None:
+        """What these objects, by key, wait for; costs nothing while nothing changes.
+
+        Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
+        """
+        changed = {
+            key: waiting
+            for key, waiting in polled.items()
+            if waiting != self._known.get(key) and (waiting.watches or key in self._known)
+        }
+        await self._watchlist.add({key: waiting.tag for key, waiting in changed.items() if waiting.watches})
+        await self._watchlist.remove(key for key, waiting in changed.items() if not waiting.watches)
+        self._set(changed)
+
+    async def forget(self, keys: Iterable[str]) -> None:
+        """These objects are gone or paused. Raises as `learn` does."""
+        known = [key for key in keys if key in self._known]
+        await self._watchlist.remove(known)
+        self._set(dict.fromkeys(known, Waiting("")))
+
+    def status(self) -> tuple[Status, ...]:
+        """How each server is being listened to."""
+        return tuple(listener.status() for listener, _ in self._listeners.values())
+
+    async def run(self) -> None:
+        """Listen, mark, and keep up with what other processes learn, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._mark_forever())
+                tasks.create_task(self._refresh_forever())
+        finally:
+            self._set(dict.fromkeys(self._known, Waiting("")))
+            await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def _set(self, changed: Mapping[str, Waiting]) -> None:
+        """Follow what these objects wait for now, and no longer what they waited for before."""
+        touched: set[RedisServer] = set()
+        for key, waiting in changed.items():
+            before = self._known.pop(key, Waiting("")).watches
+            if waiting.watches:
+                self._known[key] = waiting
+            for server, name in before - waiting.watches:
+                self._leave(server, name, key)
+            for server, name in waiting.watches - before:
+                self._join(server, name, key)
+            touched.update(server for server, _ in before ^ waiting.watches)
+        for server in touched:
+            self._listen(server)
+
+    def _join(self, server: RedisServer, name: str, key: str) -> None:
+        followers = self._followers.setdefault(server, {}).setdefault(name, set())
+        if followers:
+            # The subscription is there already and will not report its beginning once more.
+            self._wake((key,))
+        followers.add(key)
+
+    def _leave(self, server: RedisServer, name: str, key: str) -> None:
+        followers = self._followers[server][name]
+        followers.discard(key)
+        if not followers:
+            del self._followers[server][name]
+
+    def _listen(self, server: RedisServer) -> None:
+        names = self._followers[server]
+        if server not in self._listeners and names:
+            listener = Listener(server, lambda grown: self._grew(server, grown))
+            self._listeners[server] = (listener, asyncio.create_task(listener.run(), name=f"listen to {server}"))
+        if names:
+            self._listeners[server][0].follow(names)
+            return
+        del self._followers[server]
+        if server in self._listeners:
+            _, task = self._listeners.pop(server)
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    def _grew(self, server: RedisServer, names: Iterable[str]) -> None:
+        lists = self._followers.get(server, {})
+        self._wake(key for name in names for key in lists.get(name, ()))
+
+    def _wake(self, keys: Iterable[str]) -> None:
+        self._debounce.offer(keys)
+        self._news.set()
+
+    async def _mark_forever(self) -> None:
+        clock = asyncio.get_running_loop().time
+        wait: float | None = None
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), wait)
+            self._news.clear()
+            keys, wait = self._debounce.take(clock())
+            if not keys:
+                continue
+            try:
+                marked = await self._poll.mark(keys)
+                await self._ring({self._poll.name: marked.bells})
+            except RedisError as error:
+                log.warning("woken objects could not be marked", extra={"error": str(error), "objects": len(keys)})
+                self._wake(keys)
+                await asyncio.sleep(self._refresh)
+
+    async def _refresh_forever(self) -> None:
+        while True:
+            try:
+                await self.refresh()
+            except RedisError as error:
+                log.warning("the watchlist could not be read", extra={"error": str(error)})
+            await asyncio.sleep(self._refresh)
+
+    async def refresh(self) -> None:
+        """Follow what the watchlist says now. Raises as `learn` does."""
+        tags = await self._watchlist.news()
+        if tags is None:
+            return
+        self._set({key: Waiting("") for key in self._known if key not in tags})
+        unknown = [key for key, tag in tags.items() if key not in self._known or self._known[key].tag != tag]
+        for start in range(0, len(unknown), PIECE):
+            self._set(await self._read(unknown[start : start + PIECE]))
+
+    async def _read(self, keys: Sequence[str]) -> dict[str, Waiting]:
+        """What objects wait for that other processes have polled."""
+        refs = [kinds.parse_key(key) for key in keys]
+        found = {}
+        for key, ref, entry in zip(keys, refs, await self._mirror.get_many(refs), strict=True):
+            if entry and entry.body and is_polled(entry.body):
+                parsed = await self._triggers.parse(ref, entry.body)
+                found[key] = Waiting.of(entry.body, parsed.probes)
+        return found

@@ -1,0 +1,55 @@
+"""Servers that misbehave, and counting what a well-behaved one is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+
+from scalers.parameters import Trigger
+from scalers.redis_lists import RedisLists
+
+
+def port_of(url: str) -> int:
+    """The port of a server on loopback."""
+    return urlsplit(url).port or 6379
+
+
+def work_list(port: int, name: str = "work", **metadata: str) -> RedisLists:
+    """The scaler of one list on a local server."""
+    return RedisLists.parse(
+        Trigger(0, "redis", metadata={"address": f"127.0.0.1:{port}", "listName": name, **metadata})
+    )
+
+
+@asynccontextmanager
+async def hanging() -> AsyncIterator[int]:
+    """A server that accepts connections and never answers; yields its port."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
+async def refusing() -> int:
+    """A port on which nobody listens."""
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+async def commands(client: Redis) -> dict[str, int]:
+    """How often each command was called so far."""
+    stats = await client.info("commandstats")
+    return {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in stats.items()}

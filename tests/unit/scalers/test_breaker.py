@@ -1,0 +1,86 @@
+"""The circuit breaker: when a failing server is left alone, and how it is tried again."""
+
+import pytest
+
+from scalers.breaker import Breakers, Policy
+
+SECOND = 1_000_000
+POLICY = Policy(threshold=3, base=1.0, cap=8.0, probe=2.0)
+
+
+def opened(now: int = 0) -> Breakers:
+    breakers = Breakers(POLICY)
+    for _ in range(3):
+        assert breakers.enter("s", now) is None
+        breakers.failed("s", now, "refused")
+    return breakers
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait"),
+    [
+        pytest.param(0, 0.0, id="none"),
+        pytest.param(2, 0.0, id="below the threshold"),
+        pytest.param(3, 1.0, id="at the threshold"),
+        pytest.param(5, 4.0, id="doubling"),
+        pytest.param(6, 8.0, id="the cap"),
+        pytest.param(10_000, 8.0, id="far beyond"),
+    ],
+)
+def test_the_wait_grows_with_the_failures(failures: int, wait: float) -> None:
+    assert POLICY.wait(failures) == wait
+
+
+def test_a_server_that_fails_now_and_then_is_always_tried() -> None:
+    breakers = Breakers(POLICY)
+    for _ in range(5):
+        breakers.failed("s", 0, "refused")
+        breakers.failed("s", 0, "refused")
+        assert breakers.enter("s", 0) is None
+        assert not breakers.succeeded("s")
+
+
+def test_it_opens_at_the_threshold_and_says_so_once() -> None:
+    breakers = Breakers(POLICY)
+    assert [breakers.failed("s", 0, "refused") for _ in range(4)] == [False, False, True, False]
+
+
+def test_an_open_one_answers_the_last_reason_until_its_wait_is_over() -> None:
+    breakers = opened()
+    assert breakers.enter("s", 0) == "refused"
+    assert breakers.enter("s", SECOND - 1) == "refused"
+    assert breakers.enter("s", SECOND) is None
+
+
+def test_only_one_attempt_at_a_time_is_let_through() -> None:
+    breakers = opened()
+    assert breakers.enter("s", SECOND) is None
+    assert breakers.enter("s", SECOND) == "refused"
+    assert breakers.enter("s", 3 * SECOND) is None, "an attempt that never came back blocks nobody for ever"
+
+
+def test_a_failed_attempt_doubles_the_wait() -> None:
+    breakers = opened()
+    breakers.enter("s", SECOND)
+    breakers.failed("s", SECOND, "still refused")
+    assert breakers.enter("s", 3 * SECOND - 1) == "still refused"
+    assert breakers.enter("s", 3 * SECOND) is None
+
+
+def test_success_closes_it() -> None:
+    breakers = opened()
+    breakers.enter("s", SECOND)
+    assert breakers.succeeded("s")
+    breakers.failed("s", SECOND, "refused")
+    assert breakers.enter("s", SECOND) is None
+
+
+def test_servers_do_not_share_a_breaker() -> None:
+    assert opened().enter("another", 0) is None
+
+
+def test_the_oldest_failure_makes_room() -> None:
+    breakers = Breakers(Policy(threshold=1), limit=2)
+    for server in ("a", "b", "c"):
+        breakers.failed(server, 0, "refused")
+    assert [breakers.enter(server, 0) for server in ("a", "b", "c")] == [None, "refused", "refused"]

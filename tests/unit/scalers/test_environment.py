@@ -1,0 +1,120 @@
+"""The environment of a container, as KEDA resolves it from the pod template."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scalers import environment
+from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
+from workers.errors import NotFound, UserError
+
+STORED = {
+    Ref(CONFIG_MAP, "team", "settings"): {"QUEUE": "work", "LEVEL": "info"},
+    Ref(SECRET, "team", "login"): {"password": "s3cret"},
+}
+
+
+async def look_up(ref: Ref) -> Mapping[str, str] | None:
+    return STORED.get(ref)
+
+
+async def resolve(*env: Object, env_from: tuple[Object, ...] = (), container: str = "") -> dict[str, str]:
+    first = {"name": "main", "env": list(env), "envFrom": list(env_from)}
+    template = {"spec": {"containers": [first, {"name": "side", "env": [{"name": "WHO", "value": "side"}]}]}}
+    return await environment.resolve(template, container, "team", look_up)
+
+
+def ref(kind: str, name: str, key: str, **more: Any) -> Object:
+    return {"name": "V", "valueFrom": {kind: {"name": name, "key": key, **more}}}
+
+
+@pytest.mark.parametrize(
+    ("env", "values"),
+    [
+        pytest.param([{"name": "A", "value": "1"}], {"A": "1"}, id="plain value"),
+        pytest.param([{"name": "A"}], {"A": ""}, id="no value is an empty one"),
+        pytest.param(
+            [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)$$(A)"}, {"name": "C", "value": "3"}],
+            {"A": "1", "B": "1$(C)$(A)", "C": "3"},
+            id="references to earlier entries only",
+        ),
+        pytest.param([ref("configMapKeyRef", "settings", "QUEUE")], {"V": "work"}, id="key of a ConfigMap"),
+        pytest.param([ref("secretKeyRef", "login", "password")], {"V": "s3cret"}, id="key of a Secret"),
+        pytest.param([ref("secretKeyRef", "login", "pin", optional=True)], {}, id="optional key"),
+        pytest.param([ref("secretKeyRef", "nope", "pin", optional=True)], {}, id="optional Secret"),
+        pytest.param([{"name": "V", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}], {}, id="fieldRef"),
+    ],
+)
+async def test_entries_resolve(env: list[Object], values: dict[str, str]) -> None:
+    assert await resolve(*env) == values
+
+
+@pytest.mark.parametrize(
+    ("env_from", "values"),
+    [
+        pytest.param({"configMapRef": {"name": "settings"}}, {"QUEUE": "work", "LEVEL": "info"}, id="ConfigMap"),
+        pytest.param({"secretRef": {"name": "login"}, "prefix": "DB_"}, {"DB_password": "s3cret"}, id="prefix"),
+        pytest.param({"secretRef": {"name": "nope", "optional": True}}, {}, id="optional"),
+    ],
+)
+async def test_whole_objects_resolve(env_from: Object, values: dict[str, str]) -> None:
+    assert await resolve(env_from=(env_from,)) == values
+
+
+async def test_an_entry_beats_and_may_refer_to_a_whole_object() -> None:
+    env = {"name": "LEVEL", "value": "$(QUEUE)!"}
+    found = await resolve(env, env_from=({"configMapRef": {"name": "settings"}},))
+    assert found == {"QUEUE": "work", "LEVEL": "work!"}
+
+
+async def test_the_named_container_is_taken() -> None:
+    assert await resolve(container="side") == {"WHO": "side"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(
+            {"container": "x"}, "envSourceContainerName: no container x; there are main, side", id="container"
+        ),
+        pytest.param(
+            {"env_from": ({"secretRef": {"name": "nope"}},)}, "Secret team/nope does not exist", id="missing object"
+        ),
+    ],
+)
+async def test_what_is_missing_is_named(arguments: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        await resolve(**arguments)
+
+
+async def test_a_missing_key_names_container_variable_and_object() -> None:
+    with pytest.raises(UserError, match=r"container main: env V: ConfigMap team/settings has no key PORT"):
+        await resolve(ref("configMapKeyRef", "settings", "PORT"))
+
+
+async def test_a_template_without_containers_has_no_environment() -> None:
+    with pytest.raises(UserError, match="no container"):
+        await environment.resolve({"spec": {}}, "", "team", look_up)
+
+
+async def test_a_process_without_access_says_so() -> None:
+    with pytest.raises(UserError, match="Secret team/login cannot be read here"):
+        await environment.unreachable(Ref(SECRET, "team", "login"))
+
+
+async def test_the_clusters_objects_are_decoded() -> None:
+    bodies: dict[Ref, Object] = {
+        Ref(SECRET, "team", "login"): {"data": {"password": "czNjcmV0"}},
+        Ref(CONFIG_MAP, "team", "empty"): {},
+    }
+
+    async def get(ref: Ref) -> Object:
+        if ref not in bodies:
+            raise NotFound(str(ref), status=404)
+        return bodies[ref]
+
+    from_cluster = environment.from_cluster(get)
+    assert await from_cluster(Ref(SECRET, "team", "login")) == {"password": "s3cret"}
+    assert await from_cluster(Ref(CONFIG_MAP, "team", "empty")) == {}
+    assert await from_cluster(Ref(SECRET, "team", "nope")) is None

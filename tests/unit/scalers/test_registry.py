@@ -1,0 +1,71 @@
+"""Which class measures which trigger type."""
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from scalers import registry
+from scalers.redis_lists import RedisLists
+from scalers.registry import REGISTRY, Registry
+from scalers.scaler import Scaler
+from workers.errors import UserError
+
+
+class One(Scaler):
+    """A scaler of a test."""
+
+    @property
+    def metric(self) -> str:
+        return "one"
+
+    @property
+    def target(self) -> float:
+        return 1.0
+
+
+class Two(One):
+    """Another."""
+
+
+def test_the_lists_of_redis_are_found_by_their_entry_point() -> None:
+    assert REGISTRY.find("redis") is RedisLists
+    assert "redis" in REGISTRY.known()
+
+
+def test_a_registered_class_is_found() -> None:
+    own = Registry()
+    assert own.register("one")(One) is One
+    assert own.find("one") is One
+
+
+def test_registering_the_same_class_twice_is_harmless() -> None:
+    own = Registry()
+    own.register("one")(One)
+    own.register("one")(One)
+    assert own.find("one") is One
+
+
+def test_registering_a_different_class_twice_is_an_error() -> None:
+    own = Registry()
+    own.register("one")(One)
+    with pytest.raises(ValueError, match="one is registered twice: by One and by Two"):
+        own.register("one")(Two)
+
+
+@pytest.mark.parametrize(
+    ("type", "complaint"),
+    [
+        pytest.param("rabbitmq", "rabbitmq is not supported yet; supported are .*redis", id="KEDA has it"),
+        pytest.param("redsi", "there is no trigger type redsi; known are .*redis", id="nobody has it"),
+    ],
+)
+def test_an_unknown_type_lists_what_there_is(type: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        Registry().find(type)
+
+
+def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "no.such:Thing", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda **wanted: EntryPoints([broken]).select(**wanted))
+    with pytest.raises(UserError, match=r"type broken \(no.such:Thing\) cannot be loaded: No module named 'no'"):
+        Registry().find("broken")
