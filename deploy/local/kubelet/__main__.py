@@ -1,0 +1,67 @@
+"""``python -m deploy.local.kubelet``: runs the pods of a cluster as processes of this machine."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from deploy.local.kubelet.kubelet import Options, kubelet
+from deploy.local.kubelet.lifecycle import Backoff
+from workers.cluster import Cluster
+from workers.errors import PenstockError
+from workers.logs import set_up
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.local.kubelet", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True, help="kubeconfig of the cluster")
+    parser.add_argument("--logs", type=Path, required=True, help="folder for the logs of containers")
+    parser.add_argument("--root", type=Path, required=True, help="folder for the pods' files")
+    parser.add_argument("--max-pods", type=int, required=True, help="pods that run at once; more stay Pending")
+    parser.add_argument("--node", default="local", help="name of the Node (default: local)")
+    parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
+    parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")
+    parser.add_argument("--farewell", type=float, default=5.0, help="seconds pods get to end when this one stops")
+    parser.add_argument("--orphans", type=float, default=30.0, help="seconds pods outlive a kubelet that crashed")
+    parser.add_argument("--ready-file", type=Path, help="made when the kubelet has started")
+    options = parser.parse_args(arguments)
+    if options.max_pods < 1:
+        parser.error("--max-pods: must be at least 1")
+    return options
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    """Serves until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    options = Options(
+        node=arguments.node,
+        pods=arguments.max_pods,
+        root=arguments.root,
+        logs=arguments.logs,
+        events=arguments.events,
+        backoff=Backoff(base=arguments.backoff),
+        farewell=arguments.farewell,
+        orphans=arguments.orphans,
+    )
+    async with await Cluster.connect(kubeconfig=arguments.kubeconfig) as cluster, kubelet(cluster, options) as node:
+        if arguments.ready_file is not None:
+            arguments.ready_file.touch()
+        await node.serve(stop)
+
+
+def main() -> None:
+    """The command."""
+    arguments = parse()
+    set_up("INFO")
+    try:
+        asyncio.run(run(arguments))
+    except PenstockError as error:
+        sys.exit(f"kubelet: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""One start of a container, on disk and as a process, so that a kubelet that was killed finds it again.
+
+The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
+
+    pid    process id of the shim, which is also the number of its process group; made with O_EXCL by the shim
+           itself, so that of two shims for one attempt only one runs the command
+    code   the exit code and a line end, written by the shim when the command has ended
+    out, err  what the command printed, unchanged
+    work   its working directory, HOME and TMPDIR
+
+The shim is a shell of a few lines: it starts in a millisecond, and it outlives the kubelet.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from deploy.local.guard import signal_group
+from deploy.local.kubelet.states import LOST, Running, Terminated
+
+#: $1: the attempt's folder; the rest: the command. Signals for the group reach the command too; the shim only notes
+#: them (a handler, unlike 'ignore', is not inherited) and waits on for the exit code. Its own standard error is
+#: closed to remarks of the shell about how the command ended.
+_SHIM = """
+exec 3>&2 2>/dev/null
+folder=$1; shift
+set -C
+echo $$ >"$folder/pid" || exit 0
+set +C
+trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
+"$@" 2>&3 3>&-
+echo $? >"$folder/code"
+"""
+_NAME = "penstock-container"
+
+#: How often an ending is looked for where the system cannot announce it (seconds).
+_POLL = 0.05
+#: Linux has these two; elsewhere an ending is polled for, and `ps` knows command lines.
+_pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
+_HAS_PROC = Path("/proc/self/cmdline").exists()
+
+
+class NotStartable(Exception):  # noqa: N818 - says what it is
+    """The command cannot be run at all: no such program or folder. The message says which."""
+
+
+class Attempt:
+    """One attempt. Its process is in a group of its own that `signal` reaches as a whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The shim's process id and the group's number; None before it has begun."""
+        if self._pid is None:
+            self._pid = _number(self.folder / "pid")
+        return self._pid
+
+    def prepare(self) -> None:
+        """Makes the folders."""
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str) -> None:
+        """Starts the command. Raises NotStartable when its program or its working directory does not exist."""
+        directory = self.work / cwd
+        if not directory.is_dir():
+            raise NotStartable(f"workingDir {cwd}: no such directory")
+        program = _which(command[0], env.get("PATH", os.defpath), directory)
+        with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
+            self._child = subprocess.Popen(
+                ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), program, *command[1:]],
+                cwd=directory,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        self._pid = self._child.pid
+
+    def state(self) -> Running | Terminated | None:
+        """What the folder tells: never begun (None), running, or how it ended."""
+        pid_file = self.folder / "pid"
+        if self.pid is None:
+            return None
+        started = pid_file.stat().st_mtime
+        code_file = self.folder / "code"
+        if (code := _number(code_file)) is not None:
+            return Terminated(code, started, code_file.stat().st_mtime)
+        if self._is_alive():
+            return Running(started)
+        # the code may have been written between the two looks
+        if (code := _number(code_file)) is not None:
+            return Terminated(code, started, code_file.stat().st_mtime)
+        return Terminated(LOST, started, max(started, _last_change(self.folder)))
+
+    async def ended(self) -> None:
+        """Waits for the end of the shim, then ends what its command left behind in the group."""
+        assert self.pid is not None
+        if self._is_alive():
+            await _gone(self.pid, self._child)
+        # our own child is still a zombie here, so the number cannot be somebody else's yet
+        signal_group(self.pid, signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()
+            await self._outrun()
+
+    def signal(self, number: int) -> None:
+        """Signals every process of the group."""
+        if self.pid is not None and self._is_alive():
+            signal_group(self.pid, number)
+
+    async def _outrun(self) -> None:
+        """When a shim of an earlier kubelet was faster than ours, it is the one that runs the command."""
+        owner = _number(self.folder / "pid")
+        if owner is not None and owner != self._pid:
+            self._child, self._pid = None, owner
+            await self.ended()
+
+    def _is_alive(self) -> bool:
+        if self._child is not None:
+            return self._child.returncode is None
+        return self.pid is not None and str(self.folder) in _command_line(self.pid)
+
+
+def latest(container_folder: Path) -> int:
+    """The number of the latest attempt, -1 before the first."""
+    numbers = (int(path.name) for path in container_folder.glob("[0-9]*")) if container_folder.exists() else ()
+    return max(numbers, default=-1)
+
+
+def _which(program: str, path: str, directory: Path) -> str:
+    # with a slash always: the shim must not take it for one of the shell's own commands
+    found = str(directory / program) if "/" in program else shutil.which(program, path=path)
+    if found is None or not Path(found).is_file():
+        raise NotStartable(f"{program}: no such program (PATH={path}); images are not pulled, commands run as they are")
+    if not os.access(found, os.X_OK):
+        raise NotStartable(f"{program}: not executable")
+    return found
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file that ends in a line end; None while it is not completely written."""
+    with contextlib.suppress(FileNotFoundError):
+        text = path.read_text()
+        if text.endswith("\n"):
+            return int(text)
+    return None
+
+
+def _last_change(folder: Path) -> float:
+    return max((path.stat().st_mtime for path in (folder / "out", folder / "err") if path.exists()), default=0.0)
+
+
+def _command_line(pid: int) -> str:
+    """The command line of a process that is alive, empty otherwise."""
+    if _HAS_PROC:
+        try:
+            # a zombie's is empty
+            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return ""
+    listed = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return listed.stdout
+
+
+async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
+    """Waits until the process has ended; a child stays a zombie where the system can announce the end."""
+    if _pidfd_open is not None:
+        with contextlib.suppress(ProcessLookupError):
+            await _readable(_pidfd_open(pid))
+        return
+    while (child.poll() is None) if child is not None else _command_line(pid):  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_POLL)
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

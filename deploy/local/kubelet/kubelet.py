@@ -1,0 +1,361 @@
+"""The kubelet itself: follows the pods of the cluster, gives them places, and has a worker run each of them."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deploy.local import guard
+from deploy.local.kubelet import placing, status
+from deploy.local.kubelet.announcer import Announcer, Wanted
+from deploy.local.kubelet.attempt import Attempt
+from deploy.local.kubelet.configs import Configs
+from deploy.local.kubelet.host import Host
+from deploy.local.kubelet.lifecycle import Backoff
+from deploy.local.kubelet.node import Node
+from deploy.local.kubelet.pods import Worker
+from deploy.local.kubelet.reports import Reports
+from deploy.local.kubelet.states import Ending
+from workers.api.kinds import POD, Object, ref_of
+from workers.cluster import Cluster
+from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
+
+log = logging.getLogger(__name__)
+
+#: Phases a pod never leaves.
+ENDED = ("Succeeded", "Failed")
+#: Seconds between two looks at pods that wait for a place, how long one waits before it is told, and how many at once:
+#: a thousand waiting pods must not cost the running ones their status.
+_LOOK, _PATIENCE, _TOLD_AT_ONCE = 1.0, 1.0, 50
+#: Pause before the API server is asked again after a failure (seconds); doubles up to the last.
+_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+#: How long one watch lasts (seconds).
+_WATCH = 300.0
+
+#: Seconds for the last statuses after the pods have ended.
+_REPORTING = 3.0
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """node: name of the Node. pods: how many run at once. root: folder for pods, logs: for their logs.
+
+    farewell: seconds pods get to end when the kubelet stops. orphans: seconds after a crash of the kubelet until the
+    guard ends the pods, unless another kubelet has taken over.
+    """
+
+    node: str
+    pods: int
+    root: Path
+    logs: Path
+    events: Wanted = "all"
+    backoff: Backoff = field(default_factory=Backoff)
+    farewell: float = 5.0
+    orphans: float = 30.0
+
+
+class Kubelet:
+    """Runs the pods of one node. Use `serve`."""
+
+    def __init__(self, cluster: Cluster, options: Options, host: Host) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._host = host
+        self._node = Node(cluster, options.node, options.pods)
+        self._queue = placing.Queue()
+        self._workers: dict[str, Worker] = {}
+        #: the newest version of pods that are being bound; None when deleted meanwhile
+        self._binding: dict[str, Object | None] = {}
+        #: uids of pods that hold a place: being bound, or with processes
+        self._placed: set[str] = set()
+        #: uids of pods that ended here: a late echo of an earlier version must not run them again
+        self._done: set[str] = set()
+        self._left = {path.name for path in host.root.iterdir() if path.is_dir()}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        """Runs pods until `stop` is set, then ends them all.
+
+        Ends with an error only by a mistake of its own; the pods are left to the next kubelet then.
+        """
+        loops = (self._node.live(), self._follow(), self._tell_waiting(), self._host.copy_output())
+        running = [asyncio.create_task(loop) for loop in loops]
+        told = asyncio.create_task(stop.wait())
+        try:
+            done, _ = await asyncio.wait({*running, told}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {told}:
+                task.result()
+            # the copying of output goes on until the last container has ended
+            await _cancelled(*running[:-1])
+            await self._end_all()
+            await self._node.leave()
+        finally:
+            await _cancelled(told, *running, *self._tasks)
+
+    async def _end_all(self) -> None:
+        grace = self._options.farewell
+        for worker in self._workers.values():
+            worker.end(Ending("Terminated", _SHUTDOWN, grace=grace, disruption=True))
+        # what cannot be reported in time is reported by the next kubelet
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace + _REPORTING)
+
+    # -- following the pods --------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        version, pause = "", _PAUSE
+        while True:
+            try:
+                if not version:
+                    pods, version = await self._cluster.list(POD)
+                    self._replace(pods)
+                bursts = self._cluster.follow(POD, resource_version=version, timeout=_WATCH)
+                async with aclosing(bursts):
+                    async for burst in bursts:
+                        for event in burst:
+                            version = event.object["metadata"]["resourceVersion"]
+                            if event.type != "BOOKMARK":
+                                self._see(event.object, deleted=event.type == "DELETED")
+                        self._place()
+                        pause = _PAUSE
+            except Gone:
+                version = ""
+            except ClusterError as error:
+                log.warning("the pods cannot be followed", extra={"error": str(error), "again": pause})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _replace(self, pods: list[Object]) -> None:
+        """All pods there are: what is not among them is gone."""
+        listed = {pod["metadata"]["uid"] for pod in pods}
+        for uid in set(self._workers) - listed:
+            self._workers[uid].vanish()
+        self._queue.keep(listed)
+        self._done &= listed
+        for pod in pods:
+            self._see(pod)
+        self._clean({self._host.log_folder(pod).name for pod in pods}, listed)
+        self._place()
+
+    def _see(self, pod: Object, *, deleted: bool = False) -> None:
+        """One version of one pod."""
+        uid = pod["metadata"]["uid"]
+        if deleted:
+            self._lose(pod)
+        elif worker := self._workers.get(uid):
+            worker.update(pod)
+            if _is_over(pod) and not worker.over:
+                shown = pod["status"]
+                worker.end(Ending(shown.get("reason") or "Terminated", shown.get("message") or "ended from outside"))
+        elif uid in self._binding:
+            self._binding[uid] = pod
+        elif uid in self._done or not placing.is_ours(pod, self._options.node) or _is_over(pod):
+            self._queue.discard(uid)
+            self._finalize(pod)
+        elif uid in self._left and pod["spec"].get("nodeName"):
+            # it ran here before this kubelet started, so it has its place already
+            self._begin(pod)
+        elif pod["metadata"].get("deletionTimestamp"):
+            self._queue.discard(uid)
+            self._finalize(pod)
+        elif not pod["spec"].get("nodeName") and (why := placing.mismatch(pod, self._node.labels)):
+            self._queue.discard(uid)
+            self._refuse(pod, why)
+        else:
+            self._queue.put(pod, time.monotonic())
+
+    def _lose(self, pod: Object) -> None:
+        """The pod's object is gone."""
+        uid = pod["metadata"]["uid"]
+        self._queue.discard(uid)
+        self._done.discard(uid)
+        if uid in self._binding:
+            self._binding[uid] = None
+        if uid in self._workers:
+            self._workers[uid].vanish()
+        else:
+            self._spawn(_removed(self._host.log_folder(pod)))
+
+    def _finalize(self, pod: Object) -> None:
+        """Lets go of a pod that is being deleted and has no processes here, if it is this node's."""
+        metadata = pod["metadata"]
+        ours = pod["spec"].get("nodeName") == self._options.node
+        # without a grace period it waits for its finalizers only
+        if ours and metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds") != 0:
+            self._spawn(self._delete(pod))
+
+    def _clean(self, logs: set[str], pods: set[str]) -> None:
+        """Removes what pods that are gone left on the disk; their processes first, should any still run."""
+        for uid in self._left - set(self._workers):
+            self._left.discard(uid)
+            self._spawn(_swept(self._host.folder(uid)))
+        for path in self._host.logs.iterdir() if self._host.logs.exists() else ():
+            if path.name not in logs and path.name.count("_") == 2 and path.name.rpartition("_")[2] not in pods:
+                self._spawn(_removed(path))
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        """Gives free places to pods that wait."""
+        while len(self._placed) < self._options.pods and (pod := self._queue.take()) is not None:
+            if pod["spec"].get("nodeName"):
+                self._begin(pod)
+            else:
+                self._placed.add(pod["metadata"]["uid"])
+                self._binding[pod["metadata"]["uid"]] = pod
+                self._spawn(self._bind(pod))
+
+    async def _bind(self, pod: Object) -> None:
+        ref, uid, node = ref_of(POD, pod), pod["metadata"]["uid"], self._options.node
+        path = POD.path(ref.namespace, ref.name, "binding")
+        try:
+            await self._cluster.request("POST", path, body=placing.binding(pod, node))
+        except ClusterError as error:
+            log.info("a pod was not bound", extra={"pod": str(ref), "error": str(error)})
+            await self._look_again(pod)
+            return
+        newest = self._binding.pop(uid)
+        if newest is None:
+            self._free(uid)
+            return
+        self._host.announcer.normal(pod, "Scheduled", f"Assigned {ref.namespace}/{ref.name} to {node}")
+        self._begin({**newest, "spec": {**newest["spec"], "nodeName": node}})
+
+    async def _look_again(self, pod: Object) -> None:
+        """A binding failed: deleted, bound by somebody else, bound by us and the answer was lost, or not reachable."""
+        uid, pause = pod["metadata"]["uid"], _PAUSE
+        found: Object | None = None
+        while True:
+            try:
+                found = await self._cluster.get(ref_of(POD, pod))
+            except NotFound:
+                break
+            except ClusterError:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            break
+        self._binding.pop(uid)
+        if found is not None and found["metadata"]["uid"] == uid:
+            self._see(found)
+            await asyncio.sleep(_PAUSE)
+        self._free(uid)
+
+    def _refuse(self, pod: Object, why: str) -> None:
+        """Tells a pod that there is no place for it (now)."""
+        known = (pod.get("status") or {}).get("conditions") or ()
+        if not any(one["type"] == "PodScheduled" and one.get("message") == why for one in known):
+            told = status.unschedulable(pod, why, self._host.clock())
+            self._host.reports.put(ref_of(POD, pod), pod["metadata"]["uid"], told)
+            self._host.announcer.warning(pod, "FailedScheduling", why)
+
+    async def _tell_waiting(self) -> None:
+        """Tells pods that wait for long why they do, some at a time."""
+        limit = self._options.pods
+        why = f"0/1 nodes are available: 1 Too many pods: this node runs {limit} at once"
+        while True:
+            await asyncio.sleep(_LOOK)
+            for pod in self._queue.overdue(time.monotonic(), _PATIENCE, _TOLD_AT_ONCE):
+                self._refuse(pod, why)
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def _begin(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        self._placed.add(uid)
+        worker = self._workers[uid] = Worker(self._host, pod, lambda: self._free(uid))
+        self._spawn(self._run(worker))
+
+    async def _run(self, worker: Worker) -> None:
+        try:
+            await worker.run()
+        except Exception:
+            # a mistake of ours in one pod must not end the others; it is taken up again from its files
+            log.exception("a pod is taken up again", extra={"pod": worker.uid})
+            await asyncio.sleep(_LONGEST_PAUSE)
+            if not worker.gone:
+                self._begin(worker.pod)
+                return
+        del self._workers[worker.uid]
+        if worker.gone:
+            self._free(worker.uid)
+            await _removed(self._host.log_folder(worker.pod))
+            return
+        self._done.add(worker.uid)
+        self._finalize(worker.pod)
+
+    def _free(self, uid: str) -> None:
+        self._placed.discard(uid)
+        self._place()
+
+    async def _delete(self, pod: Object) -> None:
+        """Removes the object of a pod that has ended; nothing of it runs any more."""
+        ref, uid, pause = ref_of(POD, pod), pod["metadata"]["uid"], _PAUSE
+        while True:
+            try:
+                await self._cluster.delete(ref, uid=uid, grace=0)
+            except (NotFound, Conflict):
+                return
+            except ClusterError as error:
+                log.warning("a pod could not be removed", extra={"pod": str(ref), "error": str(error)})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            else:
+                return
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+@asynccontextmanager
+async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
+    """A kubelet with all it needs. Raises UserError when another one works in the same folder."""
+    root, logs = options.root.resolve(), options.logs.resolve()
+    for folder in (root, logs):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = root / "lock"
+    if (held := guard.hold(lock)) is None:
+        raise UserError(f"--root {root}: another kubelet works in this folder")
+    reports, announcer = Reports(cluster), Announcer(cluster, options.events)
+    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell)
+    pods = root / "pods"
+    pods.mkdir(exist_ok=True)
+    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), announcer, watchman)
+    try:
+        yield Kubelet(cluster, options, host)
+        await announcer.close()
+        watchman.dismiss()
+    finally:
+        await reports.close()
+        os.close(held)
+
+
+def _is_over(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ENDED
+
+
+async def _removed(folder: Path) -> None:
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _swept(folder: Path) -> None:
+    """Ends what still runs of a pod that is gone, and removes its folder."""
+    for attempt in (Attempt(path) for path in folder.glob("*/[0-9]*")):
+        attempt.signal(signal.SIGKILL)
+    await _removed(folder)
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,111 @@
+"""What containers print, as log files in the form of the container runtimes: ``<time> stdout|stderr F|P <text>``.
+
+Containers write to plain files of their own, so that their output depends on nobody; the kubelet follows these files.
+F is a whole line; P a piece of one: of a line longer than 16 KiB, or the end of an output without a line end. Bytes
+are never changed: the texts of a log, with a line end after each F, are exactly what was printed. That is how a
+kubelet that starts again knows how far it had come.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+#: The longest text of one log line (bytes), as in the container runtimes.
+LONGEST = 16 * 1024
+#: What is read at once from one stream (bytes), so that a talkative container delays the others little.
+CHUNK = 1024 * 1024
+
+_STREAMS = (("stdout", "out"), ("stderr", "err"))
+
+
+class Log:
+    """The log of one attempt. folder: the attempt's; path: the log file, continued if it exists."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self._folder = folder
+        self._path = path
+        self._offsets = {stream: 0 for stream, _ in _STREAMS}
+        self._sources: dict[str, BinaryIO] = {}
+        if path.exists():
+            self._offsets = _resume(path)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+    def pump(self, *, final: bool = False) -> bool:
+        """Copies what is new, at most a chunk per stream; whether there may be more.
+
+        final: nothing more will be printed; an end without a line end is written too.
+        """
+        lines: list[bytes] = []
+        more = False
+        for stream, name in _STREAMS:
+            data = self._read(stream, name)
+            whole = len(data) == CHUNK
+            more = more or whole
+            used, formatted = _format(data, stream, rest=final and not whole)
+            self._offsets[stream] += used
+            lines += formatted
+        if lines:
+            with self._path.open("ab") as log:
+                log.write(b"".join(lines))
+        return more
+
+    async def finish(self) -> None:
+        """Copies all that is left, giving way to others in between."""
+        while self.pump(final=True):  # noqa: ASYNC110 - gives way, waits for nothing
+            await asyncio.sleep(0)
+        for source in self._sources.values():
+            source.close()
+
+    def _read(self, stream: str, name: str) -> bytes:
+        source = self._sources.get(stream)
+        if source is None:
+            with contextlib.suppress(FileNotFoundError):
+                source = self._sources[stream] = (self._folder / name).open("rb", buffering=0)
+        if source is None or os.fstat(source.fileno()).st_size <= self._offsets[stream]:
+            return b""
+        return os.pread(source.fileno(), CHUNK, self._offsets[stream])
+
+
+def _format(data: bytes, stream: str, *, rest: bool) -> tuple[int, list[bytes]]:
+    """Bytes used up and log lines. rest: also use an end without a line end."""
+    if not data:
+        return 0, []
+    head = f"{_now()} {stream} ".encode()
+    lines, start = [], 0
+    while start < len(data):
+        end = data.find(b"\n", start, start + LONGEST)
+        if end >= 0:
+            lines.append(head + b"F " + data[start:end] + b"\n")
+            start = end + 1
+        elif len(data) - start >= LONGEST or rest:
+            piece = data[start : start + LONGEST]
+            lines.append(head + b"P " + piece + b"\n")
+            start += len(piece)
+        else:
+            break
+    return start, lines
+
+
+def _resume(path: Path) -> dict[str, int]:
+    """How many bytes of each stream the log holds; a last line torn by a crash is cut off."""
+    offsets = {stream: 0 for stream, _ in _STREAMS}
+    intact = 0
+    with path.open("r+b") as log:
+        for line in log:
+            if not line.endswith(b"\n"):
+                break
+            intact += len(line)
+            _, stream, kind, text = line.split(b" ", 3)
+            offsets[stream.decode()] += len(text) - (kind == b"P")
+        log.truncate(intact)
+    return offsets
+
+
+def _now() -> str:
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanoseconds:09d}Z"
