@@ -1,0 +1,95 @@
+"""What is wrong with one field of an object, in the words Kubernetes' API machinery uses.
+
+Clients show these texts to people and some match on them, so the wording is part of the protocol.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One cause of a 422 answer. field: the path of the field. reason: the machine-readable kind of error."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class DecodeError(ValueError):
+    """A body that is no object of its kind at all: answered with 400, before any field is judged."""
+
+
+def shown(value: Any) -> str:
+    """A value as error messages quote it: texts in quotes, lists and maps of them in Go's way, the rest as JSON."""
+    match value:
+        case bool() | int() | float():
+            return orjson.dumps(value).decode()
+        case {} if value and all(isinstance(item, str) for item in value.values()):
+            pairs = ", ".join(f"{shown(key)}:{shown(value[key])}" for key in sorted(value))
+            return f"map[string]string{{{pairs}}}"
+        case [_, *_] if all(isinstance(item, str) for item in value):
+            return f"[]string{{{', '.join(map(shown, value))}}}"
+        case _:
+            return orjson.dumps(value).decode()
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    """The field must be there and not empty."""
+    return FieldError(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    """The value breaks a rule."""
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+
+
+def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """The value is none of the few that are allowed."""
+    values = ", ".join(shown(item) for item in supported)
+    return FieldError(field, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {values}")
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    """The value is there twice in a list or must be unique otherwise."""
+    return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    """The field may not be set, or not be changed, here."""
+    return FieldError(field, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def not_found(field: str, value: Any) -> FieldError:
+    """The value names something that is not there."""
+    return FieldError(field, "FieldValueNotFound", f"Not found: {shown(value)}")
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    """A text of more than `limit` bytes."""
+    return FieldError(field, "FieldValueTooLong", f"Too long: must have at most {limit} bytes")
+
+
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    """A list of more than `limit` items."""
+    return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
+
+
+NON_NEGATIVE = "must be greater than or equal to 0"
+IMMUTABLE = "field is immutable"
+
+
+def non_negative(field: str, value: Any) -> list[FieldError]:
+    """Refuses numbers below zero; an absent number is fine."""
+    return [invalid(field, value, NON_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def immutable(field: str, new: Any, old: Any) -> list[FieldError]:
+    """Refuses a new value that differs from the old one."""
+    return [] if new == old else [invalid(field, new, IMMUTABLE)]

@@ -1,0 +1,156 @@
+"""The formats of names, labels and the like: each function returns what is wrong with a text, nothing if it is fine.
+
+Answers are remembered: the same few names come again and again.
+
+The rules are RFC 1123's and RFC 1035's as Kubernetes narrows them; the sentences are part of its protocol.
+"""
+
+import re
+from functools import lru_cache
+
+DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DNS_SUBDOMAIN = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+_NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+_LABEL = re.compile(DNS_LABEL)
+_SUBDOMAIN = re.compile(DNS_SUBDOMAIN)
+_DNS_1035 = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED = re.compile(_NAME_PART)
+_LABEL_VALUE = re.compile(f"({_NAME_PART})?")
+_ENV = re.compile("[-._a-zA-Z][-._a-zA-Z0-9]*")
+_CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
+_HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_PORT_NAME = re.compile("[-a-z0-9]+")
+
+
+def _too_long(limit: int) -> str:
+    return f"must be no more than {limit} characters"
+
+
+@lru_cache(maxsize=4096)
+def dns_label(text: str) -> tuple[str, ...]:
+    """An RFC 1123 label: at most 63 characters."""
+    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
+    if not _LABEL.fullmatch(text):
+        problems.append(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+            "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+            f"'{DNS_LABEL}')"
+        )
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def dns_subdomain(text: str) -> tuple[str, ...]:
+    """RFC 1123 labels joined by dots: at most 253 characters."""
+    problems: list[str] = [] if len(text) <= 253 else [_too_long(253)]
+    if not _SUBDOMAIN.fullmatch(text):
+        problems.append(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            f"'{DNS_SUBDOMAIN}')"
+        )
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def dns_1035_label(text: str) -> tuple[str, ...]:
+    """An RFC 1035 label: starts with a letter, at most 63 characters."""
+    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
+    if not _DNS_1035.fullmatch(text):
+        problems.append(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+            "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+        )
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def qualified_name(text: str) -> tuple[str, ...]:
+    """A label or annotation key: ``name`` or ``example.com/name``."""
+    prefix, slash, name = text.rpartition("/")
+    part = (
+        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+        f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_PART}')"
+    )
+    if "/" in prefix:
+        return (f"a qualified name {part} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    problems: list[str] = []
+    if slash:
+        problems = (
+            ["prefix part must be non-empty"] if not prefix else [f"prefix part {p}" for p in dns_subdomain(prefix)]
+        )
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name) > 63:
+        problems.append(f"name part {_too_long(63)}")
+    if not _QUALIFIED.fullmatch(name):
+        problems.append(f"name part {part}")
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def label_value(text: str) -> tuple[str, ...]:
+    """A label's value: may be empty, at most 63 characters."""
+    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
+    if not _LABEL_VALUE.fullmatch(text):
+        problems.append(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+            f"for validation is '({_NAME_PART})?')"
+        )
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def env_name(text: str) -> tuple[str, ...]:
+    """The name of an environment variable."""
+    if not _ENV.fullmatch(text):
+        return (
+            "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and "
+            "must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for "
+            "validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')",
+        )
+    return () if text not in (".", "..") else (f"must not be '{text}'",)
+
+
+@lru_cache(maxsize=4096)
+def config_key(text: str) -> tuple[str, ...]:
+    """A key of a ConfigMap's or a Secret's data."""
+    problems: list[str] = [] if len(text) <= 253 else [_too_long(253)]
+    if not _CONFIG_KEY.fullmatch(text):
+        problems.append(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+            "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+        )
+    if text in (".", ".."):
+        problems.append(f"must not be '{text}'")
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def port_name(text: str) -> tuple[str, ...]:
+    """A port's name: at most 15 characters, a letter or digit in it, no hyphen at an end or twice in a row."""
+    problems: list[str] = [] if len(text) <= 15 else [_too_long(15)]
+    if not _PORT_NAME.fullmatch(text):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z0-9]", text):
+        problems.append("must contain at least one letter or number (a-z, 0-9)")
+    if "--" in text:
+        problems.append("must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        problems.append("must not begin or end with a hyphen")
+    return tuple(problems)
+
+
+@lru_cache(maxsize=4096)
+def domain_path(text: str) -> tuple[str, ...]:
+    """``example.com/path``: a subdomain, a slash and a path."""
+    domain, slash, path = text.partition("/")
+    if not slash or not domain or not path:
+        return ('must be a domain-prefixed path (such as "acme.io/foo")',)
+    problems = list(dns_subdomain(domain))
+    if not _HTTP_PATH.fullmatch(path):
+        problems.append("Invalid path")
+    return tuple(problems)

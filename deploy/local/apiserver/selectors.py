@@ -1,0 +1,255 @@
+"""Label and field selectors: the texts after ``-l`` and ``--field-selector``."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deploy.local.apiserver import names
+from workers.api.kinds import Kind, Object
+
+Labels = Mapping[str, str]
+
+_TOKEN = re.compile(r"\s*(?P<token>==|!=|[=!,()<>]|[^\s=!,()<>]+)")
+
+
+def label_selector(text: str) -> Callable[[Labels], bool]:
+    """Which labels a selector matches: ``a=b``, ``a!=b``, ``a in (b,c)``, ``a notin (b)``, ``a``, ``!a``, ``a>1``.
+
+    Requirements are joined by commas; an empty text matches everything. Raises ValueError with the API's words.
+    """
+    requirements = _requirements(_tokens(text))
+    if not requirements:
+        return lambda _labels: True
+    if len(requirements) == 1:
+        return requirements[0]
+    return lambda labels: all(requirement(labels) for requirement in requirements)
+
+
+def _tokens(text: str) -> list[str]:
+    tokens = [match["token"] for match in _TOKEN.finditer(text.strip())]
+    return [*tokens, ""]
+
+
+def _requirements(tokens: list[str]) -> list[Callable[[Labels], bool]]:
+    requirements: list[Callable[[Labels], bool]] = []
+    if tokens == [""]:
+        return requirements
+    while True:
+        requirements.append(_requirement(tokens))
+        match tokens.pop(0):
+            case "":
+                return requirements
+            case ",":
+                if tokens[0] in ("", ","):
+                    raise ValueError(f"found '{tokens[0]}', expected: identifier after ','")
+            case other:
+                raise ValueError(f"found '{other}', expected: ',' or 'end of string'")
+
+
+def _requirement(tokens: list[str]) -> Callable[[Labels], bool]:
+    if absent := tokens[0] == "!":
+        tokens.pop(0)
+    key = tokens.pop(0)
+    if key in ("", "=", "==", "!=", "!", ",", "(", ")", "<", ">"):
+        raise ValueError(f"unable to parse requirement: found '{key}', expected: !, identifier, or 'end of string'")
+    if problems := names.qualified_name(key):
+        raise ValueError(f'unable to parse requirement: <nil>: Invalid value: "{key}": {"; ".join(problems)}')
+    if absent:
+        return lambda labels: key not in labels
+    operator = tokens[0]
+    if operator in ("", ","):
+        return lambda labels: key in labels
+    tokens.pop(0)
+    match operator:
+        case "=" | "==":
+            value = _value(tokens, key)
+            return lambda labels: labels.get(key) == value
+        case "!=":
+            value = _value(tokens, key)
+            return lambda labels: labels.get(key) != value
+        case "in":
+            values = _values(tokens, key)
+            return lambda labels: labels.get(key) in values
+        case "notin":
+            values = _values(tokens, key)
+            return lambda labels: labels.get(key) not in values
+        case "<" | ">":
+            return _comparison(key, operator, _value(tokens, key))
+        case _:
+            expected = "in, notin, =, ==, !=, gt, lt"
+            raise ValueError(f"unable to parse requirement: found '{operator}', expected: {expected}")
+
+
+def _value(tokens: list[str], key: str) -> str:
+    """The value after an operator; nothing means the empty text."""
+    if tokens[0] in ("", ","):
+        return ""
+    return _checked(tokens.pop(0), key)
+
+
+def _values(tokens: list[str], key: str) -> frozenset[str]:
+    if tokens[0] != "(":
+        raise ValueError(f"unable to parse requirement: found '{tokens[0]}' expected: '('")
+    tokens.pop(0)
+    values: list[str] = []
+    expect = True
+    while True:
+        token = tokens.pop(0)
+        match token:
+            case ")":
+                return frozenset([*values, ""] if expect else values)
+            case ",":
+                if expect:
+                    values.append("")
+                expect = True
+            case "":
+                raise ValueError("unable to parse requirement: found '', expected: ',' or ')'")
+            case _:
+                if not expect:
+                    raise ValueError(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
+                values.append(_checked(token, key))
+                expect = False
+
+
+def _checked(value: str, key: str) -> str:
+    if value in ("=", "==", "!=", "!", "(", ")", "<", ">"):
+        raise ValueError(f"unable to parse requirement: found '{value}', expected: identifier")
+    if problems := names.label_value(value):
+        raise ValueError(
+            f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": {"; ".join(problems)}'
+        )
+    return value
+
+
+def _comparison(key: str, operator: str, text: str) -> Callable[[Labels], bool]:
+    try:
+        bound = int(text)
+    except ValueError:
+        raise ValueError(
+            f"unable to parse requirement: values[0]: Invalid value: {text!r}: "
+            "for 'Gt', 'Lt' operators, the value must be an integer"
+        ) from None
+
+    def matches(labels: Labels) -> bool:
+        try:
+            value = int(labels[key])
+        except (KeyError, ValueError):
+            return False
+        return value > bound if operator == ">" else value < bound
+
+    return matches
+
+
+def selects(selector: Object) -> Callable[[Labels], bool]:
+    """Which labels a `LabelSelector` object (matchLabels, matchExpressions) matches; an empty one matches all.
+
+    Raises ValueError for an unknown operator.
+    """
+    tests: list[Callable[[Labels], bool]] = []
+    wanted: Labels = selector.get("matchLabels") or {}
+    if wanted:
+        tests.append(lambda labels: all(labels.get(key) == value for key, value in wanted.items()))
+    tests += [
+        _expression(expression["key"], expression.get("operator"), expression.get("values") or ())
+        for expression in selector.get("matchExpressions") or ()
+    ]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def _expression(key: str, operator: Any, values: Any) -> Callable[[Labels], bool]:
+    match operator:
+        case "In":
+            return lambda labels: labels.get(key) in values
+        case "NotIn":
+            return lambda labels: labels.get(key) not in values
+        case "Exists":
+            return lambda labels: key in labels
+        case "DoesNotExist":
+            return lambda labels: key not in labels
+        case _:
+            raise ValueError(f'"{operator}" is not a valid label selector operator')
+
+
+_METADATA = ("metadata.name", "metadata.namespace")
+#: The fields that can be selected on besides name and namespace, by kind id, as the real server offers them.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "pods": (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ),
+    "events": (
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
+    "events.events.k8s.io": (
+        "reason",
+        "type",
+        "reportingController",
+        "regarding.kind",
+        "regarding.namespace",
+        "regarding.name",
+        "regarding.uid",
+        "regarding.apiVersion",
+        "regarding.resourceVersion",
+        "regarding.fieldPath",
+    ),
+    "jobs.batch": ("status.successful",),
+    "namespaces": ("status.phase", "name"),
+    "nodes": ("spec.unschedulable",),
+    "replicasets.apps": ("status.replicas",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+}
+#: Where a selectable field lives when its name is not its path.
+_PATHS = {"status.successful": "status.succeeded", "source": "source.component", "name": "metadata.name"}
+_ZEROS = {"status.successful": "0", "status.replicas": "0", "spec.hostNetwork": "false", "spec.unschedulable": "false"}
+_TERM = re.compile(r"(?P<field>(?:\\.|[^\\=!])*)(?P<operator>==|!=|=)(?P<value>(?:\\.|[^\\=])*)")
+
+
+def field_selector(text: str, kind: Kind) -> Callable[[Object], bool]:
+    """Which objects of a kind a field selector matches: ``k=v``, ``k==v``, ``k!=v``, joined by commas.
+
+    A backslash escapes a comma, an equals sign or itself. Raises ValueError for a malformed text and for a field
+    that cannot be selected on (``field label not supported: x``).
+    """
+    terms = [_term(term, kind) for term in re.findall(r"(?:\\.|[^\\,])+", text)]
+    if not terms:
+        return lambda _body: True
+    return lambda body: all(
+        _at(body, field) == value if equal else _at(body, field) != value for field, equal, value in terms
+    )
+
+
+def _term(text: str, kind: Kind) -> tuple[str, bool, str]:
+    match = _TERM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"invalid selector: '{text}'; can't understand '{text}'")
+    field, value = (re.sub(r"\\(.)", r"\1", match[part]) for part in ("field", "value"))
+    if field not in _METADATA and field not in _FIELDS.get(kind.id, ()):
+        raise ValueError(f"field label not supported: {field}")
+    return field, match["operator"] != "!=", value
+
+
+def _at(body: Object, field: str) -> str:
+    """The text a field is compared by; absent is the text of its zero."""
+    value: Any = body
+    for part in _PATHS.get(field, field).split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None:
+        return _ZEROS.get(field, "")
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,110 @@
+"""What a kind's strategy does: prepare objects for storage, and say what is wrong with them.
+
+The server calls, in this order: for a create `prepare_create` and `validate_create`; for an update `prepare_update`
+and `validate_update`; for a write to the status subresource `prepare_status` and `validate_status`. The objects have
+been decoded and defaulted before. Nothing changes its arguments.
+"""
+
+from datetime import datetime
+
+from deploy.local.apiserver import names
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies import metadata
+from workers.api.kinds import Object
+
+#: Not part of what an author declares.
+_NOT_DECLARED = ("apiVersion", "kind", "metadata", "status")
+
+
+def timestamp(now: datetime) -> str:
+    """An aware instant as objects carry it: UTC, whole seconds."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Strategy:
+    """A kind without rules of its own, and the base of those that have some.
+
+    generation: `metadata.generation` counts the changes of what the author declares. status: there is a status
+    subresource, and the status cannot be written in any other way. initial: the status of a new object, None for
+    none at all. name_rule: what names must be.
+    """
+
+    def __init__(
+        self,
+        *,
+        generation: bool = False,
+        status: bool = False,
+        initial: Object | None = None,
+        name_rule: metadata.NameRule = names.dns_subdomain,
+    ) -> None:
+        self.generation = generation
+        self.status = status
+        self.initial = initial
+        self.name_rule = name_rule
+
+    def prepare_create(self, body: Object, now: datetime) -> Object:
+        """The object as it will be stored. Name, namespace and uid are in its metadata already; `now` is aware, UTC."""
+        kept = {
+            name: value
+            for name, value in body["metadata"].items()
+            if name
+            not in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation")
+        }
+        kept["creationTimestamp"] = timestamp(now)
+        if self.generation:
+            kept["generation"] = 1
+        result = {**body, "metadata": kept}
+        if self.status:
+            result.pop("status", None)
+            if self.initial is not None:
+                result["status"] = dict(self.initial)
+        return result
+
+    def validate_create(self, body: Object) -> list[FieldError]:
+        """Everything that is wrong with a new object."""
+        return [*metadata.validate(body["metadata"], self.name_rule), *self.validate(body)]
+
+    def validate(self, _body: Object, /) -> list[FieldError]:
+        """What is wrong with an object, new or not, metadata aside. Nothing by default."""
+        return []
+
+    def prepare_update(self, new: Object, old: Object) -> Object:
+        """The new version as it will be stored: the status is the old one's, the generation counts on."""
+        result = {**new, "metadata": metadata.carried(new["metadata"], old["metadata"])}
+        if self.status:
+            result.pop("status", None)
+            if "status" in old:
+                result["status"] = old["status"]
+        if self.generation and self.declared(result) != self.declared(old):
+            result["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        return result
+
+    def declared(self, body: Object) -> Object:
+        """The part of an object that its author declares, whose changes the generation counts."""
+        ignored = _NOT_DECLARED if self.status else _NOT_DECLARED[:3]
+        return {name: value for name, value in body.items() if name not in ignored}
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        """Everything that is wrong with a prepared new version."""
+        return [
+            *metadata.validate_update(new["metadata"], old["metadata"]),
+            *self.validate(new),
+            *self.validate_change(new, old),
+        ]
+
+    def validate_change(self, _new: Object, _old: Object, /) -> list[FieldError]:
+        """What must not change. Nothing by default."""
+        return []
+
+    def prepare_status(self, new: Object, old: Object) -> Object:
+        """The stored object with the status of `new`."""
+        result = {name: value for name, value in old.items() if name != "status"}
+        return {**result, "status": new["status"]} if new.get("status") else result
+
+    def validate_status(self, _new: Object, _old: Object, /) -> list[FieldError]:
+        """Everything that is wrong with a prepared write of the status. Nothing by default."""
+        return []
+
+    def warnings(self, _body: Object, /) -> list[str]:
+        """What clients should be told about an acceptable object. Nothing by default."""
+        return []

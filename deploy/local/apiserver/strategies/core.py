@@ -1,0 +1,141 @@
+"""The small kinds of core/v1 and coordination.k8s.io/v1: configuration, namespaces, services, events, leases."""
+
+import binascii
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import datetime
+
+from deploy.local.apiserver import fields, names
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies.base import Strategy
+from workers.api.kinds import Object
+
+#: The most bytes that a ConfigMap's or a Secret's values may have together.
+DATA_LIMIT = 1024 * 1024
+_FROZEN = "field is immutable when `immutable` is set"
+
+
+class DataStrategy(Strategy):
+    """The strategy of ConfigMaps and Secrets: named texts and bytes."""
+
+    def validate(self, body: Object) -> list[FieldError]:
+        data, binary = body.get("data") or {}, body.get("binaryData") or {}
+        errors = [
+            fields.invalid(f"{part}[{key}]", key, problem)
+            for part, values in (("data", data), ("binaryData", binary))
+            for key in values
+            for problem in names.config_key(key)
+        ]
+        errors += [
+            fields.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+            for key in data
+            if key in binary
+        ]
+        encoded = body.get("type") is not None  # only Secrets have a type; their data is base64
+        size = sum(_size(value, encoded=encoded) for value in data.values())
+        if size + sum(_size(value, encoded=True) for value in binary.values()) > DATA_LIMIT:
+            errors.append(fields.too_long("data" if encoded else "[]", DATA_LIMIT))
+        return errors
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        errors = fields.immutable("type", new.get("type"), old.get("type"))
+        if old.get("immutable"):
+            errors += [
+                fields.forbidden(field, _FROZEN)
+                for field in ("immutable", "data", "binaryData")
+                if new.get(field) != old.get(field)
+            ]
+        return errors
+
+
+def _size(value: str, *, encoded: bool) -> int:
+    try:
+        return len(b64decode(value)) if encoded else len(value.encode())
+    except binascii.Error:
+        return len(value)
+
+
+class NamespaceStrategy(Strategy):
+    """The strategy of Namespaces: each holds a finalizer until it has been emptied."""
+
+    def __init__(self) -> None:
+        super().__init__(status=True, initial={"phase": "Active"}, name_rule=names.dns_label)
+
+    def prepare_create(self, body: Object, now: datetime) -> Object:
+        return {**super().prepare_create(body, now), "spec": {"finalizers": ["kubernetes"]}}
+
+    def prepare_update(self, new: Object, old: Object) -> Object:
+        return {**super().prepare_update(new, old), "spec": old.get("spec", {})}
+
+
+class ServiceStrategy(Strategy):
+    """The strategy of Services. Nothing routes their traffic here; they are names with ports."""
+
+    def __init__(self) -> None:
+        super().__init__(status=True, initial={"loadBalancer": {}}, name_rule=names.dns_1035_label)
+
+    def validate(self, body: Object) -> list[FieldError]:
+        own = body["spec"]
+        errors: list[FieldError] = []
+        kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+        if own["type"] not in kinds:
+            errors.append(fields.not_supported("spec.type", own["type"], kinds))
+        ports = own.get("ports") or []
+        if not ports and own.get("clusterIP") != "None" and own["type"] != "ExternalName":
+            errors.append(fields.required("spec.ports"))
+        for index, port in enumerate(ports):
+            errors += _service_port(port, f"spec.ports[{index}]", many=len(ports) > 1)
+        return errors
+
+
+def _service_port(port: Object, path: str, *, many: bool) -> Iterator[FieldError]:
+    if many and not port.get("name"):
+        yield fields.required(f"{path}.name")
+    if name := port.get("name"):
+        yield from (fields.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
+    number = port.get("port", 0)
+    if not 1 <= number <= 65535:
+        yield fields.invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive")
+    target = port.get("targetPort")
+    if isinstance(target, int) and not 1 <= target <= 65535:
+        yield fields.invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive")
+    if port["protocol"] not in ("SCTP", "TCP", "UDP"):
+        yield fields.not_supported(f"{path}.protocol", port["protocol"], ("SCTP", "TCP", "UDP"))
+
+
+class LeaseStrategy(Strategy):
+    """The strategy of Leases."""
+
+    def validate(self, body: Object) -> list[FieldError]:
+        own = body.get("spec") or {}
+        errors: list[FieldError] = []
+        if (seconds := own.get("leaseDurationSeconds")) is not None and seconds <= 0:
+            errors.append(fields.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        return errors + fields.non_negative("spec.leaseTransitions", own.get("leaseTransitions"))
+
+
+class EventStrategy(Strategy):
+    """The strategy of Events in both spellings: an event lies in the namespace of the object it is about."""
+
+    def validate(self, body: Object) -> list[FieldError]:
+        field = "regarding" if "regarding" in body else "involvedObject"
+        namespace, about = body["metadata"].get("namespace", ""), (body.get(field) or {}).get("namespace", "")
+        if about != namespace and not (about == "" and namespace == "default"):
+            return [fields.invalid(f"{field}.namespace", about, "does not match event.namespace")]
+        return []
+
+
+class ClaimStrategy(Strategy):
+    """The strategy of PersistentVolumeClaims."""
+
+    def __init__(self) -> None:
+        super().__init__(status=True, initial={"phase": "Pending"})
+
+    def validate(self, body: Object) -> list[FieldError]:
+        own = body["spec"]
+        errors: list[FieldError] = []
+        if not own.get("accessModes"):
+            errors.append(fields.required("spec.accessModes", "at least 1 access mode is required"))
+        if "storage" not in ((own.get("resources") or {}).get("requests") or {}):
+            errors.append(fields.required("spec.resources[storage]"))
+        return errors

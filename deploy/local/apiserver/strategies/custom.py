@@ -1,0 +1,146 @@
+"""CustomResourceDefinitions, and the objects they define."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from deploy.local.apiserver import fields, names
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies.base import Strategy
+from workers.api.kinds import Kind, Object
+
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_UNSUPPORTED = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties")
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+
+
+class CustomStrategy(Strategy):
+    """The strategy of the objects that a CustomResourceDefinition defines."""
+
+    def __init__(self, kind: Kind, definition: Object) -> None:
+        version: Object = next((v for v in definition["spec"]["versions"] if v["name"] == kind.version), {})
+        super().__init__(generation=True, status="status" in (version.get("subresources") or {}))
+
+
+class DefinitionStrategy(Strategy):
+    """The strategy of apiextensions.k8s.io/v1 CustomResourceDefinitions."""
+
+    def __init__(self) -> None:
+        super().__init__(generation=True, status=True)
+
+    def validate(self, body: Object) -> list[FieldError]:
+        own = body["spec"]
+        spelled = own.get("names") or {}
+        errors: list[FieldError] = []
+        expected = f"{spelled.get('plural', '')}.{own.get('group', '')}"
+        if body["metadata"].get("name") != expected:
+            detail = 'must be spec.names.plural+"."+spec.group'
+            errors.append(fields.invalid("metadata.name", body["metadata"].get("name", ""), detail))
+        errors += _group(own.get("group", ""))
+        errors += _names(spelled)
+        if (scope := own.get("scope", "")) not in ("Cluster", "Namespaced"):
+            errors.append(
+                fields.not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+                if scope
+                else fields.required("spec.scope")
+            )
+        return errors + list(_versions(own.get("versions") or []))
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        if not _established(old):
+            return []
+        return [
+            *fields.immutable("spec.group", new["spec"].get("group"), old["spec"].get("group")),
+            *fields.immutable("spec.scope", new["spec"].get("scope"), old["spec"].get("scope")),
+            *fields.immutable("spec.names.kind", new["spec"]["names"].get("kind"), old["spec"]["names"].get("kind")),
+            *fields.immutable(
+                "spec.names.plural", new["spec"]["names"].get("plural"), old["spec"]["names"].get("plural")
+            ),
+        ]
+
+
+def _established(body: Object) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def _group(group: str) -> Iterator[FieldError]:
+    if not group:
+        yield fields.required("spec.group")
+    else:
+        yield from (fields.invalid("spec.group", group, problem) for problem in names.dns_subdomain(group))
+        if "." not in group:
+            yield fields.invalid("spec.group", group, "should be a domain with at least one dot")
+
+
+def _names(spelled: Object) -> Iterator[FieldError]:
+    for field in ("plural", "singular", "kind", "listKind"):
+        text = spelled.get(field, "")
+        if not text:
+            yield fields.required(f"spec.names.{field}")
+        else:
+            yield from (
+                fields.invalid(f"spec.names.{field}", text, problem) for problem in names.dns_1035_label(text.lower())
+            )
+    for index, short in enumerate(spelled.get("shortNames") or ()):
+        place = f"spec.names.shortNames[{index}]"
+        yield from (fields.invalid(place, short, problem) for problem in names.dns_1035_label(short))
+    if spelled.get("kind") and spelled.get("kind") == spelled.get("listKind"):
+        yield fields.invalid("spec.names.listKind", spelled["listKind"], "kind and listKind may not be the same")
+
+
+def _versions(versions: list[Object]) -> Iterator[FieldError]:
+    stored = [version for version in versions if version.get("storage")]
+    if len(stored) != 1:
+        yield fields.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        place, name = f"spec.versions[{index}]", version.get("name", "")
+        yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.dns_1035_label(name))
+        if name in seen:
+            yield fields.invalid("spec.versions", versions, "must contain unique version names")
+        seen.add(name)
+        form = (version.get("schema") or {}).get("openAPIV3Schema")
+        if form is None:
+            yield fields.required(f"{place}.schema.openAPIV3Schema", "schemas are required")
+        else:
+            yield from _root(form, f"{place}.schema.openAPIV3Schema")
+
+
+def _root(form: Object, path: str) -> Iterator[FieldError]:
+    if form.get("type") != "object":
+        yield fields.invalid(f"{path}.type", form.get("type", ""), "must be object at the root")
+    yield from _structural(form, path)
+
+
+def _structural(form: Any, path: str) -> Iterator[FieldError]:
+    """A structural schema: a type everywhere, and nothing that makes it depend on other places."""
+    if not isinstance(form, dict):
+        return
+    for field in _UNSUPPORTED:
+        if field in form:
+            yield fields.forbidden(f"{path}.{field}", f"{field} is not supported")
+    kind = form.get("type")
+    if kind is None and not form.get(_INT_OR_STRING) and not form.get(_PRESERVE):
+        yield fields.required(f"{path}.type", "must not be empty for specified object fields")
+    elif kind is not None and kind not in _TYPES:
+        yield fields.not_supported(f"{path}.type", kind, _TYPES)
+    if kind == "array" and "items" not in form:
+        yield fields.required(f"{path}.items", "must be specified")
+    if form.get("properties") and form.get("additionalProperties"):
+        detail = "additionalProperties and properties are mutual exclusive"
+        yield fields.forbidden(f"{path}.additionalProperties", detail)
+    if form.get("uniqueItems"):
+        yield fields.forbidden(
+            f"{path}.uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        )
+    if pattern := form.get("pattern"):
+        try:
+            re.compile(pattern)
+        except re.error:
+            yield fields.invalid(f"{path}.pattern", pattern, "must be a valid regular expression")
+    for name, member in (form.get("properties") or {}).items():
+        yield from _structural(member, f"{path}.properties[{name}]")
+    yield from _structural(form.get("items"), f"{path}.items")
+    yield from _structural(form.get("additionalProperties"), f"{path}.additionalProperties")

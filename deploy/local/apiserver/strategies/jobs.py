@@ -1,0 +1,356 @@
+"""Jobs: generated selectors, the rules of their spec, and what may change in it."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from deploy.local.apiserver import fields, names, selectors
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies import defaults, job_status, metadata, podspec
+from deploy.local.apiserver.strategies.base import Strategy
+from workers.api.kinds import Object
+
+_UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")
+_INDEXED_ONLY = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+_NON_NEGATIVE = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+_IMMUTABLE = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_MANY = 100_000
+
+
+class JobStrategy(Strategy):
+    """The strategy of batch/v1 Jobs."""
+
+    def __init__(self) -> None:
+        super().__init__(generation=True, status=True, initial={})
+
+    def prepare_create(self, body: Object, now: datetime) -> Object:
+        """Unless the author brings a selector, pods are told apart by labels with the Job's uid and name."""
+        result = super().prepare_create(body, now)
+        if not result["spec"].get("manualSelector"):
+            result = {**result, "spec": _selected(result["spec"], result["metadata"])}
+        return defaults.labelled(result)
+
+    def prepare_update(self, new: Object, old: Object) -> Object:
+        return super().prepare_update(defaults.labelled(new), old)
+
+    def validate_create(self, body: Object) -> list[FieldError]:
+        own = body["metadata"]
+        if own.get("labels") == _labels(body["spec"]):  # taken from the template, where they are judged
+            own = {name: value for name, value in own.items() if name != "labels"}
+        return [*metadata.validate(own, self.name_rule), *self.validate(body), *_name_fits_pods(body)]
+
+    def validate(self, body: Object) -> list[FieldError]:
+        own, job = body["spec"], body["metadata"]
+        return [*spec(own, "spec"), *_generated(own, job), *_selector(own)]
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        return [*_completions(new["spec"], old["spec"]), *_frozen(new, old)]
+
+    def validate_status(self, new: Object, old: Object) -> list[FieldError]:
+        return job_status.validate(new, old)
+
+    def warnings(self, body: Object) -> list[str]:
+        name = body["metadata"].get("name", "")
+        return [
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{problem}]"
+            for problem in names.dns_label(name)
+        ]
+
+
+def _selected(own: Object, job: Object) -> Object:
+    body = own.get("template") or {}
+    head = body.get("metadata") or {}
+    labels = dict(head.get("labels") or {})
+    for key in _UID_LABELS:
+        labels.setdefault(key, job.get("uid", ""))
+    for key in _NAME_LABELS:
+        labels.setdefault(key, job.get("name", ""))
+    selector = own.get("selector") or {}
+    matched = {**(selector.get("matchLabels") or {}), _UID_LABELS[0]: job.get("uid", "")}
+    return {
+        **own,
+        "selector": {**selector, "matchLabels": matched},
+        "template": {**body, "metadata": {**head, "labels": labels}},
+    }
+
+
+def _labels(own: Object) -> Object:
+    return ((own.get("template") or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _generated(own: Object, job: Object) -> Iterator[FieldError]:
+    """The generated labels and the selector on them must be what the server makes them."""
+    if own.get("manualSelector"):
+        return
+    labels = _labels(own)
+    for keys, value in ((_UID_LABELS, job.get("uid", "")), (_NAME_LABELS, job.get("name", ""))):
+        for key in keys:
+            place = f"spec.template.metadata.labels[{key}]"
+            if key not in labels:
+                yield fields.required(place, f"must be '{value}'")
+            elif labels[key] != value:
+                yield fields.invalid(place, labels, f"must be '{value}'")
+    expected = {"matchLabels": {_UID_LABELS[0]: job.get("uid", "")}}
+    if own.get("selector") != expected:
+        yield fields.invalid("spec.selector", own.get("selector") or {}, "`selector` not auto-generated")
+
+
+def _selector(own: Object) -> Iterator[FieldError]:
+    selector = own.get("selector")
+    if selector is None:
+        yield fields.required("spec.selector")
+        return
+    try:
+        matches = selectors.selects(selector)
+    except (KeyError, ValueError) as error:
+        yield fields.invalid("spec.selector", selector, str(error))
+        return
+    if not matches(_labels(own)):
+        yield fields.invalid(
+            "spec.template.metadata.labels", _labels(own), "`selector` does not match template `labels`"
+        )
+
+
+def _name_fits_pods(body: Object) -> Iterator[FieldError]:
+    """The host name of an Indexed Job's last pod must be a DNS label."""
+    own = body["spec"]
+    completions = own.get("completions")
+    if own.get("completionMode") == "Indexed" and completions:
+        name = body["metadata"].get("name", "")
+        for problem in names.dns_label(f"{name}-{completions - 1}"):
+            yield fields.invalid("metadata.name", name, f"will not able to create pod with invalid DNS name: {problem}")
+
+
+def spec(own: Object, path: str) -> list[FieldError]:
+    """What is wrong with a Job's spec, selectors aside: also used for the template of a CronJob."""
+    errors = [error for field in _NON_NEGATIVE for error in fields.non_negative(f"{path}.{field}", own.get(field))]
+    errors += _indexed(own, path)
+    if manager := own.get("managedBy"):
+        problems = names.domain_path(manager)
+        errors += [fields.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
+        if len(manager.encode()) > 63:
+            errors.append(fields.too_long(f"{path}.managedBy", 63))
+    errors += podspec.template(own.get("template") or {}, f"{path}.template")
+    errors += _restart_policy(own, path)
+    errors += _replacement(own, path)
+    if (policy := own.get("podFailurePolicy")) is not None:
+        errors += _failure_policy(policy, own, f"{path}.podFailurePolicy")
+    if (policy := own.get("successPolicy")) is not None:
+        errors += _success_policy(policy, own, f"{path}.successPolicy")
+    return errors
+
+
+def _restart_policy(own: Object, path: str) -> Iterator[FieldError]:
+    place = f"{path}.template.spec.restartPolicy"
+    policy = ((own.get("template") or {}).get("spec") or {}).get("restartPolicy")
+    if policy in (None, "", "Always"):
+        yield fields.required(place, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield fields.not_supported(place, policy, ("OnFailure", "Never"))
+    elif own.get("podFailurePolicy") is not None and policy != "Never":
+        yield fields.invalid(place, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _indexed(own: Object, path: str) -> Iterator[FieldError]:
+    mode, completions, parallelism = own.get("completionMode"), own.get("completions"), own.get("parallelism") or 0
+    if mode is None:
+        mode = "NonIndexed"  # the template of a CronJob is not defaulted
+    if mode not in ("NonIndexed", "Indexed"):
+        yield fields.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    if mode != "Indexed":
+        for field in _INDEXED_ONLY:
+            if (value := own.get(field)) is not None:
+                yield fields.invalid(f"{path}.{field}", value, "requires indexed completion mode")
+        return
+    if completions is None:
+        yield fields.required(f"{path}.completions", "when completion mode is Indexed")
+    if parallelism > _MANY:
+        detail = f"must be less than or equal to {_MANY} when completion mode is Indexed"
+        yield fields.invalid(f"{path}.parallelism", parallelism, detail)
+    yield from _failed_indexes(own, path, completions or 0, parallelism)
+
+
+def _failed_indexes(own: Object, path: str, completions: int, parallelism: int) -> Iterator[FieldError]:
+    limit = own.get("maxFailedIndexes")
+    if limit is not None:
+        if own.get("backoffLimitPerIndex") is None:
+            yield fields.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+        if limit > completions:
+            yield fields.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
+        if limit > _MANY:
+            yield fields.invalid(f"{path}.maxFailedIndexes", limit, f"must be less than or equal to {_MANY}")
+    if own.get("backoffLimitPerIndex") is not None and completions > _MANY:
+        when = f"when completions are above {_MANY} and used with backoff limit per index"
+        if limit is None:
+            yield fields.required(f"{path}.maxFailedIndexes", f"must be specified {when}")
+        elif limit > _MANY // 10:
+            detail = f"must be less than or equal to {_MANY // 10} {when}"
+            yield fields.invalid(f"{path}.maxFailedIndexes", limit, detail)
+        if parallelism > _MANY // 10:
+            detail = f"must be less than or equal to {_MANY // 10} {when}"
+            yield fields.invalid(f"{path}.parallelism", parallelism, detail)
+
+
+def _replacement(own: Object, path: str) -> Iterator[FieldError]:
+    policy = own.get("podReplacementPolicy")
+    allowed: tuple[str, ...] = ("Failed", "TerminatingOrFailed")
+    if own.get("podFailurePolicy") is not None:
+        allowed = allowed[:1]
+    if policy is not None and policy not in allowed:
+        yield fields.not_supported(f"{path}.podReplacementPolicy", policy, allowed)
+
+
+def _failure_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
+    rules = policy.get("rules") or ()
+    if len(rules) > 20:
+        yield fields.too_many(f"{path}.rules", len(rules), 20)
+    pod = (own.get("template") or {}).get("spec") or {}
+    containers = {c.get("name") for part in ("containers", "initContainers") for c in pod.get(part) or ()}
+    for index, rule in enumerate(rules):
+        yield from _failure_rule(rule, own, f"{path}.rules[{index}]", containers)
+
+
+def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) -> Iterator[FieldError]:
+    actions = ("Count", "FailIndex", "FailJob", "Ignore")
+    action = rule.get("action")
+    if not action:
+        yield fields.required(f"{path}.action", f"valid values: {', '.join(map(fields.shown, actions))}")
+    elif action not in actions:
+        yield fields.not_supported(f"{path}.action", action, actions)
+    elif action == "FailIndex" and own.get("backoffLimitPerIndex") is None:
+        yield fields.invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
+    if codes is not None and conditions:
+        detail = "specifying both OnExitCodes and OnPodConditions is not supported"
+        yield fields.invalid(path, "", detail)
+    if codes is None and not conditions:
+        yield fields.invalid(path, "", "specifying one of OnExitCodes and OnPodConditions is required")
+    if codes is not None:
+        yield from _exit_codes(codes, f"{path}.onExitCodes", containers)
+    if len(conditions) > 20:
+        yield fields.too_many(f"{path}.onPodConditions", len(conditions), 20)
+    for index, pattern in enumerate(conditions):
+        yield from _condition_pattern(pattern, f"{path}.onPodConditions[{index}]")
+
+
+def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[FieldError]:
+    operator, values = codes.get("operator"), codes.get("values") or []
+    if not operator:
+        yield fields.required(f"{path}.operator", 'valid values: "In", "NotIn"')
+    elif operator not in ("In", "NotIn"):
+        yield fields.not_supported(f"{path}.operator", operator, ("In", "NotIn"))
+    if (name := codes.get("containerName")) is not None and name not in containers:
+        yield fields.invalid(f"{path}.containerName", name, "must be one of the container names in the pod template")
+    if not values:
+        yield fields.invalid(f"{path}.values", values, "at least one value is required")
+    elif len(values) > 255:
+        yield fields.too_many(f"{path}.values", len(values), 255)
+    for index, value in enumerate(values):
+        if operator == "In" and value == 0:
+            yield fields.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
+        if value in values[:index]:
+            yield fields.duplicate(f"{path}.values[{index}]", value)
+    if values != sorted(values):
+        yield fields.invalid(f"{path}.values", values, "must be ordered")
+
+
+def _condition_pattern(pattern: Object, path: str) -> Iterator[FieldError]:
+    kind, status = pattern.get("type", ""), pattern.get("status")
+    yield from (fields.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
+    if not status:
+        yield fields.required(f"{path}.status", 'valid values: "False", "True", "Unknown"')
+    elif status not in ("True", "False", "Unknown"):
+        yield fields.not_supported(f"{path}.status", status, ("False", "True", "Unknown"))
+
+
+def _success_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
+    rules: Sequence[Object] = policy.get("rules") or ()
+    if not rules:
+        yield fields.required(
+            f"{path}.rules", "at least one rules must be specified when the successPolicy is specified"
+        )
+    if len(rules) > 20:
+        yield fields.too_many(f"{path}.rules", len(rules), 20)
+    completions = own.get("completions") or 0
+    for index, rule in enumerate(rules):
+        yield from _success_rule(rule, completions, f"{path}.rules[{index}]")
+
+
+def _success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldError]:
+    indexes, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    if indexes is None and count is None:
+        yield fields.required(path, "at least one of succeededCount or succeededIndexes must be specified")
+    size = None
+    if indexes is not None:
+        if len(indexes.encode()) > 64 * 1024:
+            yield fields.too_long(f"{path}.succeededIndexes", 64 * 1024)
+        try:
+            size = job_status.index_count(indexes, completions)
+        except ValueError as error:
+            yield fields.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
+    if count is None:
+        return
+    yield from fields.non_negative(f"{path}.succeededCount", count)
+    if count > completions:
+        detail = f"must be less than or equal to {completions} (the number of specified completions)"
+        yield fields.invalid(f"{path}.succeededCount", count, detail)
+    if size is not None and count > size:
+        detail = f"must be less than or equal to {size} (the number of indexes in the specified succeededIndexes field)"
+        yield fields.invalid(f"{path}.succeededCount", count, detail)
+
+
+def _completions(new: Object, old: Object) -> Iterator[FieldError]:
+    """Completions may change only for an Indexed Job, together with parallelism and to the same number."""
+    value = new.get("completions")
+    if value == old.get("completions"):
+        return
+    if old.get("completionMode") != "Indexed" or value is None:
+        yield fields.invalid("spec.completions", value, fields.IMMUTABLE)
+    elif value != new.get("parallelism"):
+        yield fields.invalid("spec.completions", value, "can only be modified in tandem with spec.parallelism")
+
+
+def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
+    for field in _IMMUTABLE:
+        yield from fields.immutable(f"spec.{field}", new["spec"].get(field), old["spec"].get(field))
+    wanted, stored = new["spec"]["template"], old["spec"]["template"]
+    if _may_change_template(old):
+        wanted, stored = _scheduling_aside(wanted), _scheduling_aside(stored)
+    if wanted != stored:
+        yield fields.invalid("spec.template", new["spec"]["template"], fields.IMMUTABLE)
+
+
+def _may_change_template(job: Object) -> bool:
+    """Where a suspended Job's pods will run may still be changed, as long as none of them runs."""
+    status = job.get("status") or {}
+    suspended = any(c["type"] == "Suspended" and c["status"] == "True" for c in status.get("conditions") or ())
+    return bool(job["spec"].get("suspend") and not status.get("active") and ("startTime" not in status or suspended))
+
+
+def _scheduling_aside(body: Object) -> Object:
+    """A pod template without what decides where its pods run."""
+    result = copy.deepcopy(body)
+    for field in ("labels", "annotations"):
+        (result.get("metadata") or {}).pop(field, None)
+    pod = result.get("spec") or {}
+    for field in ("nodeSelector", "tolerations", "schedulingGates"):
+        pod.pop(field, None)
+    if affinity := pod.get("affinity"):
+        affinity.pop("nodeAffinity", None)
+        if not affinity:
+            del pod["affinity"]
+    for part in ("containers", "initContainers"):
+        for container in pod.get(part) or ():
+            container.pop("resources", None)
+    return result

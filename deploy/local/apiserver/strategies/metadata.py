@@ -1,0 +1,128 @@
+"""What every object's metadata must be: names, labels, annotations, owners, finalizers."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from deploy.local.apiserver import fields, names
+from deploy.local.apiserver.fields import FieldError
+from workers.api.kinds import Object
+
+#: What is wrong with a name.
+NameRule = Callable[[str], Sequence[str]]
+
+#: The most bytes all annotations of one object may have.
+ANNOTATIONS_LIMIT = 256 * 1024
+#: Set by the server and never changed afterwards.
+_FIXED = ("name", "namespace", "uid", "creationTimestamp")
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+#: Changed by deletions only.
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate(metadata: Object, rule: NameRule, *, path: str = "metadata") -> list[FieldError]:
+    """What is wrong with the metadata of an object to be created."""
+    return [
+        *_name(metadata, rule, path),
+        *labels(metadata.get("labels") or {}, f"{path}.labels"),
+        *annotations(metadata.get("annotations") or {}, f"{path}.annotations"),
+        *_owners(metadata, path),
+        *_finalizers(metadata, path),
+    ]
+
+
+def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
+    prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
+    if prefix and name.startswith(prefix[:58]):
+        # A prefix may end in a hyphen: a random suffix follows.
+        for problem in rule(prefix[:-1] + "a" if prefix.endswith(("-", ".")) else prefix):
+            yield fields.invalid(f"{path}.generateName", prefix, problem)
+    if not name:
+        yield fields.required(f"{path}.name", "name or generateName is required")
+    else:
+        yield from (fields.invalid(f"{path}.name", name, problem) for problem in rule(name))
+
+
+def labels(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with labels; the errors carry the path of the whole map."""
+    for key, value in body.items():
+        yield from (fields.invalid(path, key, problem) for problem in names.qualified_name(key))
+        yield from (fields.invalid(path, value, problem) for problem in names.label_value(value))
+
+
+def annotations(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with annotations: keys like those of labels, values free, all together limited in size."""
+    for key in body:
+        yield from (fields.invalid(path, key, problem) for problem in names.qualified_name(key.lower()))
+    if sum(len(key) + len(value.encode()) for key, value in body.items()) > ANNOTATIONS_LIMIT:
+        yield fields.too_long(path, ANNOTATIONS_LIMIT)
+
+
+def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
+    place = f"{path}.ownerReferences"
+    controllers = []
+    for owner in metadata.get("ownerReferences") or ():
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                what = "version" if field == "apiVersion" else field
+                yield fields.invalid(f"{place}.{field}", owner.get(field, ""), f"{what} must not be empty")
+        if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
+            yield fields.invalid(place, "v1, Kind=Event", "v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            controllers.append(owner.get("name"))
+    if len(controllers) > 1:
+        yield fields.invalid(
+            place,
+            f"{len(controllers)} controllers",
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {controllers[0]} and {controllers[1]}',
+        )
+
+
+def _finalizers(metadata: Object, path: str) -> Iterator[FieldError]:
+    finalizers = metadata.get("finalizers") or []
+    place = f"{path}.finalizers"
+    for finalizer in finalizers:
+        yield from (fields.invalid(place, finalizer, problem) for problem in names.qualified_name(finalizer))
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        yield fields.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+    for index, finalizer in enumerate(finalizers):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield fields.invalid(f"{place}[{index}]", finalizer, detail)
+
+
+def carried(new: Object, old: Object) -> Object:
+    """The metadata of an update with what only the server sets taken from the stored object."""
+    result = {name: value for name, value in new.items() if name not in ("generation", "selfLink", "managedFields")}
+    for field in (*_FIXED, *_DELETION):
+        if field not in result and field in old:
+            result[field] = old[field]
+    if "generation" in old:
+        result["generation"] = old["generation"]
+    return result
+
+
+def validate_update(new: Object, old: Object) -> list[FieldError]:
+    """What is wrong with the metadata of an update whose missing parts were `carried` over.
+
+    The name is not judged again: rules may have become stricter since it was stored.
+    """
+    errors = [
+        error
+        for field in (*_FIXED, *_DELETION)
+        for error in fields.immutable(f"metadata.{field}", new.get(field), old.get(field))
+    ]
+    if "deletionTimestamp" in old:
+        added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+        if added:
+            detail = (
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers []string{{{', '.join(map(fields.shown, added))}}}"
+            )
+            errors.append(fields.forbidden("metadata.finalizers", detail))
+    return [
+        *errors,
+        *labels(new.get("labels") or {}, "metadata.labels"),
+        *annotations(new.get("annotations") or {}, "metadata.annotations"),
+        *_owners(new, "metadata"),
+        *_finalizers(new, "metadata"),
+    ]

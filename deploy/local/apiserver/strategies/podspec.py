@@ -1,0 +1,264 @@
+"""What pod specs must be, in pods and in templates."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from deploy.local.apiserver import fields, names, quantities
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies import metadata
+from workers.api.kinds import Object
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_FIELD_PATHS = frozenset(
+    {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"}
+    | {"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
+)
+_KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_PORT_RANGE = "must be between 1 and 65535, inclusive"
+
+
+def template(body: Object, path: str) -> list[FieldError]:
+    """What is wrong with a pod template."""
+    own = body.get("metadata") or {}
+    return [
+        *metadata.labels(own.get("labels") or {}, f"{path}.labels"),
+        *metadata.annotations(own.get("annotations") or {}, f"{path}.annotations"),
+        *spec(body.get("spec") or {}, f"{path}.spec"),
+    ]
+
+
+def spec(body: Object, path: str) -> list[FieldError]:
+    """What is wrong with a defaulted pod spec."""
+    volumes = [volume.get("name", "") for volume in body.get("volumes") or ()]
+    errors = [*_volumes(body.get("volumes") or (), f"{path}.volumes")]
+    if not body.get("containers"):
+        errors.append(fields.required(f"{path}.containers"))
+    taken: set[str] = set()
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(body.get(field) or ()):
+            errors += _container(container, f"{path}.{field}[{index}]", volumes, taken)
+    errors += _choice(body, path, "restartPolicy", RESTART_POLICIES)
+    errors += _choice(body, path, "dnsPolicy", _DNS_POLICIES)
+    errors += metadata.labels(body.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    errors += _formats(body, path)
+    errors += [
+        fields.not_supported(f"{path}.tolerations[{index}].operator", toleration["operator"], ("Equal", "Exists"))
+        for index, toleration in enumerate(body.get("tolerations") or ())
+        if toleration.get("operator", "Equal") not in ("Equal", "Exists")
+    ]
+    deadline = body.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        place = f"{path}.activeDeadlineSeconds"
+        errors.append(fields.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
+    return errors
+
+
+def _formats(body: Object, path: str) -> Iterator[FieldError]:
+    for field, rule in (
+        ("serviceAccountName", names.dns_subdomain),
+        ("nodeName", names.dns_subdomain),
+        ("hostname", names.dns_label),
+        ("subdomain", names.dns_label),
+        ("priorityClassName", names.dns_subdomain),
+    ):
+        if text := body.get(field):
+            yield from (fields.invalid(f"{path}.{field}", text, problem) for problem in rule(text))
+
+
+def _choice(body: Object, path: str, field: str, allowed: Sequence[str]) -> Iterator[FieldError]:
+    """A required field that must have one of a few values."""
+    value = body.get(field)
+    if not value:
+        yield fields.required(f"{path}.{field}")
+    elif value not in allowed:
+        yield fields.not_supported(f"{path}.{field}", value, allowed)
+
+
+def _volumes(volumes: Sequence[Object], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, volume in enumerate(volumes):
+        place, name = f"{path}[{index}]", volume.get("name", "")
+        sources = [field for field in volume if field != "name"]
+        if len(sources) > 1:
+            yield fields.forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
+        if not name:
+            yield fields.required(f"{place}.name")
+        else:
+            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.dns_label(name))
+        if name in seen:
+            yield fields.duplicate(f"{place}.name", name)
+        seen.add(name)
+        yield from _source(volume, place)
+
+
+def _source(volume: Object, place: str) -> Iterator[FieldError]:
+    for source, field in (
+        ("hostPath", "path"),
+        ("secret", "secretName"),
+        ("configMap", "name"),
+        ("persistentVolumeClaim", "claimName"),
+    ):
+        if source in volume and not volume[source].get(field):
+            yield fields.required(f"{place}.{source}.{field}")
+
+
+def _container(body: Object, path: str, volumes: Sequence[str], taken: set[str]) -> Iterator[FieldError]:
+    name = body.get("name", "")
+    if not name:
+        yield fields.required(f"{path}.name")
+    else:
+        yield from (fields.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
+    if name in taken:
+        yield fields.duplicate(f"{path}.name", name)
+    taken.add(name)
+    image = body.get("image", "")
+    if not image:
+        yield fields.required(f"{path}.image")
+    elif image.strip() != image:
+        yield fields.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+    yield from _ports(body.get("ports") or (), f"{path}.ports")
+    yield from _env(body.get("env") or (), f"{path}.env")
+    yield from _env_from(body.get("envFrom") or (), f"{path}.envFrom")
+    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        yield from _probe(body.get(probe) or {}, f"{path}.{probe}")
+        if probe != "readinessProbe" and (body.get(probe) or {}).get("successThreshold", 1) != 1:
+            value = body[probe]["successThreshold"]
+            yield fields.invalid(f"{path}.{probe}.successThreshold", value, "must be 1")
+    for hook, handler in (body.get("lifecycle") or {}).items():
+        if isinstance(handler, dict) and not handler:
+            yield fields.required(f"{path}.lifecycle.{hook}", "must specify a handler type")
+    if (policy := body.get("terminationMessagePolicy")) not in ("File", "FallbackToLogsOnError"):
+        detail = "must be 'File' or 'FallbackToLogsOnError'"
+        yield fields.invalid(f"{path}.terminationMessagePolicy", policy or "", detail)
+    yield from _choice(body, path, "imagePullPolicy", _PULL_POLICIES)
+    yield from _resources(body.get("resources") or {}, f"{path}.resources")
+
+
+def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        place = f"{path}[{index}]"
+        if name := port.get("name"):
+            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.port_name(name))
+            if name in seen:
+                yield fields.duplicate(f"{place}.name", name)
+            seen.add(name)
+        number = port.get("containerPort", 0)
+        if number == 0:
+            yield fields.required(f"{place}.containerPort")
+        elif not 1 <= number <= 65535:
+            yield fields.invalid(f"{place}.containerPort", number, _PORT_RANGE)
+        if (host := port.get("hostPort")) and not 1 <= host <= 65535:
+            yield fields.invalid(f"{place}.hostPort", host, _PORT_RANGE)
+        yield from _choice(port, place, "protocol", _PROTOCOLS)
+
+
+def _env(env: Sequence[Object], path: str) -> Iterator[FieldError]:
+    for index, item in enumerate(env):
+        place, name = f"{path}[{index}]", item.get("name", "")
+        if not name:
+            yield fields.required(f"{place}.name")
+        else:
+            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.env_name(name))
+        if (source := item.get("valueFrom")) is not None:
+            yield from _env_source(source, f"{place}.valueFrom", has_value=bool(item.get("value")))
+
+
+def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[FieldError]:
+    given = [field for field in _ENV_SOURCES if field in source]
+    if not given:
+        detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        yield fields.invalid(path, "", detail)
+    elif has_value:
+        yield fields.invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield fields.invalid(path, "", "may not have more than one field specified at a time")
+    if "fieldRef" in source:
+        yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{path}.fieldRef.fieldPath")
+    for field in ("configMapKeyRef", "secretKeyRef"):
+        if field in source:
+            name, key = source[field].get("name", ""), source[field].get("key", "")
+            yield from (fields.invalid(f"{path}.{field}.name", name, problem) for problem in names.dns_subdomain(name))
+            if not key:
+                yield fields.required(f"{path}.{field}.key")
+            else:
+                yield from (fields.invalid(f"{path}.{field}.key", key, problem) for problem in names.config_key(key))
+
+
+def _field_path(text: str, path: str) -> Iterator[FieldError]:
+    if not text:
+        yield fields.required(path)
+    elif text not in _FIELD_PATHS and not _KEYED_FIELD.fullmatch(text):
+        yield fields.invalid(path, text, f"error converting fieldPath: field label not supported: {text}")
+
+
+def _env_from(sources: Sequence[Object], path: str) -> Iterator[FieldError]:
+    for index, source in enumerate(sources):
+        place = f"{path}[{index}]"
+        if prefix := source.get("prefix"):
+            yield from (fields.invalid(f"{place}.prefix", prefix, problem) for problem in names.env_name(prefix))
+        given = [field for field in ("configMapRef", "secretRef") if field in source]
+        if not given:
+            yield fields.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield fields.invalid(path, "", "may not have more than one field specified at a time")
+        for field in given:
+            if not source[field].get("name"):
+                yield fields.required(f"{place}.{field}.name")
+
+
+def _mounts(mounts: Sequence[Object], path: str, volumes: Sequence[str]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, mount in enumerate(mounts):
+        place, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            yield fields.required(f"{place}.name")
+        if name not in volumes:
+            yield fields.not_found(f"{place}.name", name)
+        if not target:
+            yield fields.required(f"{place}.mountPath")
+        elif target in seen:
+            yield fields.invalid(f"{place}.mountPath", target, "must be unique")
+        seen.add(target)
+
+
+def _probe(probe: Object, path: str) -> Iterator[FieldError]:
+    if not probe:
+        return
+    handlers = [field for field in ("exec", "httpGet", "tcpSocket", "grpc") if field in probe]
+    if not handlers:
+        yield fields.required(path, "must specify a handler type")
+    for extra in handlers[1:]:
+        yield fields.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
+    if "exec" in probe and not probe["exec"].get("command"):
+        yield fields.required(f"{path}.exec.command")
+    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
+        yield from fields.non_negative(f"{path}.{field}", probe.get(field))
+
+
+def _resource_name(name: str, path: str) -> Iterator[FieldError]:
+    problems = names.qualified_name(name)
+    yield from (fields.invalid(path, name, problem) for problem in problems)
+    if problems or name in _RESOURCES or name.startswith("hugepages-") or "/" in name:
+        return
+    yield fields.invalid(path, name, "must be a standard resource type or fully qualified")
+    yield fields.invalid(path, name, "must be a standard resource for containers")
+
+
+def _resources(resources: Object, path: str) -> Iterator[FieldError]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            place = f"{path}.{part}[{name}]"
+            yield from _resource_name(name, place)
+            if quantities.parse(amount) < 0:
+                yield fields.invalid(place, amount, fields.NON_NEGATIVE)
+    for name, amount in requests.items():
+        if name in limits and quantities.parse(amount) > quantities.parse(limits[name]):
+            yield fields.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")
