@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
+from deploy.local.apiserver import protobuf
 from deploy.local.apiserver.answers import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.resources import Resource
 
@@ -53,12 +54,14 @@ class Request:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower() or "application/json"
 
     def document(self) -> Any:
-        """The body decoded: JSON or YAML by its content type."""
+        """The body decoded by its content type: JSON, YAML or protobuf."""
         if self.media_type in ("application/json", "text/json"):
             return parse_json(self.body)
         if self.media_type in ("application/yaml", "application/x-yaml", "text/yaml"):
             return parse_yaml(self.body)
-        raise unsupported_media_type(("application/json", "application/yaml"))
+        if self.media_type == protobuf.MEDIA_TYPE:
+            return parse_protobuf(self.body)
+        raise unsupported_media_type(("application/json", "application/yaml", protobuf.MEDIA_TYPE))
 
 
 def parse_json(body: bytes) -> Any:
@@ -75,6 +78,14 @@ def parse_yaml(body: bytes) -> Any:
         return yaml.load(body, Loader=_Loader)
     except yaml.YAMLError as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
+
+
+def parse_protobuf(body: bytes) -> Any:
+    """A decoded protobuf body; 400 for anything else."""
+    try:
+        return protobuf.decode(body)
+    except ValueError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type Protobuf): {error}") from None
 
 
 class _Loader(yaml.SafeLoader):
