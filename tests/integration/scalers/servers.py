@@ -53,3 +53,11 @@ async def commands(client: Redis) -> dict[str, int]:
     """How often each command was called so far."""
     stats = await client.info("commandstats")
     return {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in stats.items()}
+
+
+async def kill_measuring(client: Redis) -> int:
+    """Cut the connections that measure or listen: they are the ones that introduce themselves with nothing."""
+    others = [other for other in await client.client_list() if not other.get("lib-name")]
+    for other in others:
+        await client.client_kill_filter(_id=other["id"])
+    return len(others)

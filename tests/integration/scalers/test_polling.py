@@ -1,0 +1,440 @@
+"""Polling on a real broker and real (or really broken) measured servers."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from redis.asyncio import Redis
+
+from scalers.registry import Registry
+from scalers.scaler import Scaler, parameter
+from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
+from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from workers.api.kinds import Ref
+from workers.snapshot import Reading, Sample
+
+
+@pytest.fixture
+def port(redis_url: str) -> int:
+    return port_of(redis_url)
+
+
+@pytest.fixture
+async def world(real_redis: Redis) -> World:
+    return await build(real_redis)
+
+
+async def samples(world: World, name: str) -> tuple[Sample, ...]:
+    reading = await world.reading(name)
+    assert reading is not None
+    return reading.samples
+
+
+async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, port: int) -> None:
+    await world.client.rpush("queue", 1, 2, 3)
+    await world.apply(scaled_job("work", redis_trigger(port, "queue", listLength="2"), generation=4))
+    await world.deciding()
+    world.rung.clear()
+    async with world.polling() as polling:
+        claim = await polling.once()
+    assert await world.reading("work") == Reading(
+        id=claim.now,
+        started=claim.now,
+        generation=4,
+        samples=(Sample("s0-redis-queue", "redis", 3.0, 2.0, True),),
+        uid="uid-work",
+    )
+    assert await world.deciding() == {"work"}
+    assert world.rung["reconcile"] == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds"),
+    [pytest.param({}, 30, id="by default"), pytest.param({"pollingInterval": 7}, 7, id="as the object says")],
+)
+async def test_the_next_poll_is_booked_from_the_start_of_this_one(
+    world: World, port: int, spec: dict[str, Any], seconds: int
+) -> None:
+    await world.apply(scaled_job("work", redis_trigger(port, "queue"), **spec))
+    async with world.polling() as polling:
+        claim = await polling.once()
+    assert (await world.poll.sweep()).next == pytest.approx(claim.now / 1e6 + seconds, abs=1e-3)
+
+
+async def test_an_idle_object_asks_for_a_decision_only_when_something_changes(world: World, port: int) -> None:
+    trigger = redis_trigger(port, "queue", activationListLength="2")
+    await world.apply(scaled_job("work", trigger))
+    async with world.polling() as polling:
+        await polling.once()
+        assert await world.deciding() == {"work"}, "the first reading"
+        await polling.again("work")
+        assert await world.deciding() == set(), "nothing new"
+        await world.client.rpush("queue", 1)
+        await polling.again("work")
+        assert await world.deciding() == {"work"}, "another value"
+        await polling.again("work")
+        assert await world.deciding() == set(), "a value, but not an active one"
+        await world.apply(scaled_job("work", trigger, version=2, generation=2))
+        await world.deciding()
+        await polling.once()
+        assert await world.deciding() == {"work"}, "another generation"
+
+
+async def test_waiting_work_asks_for_a_decision_every_time(world: World, port: int) -> None:
+    await world.client.rpush("queue", 1)
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    async with world.polling() as polling:
+        await polling.once()
+        for _ in range(3):
+            await world.deciding()
+            await polling.again("work")
+            assert await world.deciding() == {"work"}
+
+
+async def test_ids_increase_also_when_the_last_one_lies_in_the_future(world: World, port: int) -> None:
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    async with world.polling() as polling:
+        first = await polling.once()
+        ahead = Reading(id=first.now + 10**9, started=first.now, generation=1)
+        await world.readings.put_many({key("work"): ahead}, world.reconcile)
+        second = await polling.again("work")
+    reading = await world.reading("work")
+    assert reading is not None
+    assert (reading.id, reading.started) == (ahead.id + 1, second.now)
+
+
+async def test_ids_increase_also_when_the_broker_was_emptied(world: World, port: int) -> None:
+    body = scaled_job("work", redis_trigger(port, "queue"))
+    await world.apply(body)
+    async with world.polling() as polling:
+        await polling.once()
+        before = await world.reading("work")
+        await world.client.flushall()
+        await world.poll.open()
+        await world.apply(body)
+        await polling.once()
+        after = await world.reading("work")
+    assert before is not None
+    assert after is not None
+    assert after.id > before.id
+
+
+async def test_a_namesake_of_a_deleted_object_is_news(world: World, port: int) -> None:
+    old = scaled_job("work", redis_trigger(port, "queue"))
+    await world.apply(old)
+    async with world.polling() as polling:
+        await polling.once()
+        await world.delete(old)
+        await world.apply(scaled_job("work", redis_trigger(port, "queue"), version=9, uid="another"))
+        await world.deciding()
+        await polling.once()
+    assert await world.deciding() == {"work"}
+    reading = await world.reading("work")
+    assert reading is not None
+    assert reading.uid == "another"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"deleted": "2026-01-01T00:00:00Z"}, id="being deleted"),
+        pytest.param({"annotations": {"autoscaling.keda.sh/paused": "true"}}, id="paused"),
+        pytest.param({"annotations": {"autoscaling.keda.sh/paused": ""}}, id="paused by an empty text"),
+        pytest.param({"annotations": {"autoscaling.keda.sh/paused": "please"}}, id="paused by any other text"),
+    ],
+)
+async def test_an_object_that_is_not_to_be_measured_loses_its_reading_and_its_booking(
+    world: World, port: int, changes: dict[str, Any]
+) -> None:
+    trigger = redis_trigger(port, "queue")
+    await world.apply(scaled_job("work", trigger))
+    async with world.polling() as polling:
+        await polling.once()
+        await world.apply(scaled_job("work", trigger, version=2, **changes))
+        await polling.again("work")
+    assert await world.reading("work") is None
+    stats = await world.poll.stats()
+    assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("text", ["false", "0", "F"])
+async def test_an_annotation_that_says_no_pauses_nothing(world: World, port: int, text: str) -> None:
+    annotations = {"autoscaling.keda.sh/paused": text}
+    await world.apply(scaled_job("work", redis_trigger(port, "queue"), annotations=annotations))
+    async with world.polling() as polling:
+        await polling.once()
+    assert await world.reading("work") is not None
+
+
+async def test_an_object_that_is_gone_loses_its_reading(world: World, port: int) -> None:
+    body = scaled_job("work", redis_trigger(port, "queue"))
+    await world.apply(body)
+    async with world.polling() as polling:
+        await polling.once()
+        await world.delete(body)
+        await polling.again("work")
+        await polling.again("never-was")
+    assert await world.reading("work") is None
+    assert (await world.poll.stats()).later == 0
+
+
+async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
+    await world.poll.mark(["nonsense", "widgets.example/team/x"])
+    async with world.polling() as polling:
+        await polling.once()
+    stats = await world.poll.stats()
+    assert (stats.ready, stats.later, stats.leased, stats.failing) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("triggers", "problem"),
+    [
+        pytest.param((), "spec.triggers: there is no trigger", id="no trigger"),
+        pytest.param(({"type": "", "metadata": {}},), r"trigger 0 \(no type\): type: is required", id="no type"),
+        pytest.param(({"type": "kafka", "metadata": {}},), "kafka is not supported yet", id="a type of KEDA's"),
+        pytest.param(({"type": "redsi", "metadata": {}},), "no trigger type redsi", id="a type of nobody's"),
+        pytest.param(
+            (redis_trigger(1, "q", listLength=5),), "listLength: must be a text; .* need quotes", id="unquoted number"
+        ),
+        pytest.param(
+            ({**redis_trigger(1, "q"), "authenticationRef": {"name": "login"}},),
+            r"trigger 0 \(redis\): authenticationRef is not supported yet",
+            id="authenticationRef",
+        ),
+        pytest.param(
+            ({**redis_trigger(1, "q"), "metricType": "Value"},),
+            "metricType: has no meaning on a ScaledJob",
+            id="metric",
+        ),
+        pytest.param(
+            ({**redis_trigger(1, "q"), "name": "a"}, {**redis_trigger(1, "r"), "name": "a"}),
+            "several triggers are named a",
+            id="names not unique",
+        ),
+        pytest.param(
+            (redis_trigger(1, "q"), redis_trigger(1, "q", listLength="x"), redis_trigger(1, "")),
+            r"trigger 1 \(redis\): listLength: .*; trigger 2 \(redis\): listName: is required",
+            id="several problems",
+        ),
+    ],
+)
+async def test_a_spec_that_cannot_be_measured_is_a_problem(
+    world: World, triggers: tuple[Any, ...], problem: str
+) -> None:
+    await world.apply(scaled_job("work", *triggers))
+    await world.deciding()
+    async with world.polling() as polling:
+        await polling.once()
+        reading = await world.reading("work")
+        assert reading is not None
+        assert reading.samples == ()
+        assert re.search(problem, reading.problem or "")
+        assert await world.deciding() == {"work"}
+        await polling.again("work")
+        assert await world.deciding() == set(), "the same problem again is no news"
+    assert (await world.poll.stats()).later == 1, "it is looked at again"
+
+
+async def test_one_trigger_that_fails_does_not_hide_the_others(world: World, port: int) -> None:
+    await world.client.set("text", "x")
+    await world.client.rpush("queue", 1)
+    await world.apply(scaled_job("work", redis_trigger(port, "text"), redis_trigger(port, "queue")))
+    async with world.polling() as polling:
+        await polling.once()
+    failed, measured = await samples(world, "work")
+    assert (failed.name, failed.value, failed.active) == ("s0-redis-text", 0.0, False)
+    assert failed.error is not None
+    assert "text: WRONGTYPE" in failed.error
+    assert measured == Sample("s1-redis-queue", "redis", 1.0, 5.0, True)
+
+
+@pytest.mark.parametrize("objects", [1, 1000])
+async def test_objects_of_one_server_are_measured_in_one_round_trip(world: World, port: int, objects: int) -> None:
+    await world.apply(*(scaled_job(f"work{n}", redis_trigger(port, f"queue{n}")) for n in range(objects)))
+    async with world.polling() as polling:
+        before = await commands(world.client)
+        await polling.once()
+        after = await commands(world.client)
+    assert after["eval"] - before.get("eval", 0) == 1
+    assert after.get("evalsha", 0) - before.get("evalsha", 0) >= objects - 1
+    assert (await world.poll.stats()).later == objects
+
+
+async def test_a_server_that_hangs_delays_only_its_own_objects(world: World, port: int) -> None:
+    async with hanging() as dead, world.polling(timeout=60.0) as polling:
+        await world.apply(
+            scaled_job("slow", redis_trigger(dead, "queue")),
+            scaled_job("both", redis_trigger(port, "queue"), redis_trigger(dead, "queue")),
+            scaled_job("fast", redis_trigger(port, "queue")),
+        )
+        await world.deciding()
+        poll = asyncio.create_task(polling.once())
+        async with asyncio.timeout(10):
+            while await world.reading("fast") is None or (await world.poll.stats()).later == 0:
+                await asyncio.sleep(0.01)
+        assert await world.deciding() == {"fast"}
+        assert (await world.poll.stats()).leased == 2
+        poll.cancel()
+        await asyncio.gather(poll, return_exceptions=True)
+    assert (await world.reading("slow"), await world.reading("both")) == (None, None)
+
+
+async def test_a_server_that_hangs_is_unknown_and_not_zero(world: World) -> None:
+    async with hanging() as dead, world.polling(timeout=0.05) as polling:
+        await world.apply(scaled_job("work", redis_trigger(dead, "queue")))
+        await polling.once()
+        [sample] = await samples(world, "work")
+    assert sample.error == f"127.0.0.1:{dead}/0: no answer within 0.05 s"
+
+
+async def test_a_tls_handshake_without_an_answer_has_the_same_deadline(world: World, port: int) -> None:
+    async with world.polling(timeout=0.05) as polling:
+        await world.apply(scaled_job("work", redis_trigger(port, "queue", enableTLS="true")))
+        await polling.once()
+        [sample] = await samples(world, "work")
+    assert sample.error is not None
+    assert "no answer within" in sample.error
+
+
+async def test_a_server_that_went_on_failing_is_left_alone_with_the_same_reason(world: World) -> None:
+    port = await refusing()
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    attempts = 0
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal attempts
+        attempts += 1
+        writer.close()
+
+    async with world.polling(threshold=2) as polling:
+        await polling.once()
+        first = await samples(world, "work")
+        await polling.again("work")
+        await world.deciding()
+        server = await asyncio.start_server(accept, "127.0.0.1", port)
+        await polling.again("work")
+        server.close()
+        await server.wait_closed()
+    assert attempts == 0
+    assert await samples(world, "work") == first
+    assert first[0].error is not None
+    assert await world.deciding() == set(), "the same reason is no news"
+
+
+async def test_a_failing_server_is_tried_again_once_on_a_fresh_connection(world: World, port: int) -> None:
+    await world.client.rpush("queue", 1)
+    await world.apply(scaled_job("work", redis_trigger(port, "queue", databaseIndex="0")))
+    async with world.polling() as polling:
+        await polling.once()
+        assert await kill_measuring(world.client) == 1
+        await polling.again("work")
+    [sample] = await samples(world, "work")
+    assert (sample.error, sample.value) == (None, 1.0)
+
+
+async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real_redis: Redis, port: int) -> None:
+    stored = {"name": "text"}
+
+    async def look_up(_: Ref) -> Mapping[str, str] | None:
+        return stored
+
+    world = await build(real_redis, look_up=look_up)
+    await world.client.set("text", "x")
+    await world.client.rpush("queue", 1, 2)
+    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "name"}}}]
+    trigger = {
+        "type": "redis",
+        "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"},
+    }
+    await world.apply(scaled_job("work", trigger, env=env))
+    async with world.polling() as polling:
+        stored["name"] = str(await refusing())
+        await polling.once()
+        [failed] = await samples(world, "work")
+        stored["name"] = str(port)
+        await polling.again("work")
+        [measured] = await samples(world, "work")
+    assert failed.error is not None
+    assert (measured.error, measured.value) == (None, 2.0)
+
+
+async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(real_redis: Redis, port: int) -> None:
+    stored: dict[str, str] = {}
+
+    async def look_up(_: Ref) -> Mapping[str, str] | None:
+        return stored or None
+
+    world = await build(real_redis, look_up=look_up)
+    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "port"}}}]
+    trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
+    await world.apply(scaled_job("work", trigger, env=env))
+    async with world.polling() as polling:
+        await polling.once()
+        before = await world.reading("work")
+        stored["port"] = str(port)
+        await polling.again("work")
+        after = await world.reading("work")
+    assert before is not None
+    assert before.problem == "container main: env PORT: ConfigMap team/c does not exist"
+    assert after is not None
+    assert after.problem is None
+
+
+async def test_a_scaler_of_somebody_else_that_breaks_is_a_reason_without_its_secret(real_redis: Redis) -> None:
+    registry = Registry()
+
+    @registry.register("broken")
+    class Broken(Scaler):
+        """Quotes its own password when it fails, as some libraries do."""
+
+        token: SecretStr = parameter()
+
+        @property
+        def metric(self) -> str:
+            return "broken"
+
+        @property
+        def target(self) -> float:
+            return 1.0
+
+        async def measure(self) -> float:
+            raise RuntimeError(f"cannot log in with {self.token.get_secret_value()}")
+
+    world = await build(real_redis, registry=registry)
+    await world.apply(scaled_job("work", {"type": "broken", "metadata": {"token": "hunter2"}}))
+    async with world.polling() as polling:
+        await polling.once()
+    [sample] = await samples(world, "work")
+    assert sample.error == "RuntimeError: cannot log in with ***"
+
+
+async def test_a_failure_of_our_own_brings_the_keys_back(world: World, port: int, caplog: Any) -> None:
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    await world.client.set("{test}:readings", "not a hash")
+    async with world.polling() as polling:
+        await polling.once()
+    stats = await world.poll.stats()
+    assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
+    assert "failed unexpectedly" in caplog.text
+
+
+async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: int) -> None:
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    late = await world.poll.claim(10)
+    async with world.polling() as polling:
+        later = Reading(id=late.now + 5, started=late.now + 5, generation=1, uid="uid-work")
+        original = world.readings.put_many
+
+        async def overtaken(*args: Any, **more: Any) -> Any:
+            await original({key("work"): later}, world.reconcile)
+            await world.deciding()
+            return await original(*args, **more)
+
+        world.readings.put_many = overtaken  # type: ignore[method-assign]
+        polling.hands.take(late.leases)
+        await polling.poller.handle(late, polling.hands)
+    assert await world.reading("work") == later
+    assert await world.deciding() == set()

@@ -1,0 +1,158 @@
+"""Everything a poll needs, on one broker: lanes, mirror, readings, and a poller that can be asked to poll."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.environment import Lookup, unreachable
+from scalers.polling import Poller
+from scalers.registry import Registry
+from scalers.sources import Sources
+from scalers.triggers import Triggers
+from scalers.wakeups import Wakeups
+from scheduler.keys import Keys
+from scheduler.queue import Claim, Done, Lane
+from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.holding import Hands
+from workers.mirror import Change, Mirror
+from workers.readings import Readings
+from workers.settings import Settings
+from workers.snapshot import Reading
+
+KEYS = Keys("test")
+
+
+def ref(name: str) -> Ref:
+    return Ref(SCALED_JOB, "team", name)
+
+
+def key(name: str) -> str:
+    return ref(name).key
+
+
+def scaled_job(name: str, *triggers: Object, version: int = 1, uid: str = "", **changes: Any) -> Object:
+    """A ScaledJob as the API server would give it."""
+    annotations = changes.pop("annotations", {})
+    deletion = {"deletionTimestamp": changes.pop("deleted")} if "deleted" in changes else {}
+    generation = changes.pop("generation", 1)
+    env = changes.pop("env", [])
+    return {
+        "apiVersion": SCALED_JOB.api_version,
+        "kind": SCALED_JOB.kind,
+        "metadata": {
+            "namespace": "team",
+            "name": name,
+            "uid": uid or f"uid-{name}",
+            "generation": generation,
+            "resourceVersion": str(version),
+            "annotations": annotations,
+            **deletion,
+        },
+        "spec": {
+            "jobTargetRef": {"template": {"spec": {"containers": [{"name": "main", "env": env}]}}},
+            "triggers": list(triggers),
+            **changes,
+        },
+    }
+
+
+def redis_trigger(port: int, name: str, **metadata: Any) -> Object:
+    return {"type": "redis", "metadata": {"address": f"127.0.0.1:{port}", "listName": name, **metadata}}
+
+
+@dataclass
+class World:
+    """The parts, and what was rung."""
+
+    client: Redis
+    poll: Lane
+    reconcile: Lane
+    mirror: Mirror
+    readings: Readings
+    triggers: Triggers
+    rung: dict[str, int] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+
+    async def ring(self, bells: Mapping[str, int]) -> None:
+        for lane, count in bells.items():
+            self.rung[lane] = self.rung.get(lane, 0) + count
+
+    async def apply(self, *bodies: Object) -> None:
+        await self.mirror.apply(SCALED_JOB, [Change(body) for body in bodies])
+
+    async def delete(self, body: Object) -> None:
+        await self.mirror.apply(SCALED_JOB, [Change.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])])
+
+    async def reading(self, name: str) -> Reading | None:
+        return (await self.readings.get_many([key(name)]))[0]
+
+    async def deciding(self) -> set[str]:
+        """Names of the objects that somebody has to decide on now; they count as decided after this."""
+        claim = await self.reconcile.claim(2000, bell=True)
+        await self.reconcile.finish((lease, Done()) for lease in claim.leases)
+        return {lease.key.rpartition("/")[2] for lease in claim.leases}
+
+    async def poll_once(self, poller: Poller, hands: Hands) -> Claim:
+        """Claim what is ready in the poll lane and work it off."""
+        claim = await self.poll.claim(2000)
+        hands.take(claim.leases)
+        await poller.handle(claim, hands)
+        self.claims.append(claim)
+        return claim
+
+    def poller(self, *, timeout: float = 3.0, threshold: int = 3, wakeups: Wakeups | None = None) -> Poller:
+        return Poller(
+            mirror=self.mirror,
+            readings=self.readings,
+            reconcile=self.reconcile,
+            ring=self.ring,
+            settings=Settings(),
+            triggers=self.triggers,
+            wakeups=wakeups,
+            sources=Sources(Connections(), Breakers(Policy(threshold=threshold, base=3600)), timeout=timeout),
+        )
+
+    @asynccontextmanager
+    async def polling(self, **options: Any) -> AsyncIterator["Polling"]:
+        poller, hands = self.poller(**options), Hands(self.poll, self.ring, lease=15.0)
+        try:
+            yield Polling(self, poller, hands)
+        finally:
+            await hands.close()
+            await poller.close()
+
+
+@dataclass
+class Polling:
+    """A poller with its hands."""
+
+    world: World
+    poller: Poller
+    hands: Hands
+
+    async def once(self) -> Claim:
+        return await self.world.poll_once(self.poller, self.hands)
+
+    async def again(self, *names: str) -> Claim:
+        """Poll these objects once more."""
+        await self.world.poll.mark(key(name) for name in names)
+        return await self.once()
+
+
+async def build(client: Redis, *, look_up: Lookup = unreachable, registry: Registry | None = None) -> World:
+    poll, reconcile = Lane(client, "poll", KEYS), Lane(client, "reconcile", KEYS)
+    await poll.open()
+    await reconcile.open()
+    return World(
+        client=client,
+        poll=poll,
+        reconcile=reconcile,
+        mirror=Mirror(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
+        readings=Readings(client, KEYS),
+        triggers=Triggers(registry, look_up) if registry else Triggers(look_up=look_up),
+    )
