@@ -51,7 +51,7 @@ def sample(value: float = 0.0, *, target: float = 1.0, active: bool | None = Non
     return Sample(value=value, target=target, active=value > 0 if active is None else active, **given)
 
 
-def reading(*samples: Sample, id: int = 36, started: float = -1.0, generation: int = 1, **more: Any) -> Reading:  # noqa: A002
+def reading(*samples: Sample, id: int = 36, started: float = -1.0, generation: int = 1, **more: Any) -> Reading:
     """A reading that began a second ago; its id in base 36 is ``10``."""
     return Reading(id=id, started=micros(started), generation=generation, samples=samples, **more)
 
