@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -20,8 +21,13 @@ def options(arguments: list[str] | None = None) -> Options:
         prog="python -m deploy.local.apiserver",
         description="A Kubernetes API server for development: objects in Redis, loopback only, one token.",
     )
+    # Its password must not stand in a command line that everybody on the machine can read.
     parser.add_argument(
-        "--store", required=True, metavar="URL", help="redis://... of the server that keeps the objects"
+        "--store",
+        default=os.environ.get("PENSTOCK_BROKER"),
+        required="PENSTOCK_BROKER" not in os.environ,
+        metavar="URL",
+        help="redis://... of the server that keeps the objects; without it PENSTOCK_BROKER",
     )
     parser.add_argument("--prefix", default="penstock", help="first part of every key there")
     parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")

@@ -29,6 +29,9 @@ class Strategy:
     none at all. name_rule: what names must be.
     """
 
+    #: Whether finalizers without a domain's slash are accepted; the real server refuses them for built-in kinds only.
+    bare_finalizers = False
+
     def __init__(
         self,
         *,
@@ -62,7 +65,8 @@ class Strategy:
 
     def validate_create(self, body: Object) -> list[FieldError]:
         """Everything that is wrong with a new object."""
-        return [*metadata.validate(body["metadata"], self.name_rule), *self.validate(body)]
+        found = metadata.validate(body["metadata"], self.name_rule, bare_finalizers=self.bare_finalizers)
+        return [*found, *self.validate(body)]
 
     def validate(self, _body: Object, /) -> list[FieldError]:
         """What is wrong with an object, new or not, metadata aside. Nothing by default."""
@@ -87,7 +91,7 @@ class Strategy:
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Everything that is wrong with a prepared new version."""
         return [
-            *metadata.validate_update(new["metadata"], old["metadata"]),
+            *metadata.validate_update(new["metadata"], old["metadata"], bare_finalizers=self.bare_finalizers),
             *self.validate(new),
             *self.validate_change(new, old),
         ]

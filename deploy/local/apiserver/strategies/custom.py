@@ -18,6 +18,8 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 class CustomStrategy(Strategy):
     """The strategy of the objects that a CustomResourceDefinition defines."""
 
+    bare_finalizers = True
+
     def __init__(self, kind: Kind, definition: Object) -> None:
         version: Object = next((v for v in definition["spec"]["versions"] if v["name"] == kind.version), {})
         super().__init__(generation=True, status="status" in (version.get("subresources") or {}))
@@ -25,6 +27,8 @@ class CustomStrategy(Strategy):
 
 class DefinitionStrategy(Strategy):
     """The strategy of apiextensions.k8s.io/v1 CustomResourceDefinitions."""
+
+    bare_finalizers = True
 
     def __init__(self) -> None:
         super().__init__(generation=True, status=True)

@@ -18,14 +18,16 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def validate(metadata: Object, rule: NameRule, *, path: str = "metadata") -> list[FieldError]:
+def validate(
+    metadata: Object, rule: NameRule, *, path: str = "metadata", bare_finalizers: bool = False
+) -> list[FieldError]:
     """What is wrong with the metadata of an object to be created."""
     return [
         *_name(metadata, rule, path),
         *labels(metadata.get("labels") or {}, f"{path}.labels"),
         *annotations(metadata.get("annotations") or {}, f"{path}.annotations"),
         *_owners(metadata, path),
-        *_finalizers(metadata, path),
+        *_finalizers(metadata, path, bare_finalizers),
     ]
 
 
@@ -77,7 +79,7 @@ def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
         )
 
 
-def _finalizers(metadata: Object, path: str) -> Iterator[FieldError]:
+def _finalizers(metadata: Object, path: str, bare: bool) -> Iterator[FieldError]:
     finalizers = metadata.get("finalizers") or []
     place = f"{path}.finalizers"
     for finalizer in finalizers:
@@ -85,7 +87,7 @@ def _finalizers(metadata: Object, path: str) -> Iterator[FieldError]:
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         yield fields.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
     for index, finalizer in enumerate(finalizers):
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if not bare and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield fields.invalid(f"{place}[{index}]", finalizer, detail)
 
@@ -101,7 +103,7 @@ def carried(new: Object, old: Object) -> Object:
     return result
 
 
-def validate_update(new: Object, old: Object) -> list[FieldError]:
+def validate_update(new: Object, old: Object, *, bare_finalizers: bool = False) -> list[FieldError]:
     """What is wrong with the metadata of an update whose missing parts were `carried` over.
 
     The name is not judged again: rules may have become stricter since it was stored.
@@ -124,5 +126,5 @@ def validate_update(new: Object, old: Object) -> list[FieldError]:
         *labels(new.get("labels") or {}, "metadata.labels"),
         *annotations(new.get("annotations") or {}, "metadata.annotations"),
         *_owners(new, "metadata"),
-        *_finalizers(new, "metadata"),
+        *_finalizers(new, "metadata", bare_finalizers),
     ]

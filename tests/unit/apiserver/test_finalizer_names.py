@@ -1,0 +1,35 @@
+"""Finalizers without a domain's slash: KEDA's `finalizer.keda.sh` is one, and custom resources may carry it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from deploy.local.apiserver.strategies import strategy
+from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, Kind
+
+SPEC = {
+    "group": "keda.sh",
+    "scope": "Namespaced",
+    "names": {"plural": "scaledjobs", "kind": "ScaledJob", "listKind": "ScaledJobList", "singular": "scaledjob"},
+    "versions": [
+        {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    ],
+}
+CRD = {"metadata": {"name": "scaledjobs.keda.sh"}, "spec": SPEC}
+
+
+@pytest.mark.parametrize(
+    ("kind", "crd", "fields"),
+    [
+        pytest.param(SCALED_JOB, CRD, [], id="a custom resource may"),
+        pytest.param(CUSTOM_RESOURCE_DEFINITION, None, [], id="a definition may"),
+        pytest.param(CONFIG_MAP, None, ["metadata.finalizers[0]"], id="a built-in kind may not"),
+    ],
+)
+def test_a_finalizer_without_a_slash(kind: Kind, crd: dict[str, object] | None, fields: list[str]) -> None:
+    rules = strategy(kind, crd)
+    body = {"metadata": {"name": "scaledjobs.keda.sh", "finalizers": ["finalizer.keda.sh"]}, "spec": SPEC}
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    stored = rules.prepare_create(body, now)
+    assert [error.field for error in rules.validate_create(stored)] == fields
+    assert [error.field for error in rules.validate_update(rules.prepare_update(stored, stored), stored)] == fields
