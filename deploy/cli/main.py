@@ -7,13 +7,14 @@ commands that use them.
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from deploy.cli import apply, crds, delete, describe, embedded, get, logs, output, processes, settings, up, version
 from workers.errors import PenstockError
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 #: How `penstock --help` groups the commands.
 SECTIONS: dict[str, tuple[click.Command, ...]] = {

@@ -26,6 +26,10 @@ PREFIX = "PENSTOCK_"
 FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_READY_FILE")
 
 
+#: Over the generated flags in a command's help.
+HEADING = "Settings (each also a PENSTOCK_* variable, see `penstock settings`)"
+
+
 def flag(name: str) -> str:
     """The flag of a field: ``in_flight`` is ``--in-flight``."""
     return "--" + name.replace("_", "-")
@@ -166,7 +170,7 @@ class SettingsCommand(click.Command):
                 (settings if parameter in generated else own).append(record)
         with formatter.section("Options"):
             formatter.write_dl(own)
-        with formatter.section("Settings (each also a PENSTOCK_* variable, see `penstock settings`)"):
+        with formatter.section(HEADING):
             formatter.write_dl(settings)
 
 

@@ -6,8 +6,6 @@ logs and credentials in one folder, the home. One run owns a home at a time.
 
 import asyncio
 import os
-import re
-import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -82,14 +80,6 @@ class Home:
         except OSError:
             return None
 
-    def port(self) -> int | None:
-        """The port of the embedded API server in the last run, or None before the first."""
-        try:
-            found = re.search(r"https?://127\.0\.0\.1:(\d+)", self.kubeconfig.read_text(encoding="utf-8"))
-        except OSError:
-            return None
-        return int(found[1]) if found else None
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -126,24 +116,23 @@ class Plan:
     processes: tuple[Component, ...]
 
 
-def plan(options: Options, store: str, embedded: Sequence[str], port: int) -> Plan:
+def plan(options: Options, store: str, embedded: Sequence[str] = ()) -> Plan:
     """The parts for these options. Pure.
 
-    store: URL of the broker, embedded or not. embedded: the command that runs the embedded broker. port: where the
-    embedded API server listens.
+    store: URL of the broker, embedded or not. embedded: the command that runs the embedded broker.
     """
     foundations = []
     if options.own_broker:
         foundations.append(Component("broker", tuple(embedded)))
     if options.own_cluster:
-        foundations += [_apiserver(options, store, port), _kubelet(options)]
+        foundations += [_apiserver(options, store), _kubelet(options)]
     return Plan(tuple(foundations), tuple(_processes(options, store)))
 
 
-def _apiserver(options: Options, store: str, port: int) -> Component:
+def _apiserver(options: Options, store: str) -> Component:
     home = options.home
     arguments = {
-        "--port": str(port),
+        "--prefix": options.settings.prefix,
         "--token-file": home.token,
         "--kubeconfig": home.kubeconfig,
         "--logs": home.pod_logs,
@@ -151,7 +140,9 @@ def _apiserver(options: Options, store: str, port: int) -> Component:
     }
     return Component(
         "apiserver",
-        _module("deploy.local.apiserver", {"--store": store, **arguments}),
+        _module("deploy.local.apiserver", arguments),
+        # Not in the command line, which everybody on the machine can read: it carries a password.
+        {"PENSTOCK_BROKER": store},
         ready=home.ready("apiserver"),
         timeout=STARTING,
     )
@@ -238,7 +229,7 @@ async def run(
         _write_private(home.url, store)
         if not own:
             await reachable(store)
-        parts = plan(options, store, own.argv if own else (), free_port(home.port()))
+        parts = plan(options, store, own.argv if own else ())
         supervisor = Supervisor(home.logs)
         if own:
             parts = _waiting(parts, own)
@@ -291,19 +282,6 @@ def owned(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def free_port(preferred: int | None) -> int:
-    """The preferred port of the loopback interface if it is free, else any: kubeconfigs stay true over restarts."""
-    for port in (preferred or 0, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise UserError("no free port on 127.0.0.1")
 
 
 def _write_private(path: Path, text: str) -> None:

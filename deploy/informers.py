@@ -1,0 +1,69 @@
+"""The watch process: the informers of every kind the controllers see, until a signal comes."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Collection, Mapping
+
+from deploy import ready
+from workers import logs, metrics, services
+from workers.api.kinds import POD, Kind
+from workers.controller import Controller
+from workers.controllers import registry
+from workers.informers import run_informers
+from workers.mirror import Mirror
+from workers.settings import Settings
+
+
+def followed(controllers: Mapping[str, Controller]) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
+    """(all kinds to follow, those of them that the settings' selector narrows).
+
+    Children are followed whatever their labels: who owns a selected object must see all it owns. Pods are followed
+    because a controller may ask for grandchildren, object by object.
+    """
+    children = dict.fromkeys(kind for controller in controllers.values() for kind in controller.children)
+    children |= {POD: None}
+    own = [controller.kind for controller in controllers.values()]
+    top = tuple(kind for kind in own if kind not in children)
+    return (*top, *children), top
+
+
+def main(settings: Settings) -> None:
+    """Run until SIGINT or SIGTERM."""
+    logs.set_up(settings.log_level)
+    metrics.serve(settings.metrics_port)
+    asyncio.run(_until_signal(settings))
+
+
+async def _until_signal(settings: Settings) -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    work = asyncio.create_task(serve(settings), name="watch")
+    stop = asyncio.create_task(told.wait())
+    await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not work.done():
+        work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+
+
+async def serve(settings: Settings) -> None:
+    """Follow the kinds until cancelled."""
+    kinds, top = followed(registry.controllers(settings.jobs))
+    async with services.base(settings) as parts:
+        cluster = await services.connect(settings)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring, top=top))
+                group.create_task(_announce(parts.mirror, kinds))
+        finally:
+            await cluster.close()
+
+
+async def _announce(mirror: Mirror, kinds: Collection[Kind]) -> None:
+    """Say that this process is ready when every kind is known to be fresh, whoever leads it."""
+    while any(age is None for age in (await mirror.freshness(kinds)).values()):
+        await asyncio.sleep(0.1)
+    ready.announce()
