@@ -38,7 +38,8 @@ class Process(Generic[Service]):
             assert self._service is not None
             return await work(self._service)
 
-        return self._submit(call).result()
+        answer: Answer = self._submit(call).result()
+        return answer
 
     def start(self) -> None:
         """Open the service now. Raises what opening it raises; a later call tries again."""

@@ -75,9 +75,13 @@ async def _collect(queue: redis.Redis, seen: Run) -> None:
     results, times, idle = await asyncio.gather(
         queue.hgetall(f"{PREFIX}:results"), queue.hgetall(f"{PREFIX}:times"), queue.get(f"{PREFIX}:idle")
     )
-    seen.results = {path.decode(): json.loads(text) for path, text in results.items()}
-    seen.times = {path.decode(): int(count) for path, count in times.items()}
+    seen.results = {_text(path): json.loads(text) for path, text in results.items()}
+    seen.times = {_text(path): int(count) for path, count in times.items()}
     seen.idle = int(idle or 0)
+
+
+def _text(word: bytes | str) -> str:
+    return word if isinstance(word, str) else word.decode()
 
 
 async def _watch(cluster: Cluster, version: str, seen: Run) -> None:
