@@ -1,0 +1,65 @@
+"""docs/command.md, made from the commands themselves: ``python -m deploy.cli.reference > docs/command.md``."""
+
+from collections.abc import Iterator
+
+import click
+
+from deploy.cli import main, options
+
+INTRODUCTION = """# The `penstock` command
+
+<!-- Made by `python -m deploy.cli.reference`; a test keeps it in step with the commands. -->
+
+Results go to standard output, everything else to standard error. The exit code is 0 when it was done, 1 when it could
+not be done (one line says why; `--debug`, anywhere on the line, shows the traceback), 2 when the command line is wrong.
+Colours are for terminals only, and `NO_COLOR` turns them off.
+
+`apply`, `get`, `describe`, `logs` and `delete` find their cluster in this order: `--kubeconfig`,
+`PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
+then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
+stopped, so that a command never reaches another cluster by surprise."""
+
+SETTINGS = """## Settings
+
+Every setting is a flag of `up`, `worker`, `scaler`, `beat`, `watch` and `settings`, and a variable. A flag wins over a
+variable, a variable over the default. Durations are seconds.
+
+| flag | variable | default | meaning |
+|---|---|---|---|"""
+
+#: Columns of the help texts.
+WIDTH = 100
+
+
+def render() -> str:
+    """The whole page as Markdown."""
+    return "\n\n".join([INTRODUCTION, *_sections(), _settings()]) + "\n"
+
+
+def _sections() -> Iterator[str]:
+    for heading, commands in main.SECTIONS.items():
+        yield f"## {heading}"
+        for command in commands:
+            context = click.Context(command, info_name=f"penstock {command.name}", terminal_width=WIDTH, **main.CONTEXT)
+            # The generated flags stand once, in the table below.
+            text = command.get_help(context).partition(f"\n{options.HEADING}")[0].rstrip()
+            yield f"### penstock {command.name}\n\n```text\n{text}\n```"
+
+
+def _settings() -> str:
+    from workers.settings import Settings
+
+    lines = [
+        f"| `{options.flag(name)}` | `{options.variable(name)}` | {_code(options.shown(field.default))} "
+        f"| {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join([SETTINGS, *lines])
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+if __name__ == "__main__":
+    click.echo(render(), nl=False)

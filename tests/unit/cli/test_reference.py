@@ -1,0 +1,18 @@
+"""docs/command.md."""
+
+from pathlib import Path
+
+from deploy.cli import main, reference
+
+PAGE = Path(__file__).parents[3] / "docs" / "command.md"
+
+
+def test_the_page_is_what_the_commands_say() -> None:
+    assert PAGE.read_text() == reference.render(), "run: python -m deploy.cli.reference > docs/command.md"
+
+
+def test_the_page_has_every_command_that_is_not_hidden() -> None:
+    names = {name for name, command in main.cli.commands.items() if not command.hidden}
+    assert {
+        line.removeprefix("### penstock ") for line in PAGE.read_text().splitlines() if line.startswith("### ")
+    } == names
