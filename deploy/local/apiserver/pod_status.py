@@ -1,0 +1,75 @@
+"""A pod's condition in a word and a few numbers, the way ``kubectl get pods`` shows it."""
+
+from datetime import datetime
+from typing import Any
+
+from deploy.local.apiserver import durations
+from workers.api.kinds import Object
+
+
+def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
+    """Ready containers of all (``1/2``), the word, and the restarts (``3 (5m ago)``)."""
+    status = pod.get("status") or {}
+    total = len(pod["spec"].get("containers") or ())
+    word = status.get("reason") or status.get("phase") or "Pending"
+    inits = status.get("initContainerStatuses") or []
+    containers = status.get("containerStatuses") or []
+    ready = sum(bool(c.get("ready") and "running" in (c.get("state") or {})) for c in containers)
+    initializing = _initializing(inits, len(pod["spec"].get("initContainers") or ()))
+    if initializing is not None:
+        word, counted = initializing, inits
+    else:
+        word, counted = _containers_word(word, containers, status), containers
+    if "deletionTimestamp" in pod["metadata"]:
+        word = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return f"{ready}/{total}", word, _restarts(counted, now)
+
+
+def _restarts(containers: list[Object], now: datetime) -> str:
+    count = sum(c.get("restartCount", 0) for c in containers)
+    ends = [
+        end
+        for c in containers
+        if (end := ((c.get("lastState") or {}).get("terminated") or {}).get("finishedAt")) is not None
+    ]
+    return f"{count} ({durations.age(max(ends), now)} ago)" if count and ends else str(count)
+
+
+def _ended(terminated: Object) -> str:
+    if reason := terminated.get("reason"):
+        return str(reason)
+    if signal := terminated.get("signal"):
+        return f"Signal:{signal}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _initializing(containers: list[Object], total: int) -> str | None:
+    """The word while init containers are at work, None when they are done."""
+    for index, container in enumerate(containers):
+        state: dict[str, Any] = container.get("state") or {}
+        if "terminated" in state:
+            if state["terminated"].get("exitCode", 0) == 0:
+                continue
+            return f"Init:{_ended(state['terminated'])}"
+        waiting = (state.get("waiting") or {}).get("reason")
+        if waiting and waiting != "PodInitializing":
+            return f"Init:{waiting}"
+        return f"Init:{index}/{total}"
+    return None
+
+
+def _containers_word(word: str, containers: list[Object], status: Object) -> str:
+    running = False
+    for container in reversed(containers):
+        state: dict[str, Any] = container.get("state") or {}
+        if waiting := (state.get("waiting") or {}).get("reason"):
+            word = waiting
+        elif "terminated" in state:
+            word = _ended(state["terminated"])
+        elif container.get("ready") and "running" in state:
+            running = True
+    if word == "Completed" and running:
+        conditions = status.get("conditions") or ()
+        is_ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+        return "Running" if is_ready else "NotReady"
+    return word
