@@ -24,7 +24,8 @@ PIECE = 1000
 #: Seconds that ready keys may go unclaimed before a bell counts as lost.
 PATIENCE = 1.0
 
-_SCRIPTS = {
+#: The transitions, by name.
+SCRIPTS = {
     name: Script(load("scheduler", name))
     for name in ("mark", "book", "claim", "renew", "finish", "sweep", "stats", "open")
 }
@@ -196,7 +197,7 @@ class Lane:
         ready = bells = 0
         for piece in list(_pieces(keys)) or [[]]:
             args: tuple[Arg, ...] = (self._now(), self.slots, priority, "1" if forgive else "0", *piece)
-            newly, missing = await _SCRIPTS["mark"](self._client, self._lane, args)
+            newly, missing = await SCRIPTS["mark"](self._client, self._lane, args)
             ready += newly
             bells += missing
         return Marked(ready, bells)
@@ -207,14 +208,14 @@ class Lane:
             args: list[Arg] = []
             for key, at in piece:
                 args += (_micros(at), key)
-            await _SCRIPTS["book"](self._client, self._lane, args)
+            await SCRIPTS["book"](self._client, self._lane, args)
 
     async def claim(self, n: int, *, bell: bool = False) -> Claim:
         """Take up to `n` ready keys, whose turn it is, under a lease each. bell: the caller answers a bell."""
         call = uuid.uuid4().hex
         # Before the call: the lease may begin at any moment after this one, and never before.
         deadline = time.monotonic() + self.lease
-        now, ready, closed, generation, token, *pairs = await _SCRIPTS["claim"](
+        now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
             self._client,
             (self._generation, self.keys.call(call), *self._lane),
             (self._now(), n, self._lease, "1" if bell else "0", call),
@@ -233,7 +234,7 @@ class Lane:
             args: list[Arg] = [self._now(), self._lease]
             for lease in piece:
                 args += (lease.key, lease.token)
-            lost.update(piece[place] for place in await _SCRIPTS["renew"](self._client, self._lane, args))
+            lost.update(piece[place] for place in await SCRIPTS["renew"](self._client, self._lane, args))
         return frozenset(lost)
 
     async def finish(self, outcomes: Iterable[tuple[Lease, Outcome]]) -> Finished:
@@ -242,7 +243,7 @@ class Lane:
         bells = 0
         for piece in _pieces(outcomes):
             leases, args = self._outcomes(piece)
-            missing, *places = await _SCRIPTS["finish"](
+            missing, *places = await SCRIPTS["finish"](
                 self._client,
                 (self.keys.call(uuid.uuid4().hex), *self._lane),
                 (self._now(), self.slots, self._lease, self._base, self._cap, *args),
@@ -256,25 +257,16 @@ class Lane:
 
         An expired lease counts as a failure of its key; the time it lasted counts as waiting.
         """
-        moved, bells, due = await _SCRIPTS["sweep"](
+        moved, bells, due = await SCRIPTS["sweep"](
             self._client,
-            (self._generation, *self._lane),
-            (
-                self._now(),
-                self.slots,
-                self._lease,
-                self._base,
-                self._cap,
-                limit,
-                uuid.uuid4().hex,
-                _micros(PATIENCE),
-            ),
+            self._lane,
+            (self._now(), self.slots, self._lease, self._base, self._cap, limit, _micros(PATIENCE)),
         )
         return Swept(moved, bells, due / 1e6 if due else None)
 
     async def stats(self) -> Stats:
         """The lane in numbers."""
-        answer: list[int] = await _SCRIPTS["stats"](self._client, self._lane, (self._now(),))
+        answer: list[int] = await SCRIPTS["stats"](self._client, self._lane, (self._now(),))
         ready, later, due, leased, expired, dirty, failing, bells, oldest = answer
         age = oldest / 1e6 if oldest >= 0 else None
         return Stats(ready, later, due, leased, expired, dirty, failing, bells, age)
@@ -286,7 +278,7 @@ class Lane:
         """
         left = 1
         while left:
-            left = await _SCRIPTS["open"](
+            left = await SCRIPTS["open"](
                 self._client,
                 (self._generation, *self._lane),
                 (self._now(), self.slots, PIECE, uuid.uuid4().hex),

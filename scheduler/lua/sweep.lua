@@ -3,37 +3,30 @@
 -- A lease that expired counts as a failure (its holder died, stood still, or was killed by this very key). The time
 -- the lease lasted counts as waiting, and so only a key that fails this way again and again waits for longer.
 --
--- KEYS  1      generation
---       2..11  the lane
+-- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most bells on their way at once
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
---       7      the id to give a new generation
---       8      patience: how long ready keys may go unclaimed before a bell counts as lost (us)
+--       7      patience: how long ready keys may go unclaimed before a bell counts as lost (us)
 -- Answer: {moved, bells to ring, due moment of the next entry (us; 0: none)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
--- include: generation
 -- include: backoff
 -- include: marking
 
-local generation = KEYS[1]
-local of = lane(KEYS, 1)
+local of = lane(KEYS, 0)
 local now = clock(ARGV[1])
 local slots = tonumber(ARGV[2])
 local lease = tonumber(ARGV[3])
 local base, cap = tonumber(ARGV[4]), tonumber(ARGV[5])
 local most = tonumber(ARGV[6])
-local candidate = ARGV[7]
-local patience = tonumber(ARGV[8])
+local patience = tonumber(ARGV[7])
 of.now = now
 
 -- A lost bell is rung once more, and again after twice the time: without workers bells must not pile up.
 local MOST_DOUBLINGS = 5
-
-local _, opens = adopt(generation, of.meta, candidate, now, lease)
 
 local function take(set)
   return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, most)
@@ -67,9 +60,10 @@ local function bells_lost()
   if #oldest == 0 then
     return false
   end
-  local meta = redis.call('HMGET', of.meta, 'claimed', 'repairs', 'repaired')
+  local meta = redis.call('HMGET', of.meta, 'claimed', 'repairs', 'repaired', 'opens')
   local repairs = math.min(tonumber(meta[2] or 0), MOST_DOUBLINGS)
-  local quiet = now - math.max(tonumber(meta[1] or 0), tonumber(meta[3] or 0), tonumber(oldest[2]), opens)
+  local quiet = now
+    - math.max(tonumber(oldest[2]), tonumber(meta[1] or 0), tonumber(meta[3] or 0), tonumber(meta[4] or 0))
   if quiet < patience * 2 ^ repairs then
     return false
   end

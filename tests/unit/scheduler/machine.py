@@ -1,0 +1,242 @@
+"""The keyed work queue against its model: any sequence of calls, crashes, replays and losses, step by step.
+
+Subclasses say which server the queue runs on. The invariants I1 to I6 are those of docs/queue.md.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Again, Backoff, ComeBack, Done, Failed, Lane, Lease, Outcome
+from tests.unit.scheduler.model import SECOND, Model
+
+# The second failure in a row waits for longer than a lease lasts, the fourth for the cap.
+LEASE, BASE, CAP = 10, 8, 40
+# Few, so that the interesting meetings happen: one namespace with several keys, two with one.
+KEYS = [f"scaledjobs.keda.sh/{name}" for name in ("blue/a", "blue/b", "blue/c", "green/a", "red/a")]
+
+some_keys = st.lists(st.sampled_from(KEYS), min_size=1, max_size=4)
+seconds = st.sampled_from([0, 1, 3, 7, 9, 10, 11, 60])
+
+
+class Replaying:
+    """A client that may lose the connection after the broker carried a call out, and then asks again."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self.twice = False
+
+    async def evalsha(self, *args: Any) -> Any:
+        answer = await self._client.evalsha(*args)
+        return await self._client.evalsha(*args) if self.twice else answer
+
+    async def eval(self, *args: Any) -> Any:
+        return await self._client.eval(*args)
+
+
+@dataclass
+class Hand:
+    """A lease as its holder sees it: until when (virtual microseconds) it believes in it."""
+
+    lease: Lease
+    until: int
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Every rule does the same to the queue and to the model; then the two must be equal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.now = 1_700_000_000 * SECOND
+        self.redis = self.runner.run(self.connect())
+        self.replaying = Replaying(self.redis)
+        self.lane = Lane(
+            cast(Redis, self.replaying),
+            "reconcile",
+            Keys("test"),
+            lease=LEASE,
+            backoff=Backoff(BASE, CAP, jitter=0.0),
+            slots=2,
+            clock=lambda: self.now,
+        )
+        self.hands: list[Hand] = []
+        self.wanted: set[str] = set()
+        self.marks_since_claim: Counter[str] = Counter()
+        self.attempts: dict[str, int] = {}
+        self.model = self.empty_model()
+
+    async def connect(self) -> Redis:
+        """A client of an empty server."""
+        raise NotImplementedError
+
+    def empty_model(self) -> Model:
+        return Model(LEASE * SECOND, BASE * SECOND, CAP * SECOND)
+
+    def teardown(self) -> None:
+        self.runner.run(self.redis.aclose())
+        self.runner.close()
+
+    @initialize(opened=st.sampled_from([True, True, True, False]))
+    def start(self, opened: bool) -> None:
+        if opened:
+            self.open()
+
+    @rule(keys=some_keys, priority=st.sampled_from([0, 0, 0, 1, -1, 99]), forgive=st.booleans(), twice=st.booleans())
+    def mark(self, keys: list[str], priority: int, forgive: bool, twice: bool) -> None:
+        with_replay = self.model.mark(keys, self.now, priority, forgive=forgive)
+        self.replaying.twice = twice
+        marked = self.runner.run(self.lane.mark(keys, priority=priority, forgive=forgive))
+        self.replaying.twice = False
+        assert twice or marked.ready == with_replay
+        self.wanted.update(keys)
+
+    @rule(key=st.sampled_from(KEYS), after=seconds)
+    def book(self, key: str, after: int) -> None:
+        self.model.book(key, self.now + after * SECOND)
+        self.runner.run(self.lane.book({key: self.now / SECOND + after}))
+
+    @rule(n=st.integers(1, 3), bell=st.booleans(), twice=st.booleans())
+    def claim(self, n: int, bell: bool, twice: bool) -> None:
+        expected = self.model.claim(n, self.now)
+        self.replaying.twice = twice
+        claim = self.runner.run(self.lane.claim(n, bell=bell))
+        self.replaying.twice = False
+        keys = [lease.key for lease in claim.leases]
+        for lease in claim.leases:
+            believers = [hand for hand in self.hands if hand.lease.key == lease.key and self.now < hand.until]
+            assert not believers, f"I2: {lease.key} is in two hands"
+            older = [hand.lease.token for hand in self.hands if hand.lease.key == lease.key]
+            assert all(token < lease.token for token in older), "I6: a later claim has the higher token"
+            self.hands.append(Hand(lease, self.now + LEASE * SECOND))
+        assert sorted(keys) == sorted(expected), "I4: whose turn it is"
+        assert claim.now == self.now
+        assert claim.ready == len(self.model.ready)
+        assert (claim.opens is None) == (self.now >= (self.model.opens or 0))
+        assert [(x.failures, x.reason) for x in claim.leases] == [
+            self.model.failures.get(key, (0, None)) for key in keys
+        ], "I5: failures travel with the claim"
+        self.wanted.difference_update(keys)
+
+    @precondition(lambda self: self.hands)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        hand = data.draw(st.sampled_from(self.hands[-6:]))
+        held = self.model.renew(hand.lease.key, hand.lease.token, self.now)
+        lost = self.runner.run(self.lane.renew([hand.lease]))
+        assert lost == (frozenset() if held else {hand.lease})
+        if held and self.now < hand.until:
+            hand.until = self.now + LEASE * SECOND
+
+    @precondition(lambda self: self.hands)
+    @rule(data=st.data(), many=st.integers(1, 4), twice=st.booleans())
+    def finish(self, data: st.DataObject, many: int, twice: bool) -> None:
+        hands = data.draw(
+            st.lists(st.sampled_from(self.hands[-6:]), min_size=1, max_size=many, unique_by=lambda hand: hand.lease)
+        )
+        outcomes = [(hand.lease, data.draw(self.outcome())) for hand in hands]
+        self.replaying.twice = twice
+        finished = self.runner.run(self.lane.finish(outcomes))
+        self.replaying.twice = False
+        stale = set()
+        for lease, outcome in sorted(outcomes, key=lambda pair: _order(pair[1])):
+            if not self.model.finish_lease(lease.key, lease.token, outcome, self.now):
+                stale.add(lease)
+        assert set(finished.stale) == stale, "I6: a stale outcome is refused and said to be"
+        # A holder that has spoken holds nothing any more.
+        for hand in hands:
+            hand.until = 0
+
+    def outcome(self) -> st.SearchStrategy[Outcome]:
+        return st.one_of(
+            st.just(Done()),
+            st.just(Again()),
+            seconds.map(lambda after: ComeBack(self.now / SECOND + after)),
+            st.sampled_from([Failed("no"), Failed("not yet", after=15.0)]),
+        )
+
+    @rule(after=seconds)
+    def time_passes(self, after: int) -> None:
+        self.now += after * SECOND
+
+    @rule(after=seconds, limit=st.sampled_from([1, 3, 1000]))
+    def sweep(self, after: int, limit: int) -> None:
+        self.time_passes(after)
+        moved = self.model.sweep(limit, self.now)
+        swept = self.runner.run(self.lane.sweep(limit))
+        assert swept.moved == moved
+        due = min(self.model.later.values(), default=None)
+        assert swept.next == (None if due is None else due / SECOND)
+
+    @precondition(lambda self: all(hand.until <= self.now for hand in self.hands))
+    @rule()
+    def open(self) -> None:
+        self.model.open(self.now)
+        self.runner.run(self.lane.open())
+
+    @rule(sure=st.integers(0, 9))
+    def flush(self, sure: int) -> None:
+        if sure == 0:
+            self.runner.run(self.redis.flushall())
+            self.model = self.empty_model()
+            # Marked again from the cluster, by whoever watches it.
+            self.wanted.clear()
+
+    @invariant()
+    def nothing_wanted_is_lost(self) -> None:
+        keeps = {**self.model.ready, **self.model.later}
+        lost = {key for key in self.wanted if key not in keeps and key not in self.model.dirty}
+        # A holder that died leaves its key leased until the lease is swept; the key comes back by that.
+        assert not lost, f"I1: {lost}"
+
+    @invariant()
+    def the_queue_is_as_the_model_says(self) -> None:
+        assert self.runner.run(self.state()) == {
+            "ready": self.model.ready,
+            "since": self.model.since,
+            "tenants": self.model.finish,
+            "later": self.model.later,
+            "leased": self.model.leased,
+            "leases": self.model.leases,
+            "dirty": self.model.dirty,
+            "booked": self.model.booked,
+            "failures": self.model.failures,
+        }
+
+    async def state(self) -> Mapping[str, object]:
+        """What the server holds, in the model's words."""
+        ready, since, tenants, later, leased, leases, dirty, booked, failures, _ = self.lane.keys.all()
+        async with self.redis.pipeline(transaction=False) as pipe:
+            for key in (ready, since, tenants, later, leases):
+                pipe.zrange(key, 0, -1, withscores=True)
+            for key in (leased, failures):
+                pipe.hgetall(key)
+            for key in (dirty, booked):
+                pipe.smembers(key)
+            *zsets, holders, failed, wanted_again, booked_meanwhile = await pipe.execute()
+        state: dict[str, object] = {
+            name: {member.decode(): int(score) for member, score in pairs}
+            for name, pairs in zip(("ready", "since", "tenants", "later", "leases"), zsets, strict=True)
+        }
+        state["leased"] = {key.decode(): int(token) for key, token in holders.items()}
+        state["failures"] = {key.decode(): _failures(text.decode()) for key, text in failed.items()}
+        state["dirty"] = {key.decode() for key in wanted_again}
+        state["booked"] = {key.decode() for key in booked_meanwhile}
+        return state
+
+
+def _failures(text: str) -> tuple[int, str]:
+    count, _, reason = text.partition(" ")
+    return int(count), reason
+
+
+def _order(outcome: Outcome) -> int:
+    """The order in which one call carries outcomes out, by kind."""
+    return [Done, Again, ComeBack, Failed].index(type(outcome))
