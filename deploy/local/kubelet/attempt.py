@@ -14,6 +14,7 @@ The shim is a shell of a few lines: it starts in a millisecond, and it outlives 
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,7 @@ trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
 echo $? >"$folder/code"
 """
 _NAME = "penstock-container"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: How often an ending is looked for where the system cannot announce it (seconds).
 _POLL = 0.05
@@ -75,9 +77,12 @@ class Attempt:
         if not directory.is_dir():
             raise NotStartable(f"workingDir {cwd}: no such directory")
         program = _which(command[0], env.get("PATH", os.defpath), directory)
+        # a shell drops variables whose names it could not write itself (``app.conf``)
+        odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
+        prefix = ["/usr/bin/env", *odd] if odd else []
         with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), program, *command[1:]],
+                ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), *prefix, program, *command[1:]],
                 cwd=directory,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,

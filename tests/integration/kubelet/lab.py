@@ -1,0 +1,154 @@
+"""A kubelet in a process of its own, and the few verbs its tests need."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from workers.api.kinds import POD, Kind, Object, Ref
+from workers.cluster import Cluster
+from workers.errors import NotFound
+
+#: Seconds anything may take on a busy machine.
+PATIENCE = 30.0
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Waits for the condition."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
+        await asyncio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs (a zombie does not)."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def shell(script: str, name: str = "main", **more: Any) -> Object:
+    """A container that runs a shell script (in a command ``$$`` would stand for one dollar sign)."""
+    command = ["/bin/sh", "-c", script.replace("$$", "$$$$")]
+    return {"name": name, "image": "none", "command": command, **more}
+
+
+class Lab:
+    """One cluster, one folder, one kubelet (at a time)."""
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path, folder: Path, logs: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.logs = logs
+        self._kubeconfig = kubeconfig
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *more: str, pods: int = 8) -> int:
+        """Starts the kubelet; its process id."""
+        output = (self.folder / "kubelet.log").open("ab")
+        with output:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(self._kubeconfig)),
+                    *("--logs", str(self.logs), "--root", str(self.folder / "root"), "--max-pods", str(pods)),
+                    *("--backoff", "0.3", "--farewell", "1", "--events", "warnings", *more),
+                ],
+                stdout=output,
+                stderr=output,
+            )
+        return self.process.pid
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Signals the kubelet and returns its exit code."""
+        if self.process is None:
+            return 0
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        self.process = None
+        return code
+
+    async def create(self, name: str, *containers: Object, **spec: Any) -> Object:
+        """Creates a pod, by default one that is not restarted."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"namespace": "default", "name": name},
+            "spec": {"restartPolicy": "Never", "containers": list(containers), **spec},
+        }
+        return await self.cluster.create(POD, body)
+
+    async def get(self, name: str) -> Object:
+        """The pod as it is now."""
+        return await self.cluster.get(Ref(POD, "default", name))
+
+    async def wait(self, name: str, condition: Callable[[Object], object]) -> Object:
+        """Waits until the pod's object is as wanted."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition(pod := await self.get(name)):
+            log = (self.folder / "kubelet.log").read_text()[-2000:]
+            assert time.monotonic() < deadline, f"pod {name} is not as wanted: {pod.get('status')}\n{log}"
+            await asyncio.sleep(0.05)
+        return pod
+
+    async def ended(self, name: str) -> Object:
+        """Waits until the pod has succeeded or failed."""
+        return await self.wait(name, lambda pod: phase(pod) in ("Succeeded", "Failed"))
+
+    async def delete(self, name: str, grace: int | None = None, kind: Kind = POD) -> None:
+        """Asks for the deletion."""
+        await self.cluster.delete(Ref(kind, "default", name), grace=grace)
+
+    async def gone(self, name: str) -> None:
+        """Waits until the pod's object is gone."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                pod = await self.get(name)
+            except NotFound:
+                return
+            assert time.monotonic() < deadline, f"pod {name} is still there: {pod}"
+            await asyncio.sleep(0.05)
+
+    def log(self, pod: Object, container: str = "main", attempt: int = 0) -> list[str]:
+        """The texts of a container's log, stream before each: ``stdout hello``."""
+        metadata = pod["metadata"]
+        folder = f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
+        lines = (self.logs / folder / container / f"{attempt}.log").read_text().splitlines()
+        return [" ".join((line.split(" ", 3)[1], line.split(" ", 3)[3])) for line in lines]
+
+    def number(self, path: str) -> int:
+        """A number that a container wrote into a file of the test's folder; 0 while there is none."""
+        file = self.folder / path
+        return int(file.read_text().strip() or 0) if file.exists() else 0
+
+
+def phase(pod: Object) -> str:
+    """The pod's phase."""
+    return str((pod.get("status") or {}).get("phase"))
+
+
+def container(pod: Object, name: str = "main") -> Object:
+    """The status of a container; empty before there is one."""
+    shown = pod.get("status") or {}
+    statuses = [*(shown.get("containerStatuses") or ()), *(shown.get("initContainerStatuses") or ())]
+    return next((one for one in statuses if one["name"] == name), {})
+
+
+def code(pod: Object, name: str = "main") -> int | None:
+    """The exit code of a container that has ended."""
+    ended = (container(pod, name).get("state") or {}).get("terminated")
+    return None if ended is None else int(ended["exitCode"])
+
+
+def condition(pod: Object, type_: str) -> Object:
+    """A condition of the pod; empty when it has none of that type."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one["type"] == type_), {})
