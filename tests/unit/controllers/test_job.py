@@ -1,0 +1,518 @@
+"""The decision about a batch/v1 Job: its pods, its counts, its end."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
+from workers.api.kinds import JOB, POD, Ref
+from workers.controllers.job import controller, decide
+from workers.controllers.job.backoff import finish_time
+from workers.controllers.job.decide import HELPING
+from workers.controllers.job.pods import pod_name
+from workers.plan import NOTHING, ComeBack, Create, Delete, PatchStatus, Record, Together
+
+
+def staged(plan, kind):
+    return [each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, kind)]
+
+
+def created(plan):
+    return [step.body["metadata"]["name"] for step in staged(plan, Create)]
+
+
+def deleted(plan):
+    return [step.ref.name for step in staged(plan, Delete)]
+
+
+def status_of(plan):
+    (status,) = (step.status for step in plan.steps if isinstance(step, PatchStatus))
+    return status
+
+
+def conditions_of(plan):
+    return [(each["type"], each["status"], each["reason"]) for each in status_of(plan).get("conditions", [])]
+
+
+def events(plan):
+    return [step.reason for step in plan.steps if isinstance(step, Record)]
+
+
+def back(plan):
+    times = [step.at for step in plan.steps if isinstance(step, ComeBack)]
+    return (times[0] - NOW).total_seconds() if times else None
+
+
+def run(body, *pods):
+    return decide(job_snapshot(body, *pods), NOW)
+
+
+def finished_pod(name, phase, ended=-300, **more):
+    terminated = {"state": {"terminated": {"finishedAt": at(ended), "exitCode": 0 if phase == "Succeeded" else 1}}}
+    return pod(name, phase, containerStatuses=[terminated], **more)
+
+
+def succeeded(name, ended=-300, **more):
+    return finished_pod(name, "Succeeded", ended, **more)
+
+
+def failed(name, ended=-300, **more):
+    return finished_pod(name, "Failed", ended, **more)
+
+
+def leaving(name, phase="Running"):
+    return pod(name, phase, metadata={"deletionTimestamp": at(-1)})
+
+
+def started(**more):
+    return {"startTime": at(-60), **more}
+
+
+NEVER = {"containers": [{"name": "main"}], "restartPolicy": "Never"}
+ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFailure"}}
+
+
+def test_a_new_job_gets_its_pod_then_its_status():
+    plan = run(job())
+    assert [type(step).__name__ for step in plan.steps] == ["Together", "PatchStatus"]
+    assert status_of(plan) == {"startTime": at(0), "active": 1, "ready": 0, "terminating": 0}
+    assert plan.steps[0].then == Record("Normal", "SuccessfulCreate", f"Created pod: {pod_name('crunch', UID, 0)}")
+    assert plan.steps[0].otherwise == Record("Warning", "FailedCreate", "Error creating: {error}")
+
+
+def test_a_pod_carries_the_template_its_labels_and_its_owner():
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": NEVER}
+    (step,) = staged(run(job(template=template)), Create)
+    assert step.kind == POD
+    assert step.body["spec"] == NEVER
+    assert step.body["metadata"] == {
+        "name": pod_name("crunch", UID, 0),
+        "namespace": "default",
+        "labels": {
+            "batch.kubernetes.io/job-name": "crunch",
+            "job-name": "crunch",
+            "batch.kubernetes.io/controller-uid": UID,
+            "controller-uid": UID,
+            "a": "b",
+        },
+        "annotations": {"c": "d"},
+        "ownerReferences": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": "crunch",
+                "uid": UID,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "pods", "number"),
+    [
+        ({}, {}, [], 1),
+        ({"parallelism": 3}, {}, [], 3),
+        ({"parallelism": 3, "completions": 2}, {}, [], 2),
+        ({"parallelism": 2, "completions": 5}, {}, [pod("a")], 1),
+        ({"parallelism": 2, "completions": 5}, {"succeeded": 4}, [], 1),
+        ({"parallelism": 2, "completions": 5}, {"succeeded": 2}, [succeeded("a"), succeeded("b")], 2),
+        ({"parallelism": 0}, {}, [], 0),
+        ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
+        ({}, {}, [failed("a")], 1),
+        ({}, {}, [leaving("a")], 1),
+        ({"podReplacementPolicy": "Failed"}, {}, [leaving("a")], 0),
+        ({"podReplacementPolicy": "Failed"}, {}, [leaving("a", "Failed")], 1),
+        ({}, {}, [entry(POD, "a", None)], 1),
+        ({"parallelism": 2, "completions": 2}, {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
+        ({"parallelism": 1000, "completions": 1000}, {}, [], HELPING),
+    ],
+    ids=[
+        "one by default",
+        "a work queue starts as many as may run",
+        "never more than completions are left",
+        "one runs already",
+        "the last one",
+        "those that succeeded are counted once",
+        "parallelism 0 pauses",
+        "a work queue with a success adds none",
+        "a failed pod is replaced",
+        "a pod being deleted is replaced at once",
+        "unless only failed pods are to be replaced",
+        "which it is once it has failed",
+        "a pod that vanished is replaced",
+        "pending and unknown pods are active",
+        "many are made in turns",
+    ],
+)
+def test_how_many_pods_are_made(spec, status, pods, number):
+    assert len(created(run(job(status=started(**status), **spec), *pods))) == number
+
+
+def test_pods_beyond_one_helping_follow_at_once():
+    assert back(run(job(parallelism=1000, completions=1000))) == 0
+
+
+def test_a_plan_cut_short_asks_for_the_same_names_again():
+    body = job(parallelism=4, completions=4)
+    names = created(run(body))
+    assert names == [pod_name("crunch", UID, ordinal) for ordinal in range(4)]
+    assert created(run(body, pod(names[2]))) == [names[0], names[1], names[3]]
+    assert created(run(body, entry(POD, names[0], None), pod(names[1]))) == [
+        names[2],
+        names[3],
+        pod_name("crunch", UID, 4),
+    ]
+
+
+def test_pod_names_are_short_fixed_and_apart():
+    names = {pod_name("x" * 63, UID, ordinal) for ordinal in range(1000)}
+    assert len(names) > 990
+    assert all(len(name) == 63 for name in names)
+    assert pod_name("crunch", UID, 0) != pod_name("crunch", "another", 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "victims"),
+    [
+        ({"parallelism": 1, "completions": 5}, ["new", "old"], ["new"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "pending"], ["pending"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "homeless"], ["homeless"]),
+        ({"parallelism": 1, "completions": 5}, ["ready", "old"], ["old"]),
+        ({"parallelism": 1, "completions": 5}, ["ready", "ready lately"], ["ready lately"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "restarted"], ["restarted"]),
+        ({"parallelism": 0}, ["old", "new"], ["new", "old"]),
+        ({"suspend": True}, ["old", "new"], ["new", "old"]),
+    ],
+    ids=[
+        "the younger goes first",
+        "pending before running",
+        "without a node before all",
+        "not ready before ready",
+        "ready for a shorter time first",
+        "more restarts first",
+        "parallelism 0 removes all",
+        "suspending removes all",
+    ],
+)
+def test_which_pods_are_removed(spec, pods, victims):
+    made = {
+        "old": pod("old", spec={"nodeName": "n"}),
+        "new": pod("new", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-5)}),
+        "pending": pod("pending", "Pending", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-90)}),
+        "homeless": pod("homeless", "Running", metadata={"creationTimestamp": at(-90)}),
+        "ready": pod("ready", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-50)]),
+        "ready lately": pod("ready lately", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-5)]),
+        "restarted": pod(
+            "restarted",
+            spec={"nodeName": "n"},
+            containerStatuses=[{"restartCount": 2}],
+            metadata={"creationTimestamp": at(-90)},
+        ),
+    }
+    plan = run(job(status=started(), **spec), *(made[name] for name in pods))
+    assert deleted(plan) == victims
+    assert created(plan) == []
+    assert back(plan) == 1
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], None),
+        ([failed("a", -300)], None),
+        ([failed("a", -3)], 7),
+        ([failed("a", -30), failed("b", -3)], 17),
+        ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
+        ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
+        ([failed(str(i), -3) for i in range(6)], 317),
+        ([failed(str(i), -3) for i in range(12)], 597),
+    ],
+    ids=[
+        "nothing failed",
+        "long ago",
+        "10 s after the first failure",
+        "20 s after the second",
+        "a success starts the count over",
+        "a success after them forgets them",
+        "doubling",
+        "10 minutes at most",
+    ],
+)
+def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
+    plan = run(job(status=started(), completions=2, backoffLimit=100), *pods)
+    assert back(plan) == expected
+    assert bool(created(plan)) is (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("more", "ended"),
+    [
+        ({"containerStatuses": [{"state": {"terminated": {"finishedAt": at(-s)}}} for s in (9, 4)]}, -4),
+        ({"containerStatuses": [{"state": {}}], "conditions": [condition("Ready", "False", at_=-6)]}, -6),
+        ({"conditions": [condition("Ready", at_=-6)]}, -60),
+        ({}, -60),
+    ],
+    ids=["the last container's end", "since when it is not ready", "ready is no end", "its creation"],
+)
+def test_when_a_pod_finished(more, ended):
+    assert finish_time(pod("a", "Failed", **more).body) == NOW + timedelta(seconds=ended)
+
+
+def test_a_deleted_pod_finished_before_its_grace_period():
+    metadata = {"deletionTimestamp": at(-5), "deletionGracePeriodSeconds": 30}
+    assert finish_time(pod("a", "Failed", metadata=metadata).body) == NOW - timedelta(seconds=35)
+
+
+@pytest.mark.parametrize(
+    ("limit", "pods", "over"),
+    [
+        (6, [failed(str(i)) for i in range(6)], False),
+        (6, [failed(str(i)) for i in range(7)], True),
+        (0, [failed("a")], True),
+        (0, [], False),
+    ],
+    ids=["six failures are allowed", "the seventh is not", "none is allowed", "none has failed"],
+)
+def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
+    plan = run(job(status=started(), backoffLimit=limit), *pods)
+    expected = [("FailureTarget", "True", "BackoffLimitExceeded"), ("Failed", "True", "BackoffLimitExceeded")]
+    assert conditions_of(plan) == (expected if over else [])
+    assert ("BackoffLimitExceeded" in events(plan)) is over
+
+
+@pytest.mark.parametrize(
+    ("template", "limit", "restarts", "phase", "over"),
+    [
+        (ON_FAILURE, 6, (3, 2), "Running", False),
+        (ON_FAILURE, 6, (3, 3), "Running", True),
+        (ON_FAILURE, 6, (6, 0), "Pending", True),
+        (ON_FAILURE, 0, (0, 0), "Running", False),
+        (ON_FAILURE, 0, (1, 0), "Running", True),
+        ({"spec": NEVER}, 6, (9, 9), "Running", False),
+    ],
+    ids=[
+        "below the limit",
+        "restarts of all pods add up",
+        "pending pods restart too",
+        "none with limit 0",
+        "any with limit 0",
+        "restartPolicy Never does not count them",
+    ],
+)
+def test_the_backoff_limit_counts_restarts(template, limit, restarts, phase, over):
+    pods = [pod(str(i), phase, containerStatuses=[{"restartCount": n}]) for i, n in enumerate(restarts)]
+    plan = run(job(status=started(), template=template, backoffLimit=limit, parallelism=2, completions=2), *pods)
+    assert [each[0] for each in conditions_of(plan)] == (["FailureTarget"] if over else [])
+    assert len(deleted(plan)) == (2 if over else 0)
+
+
+def test_restarts_in_init_containers_count_as_well():
+    body = job(status=started(), template=ON_FAILURE, backoffLimit=2)
+    restarted = pod("a", "Pending", initContainerStatuses=[{"restartCount": 2}])
+    assert deleted(run(body, restarted)) == ["a"]
+
+
+def test_a_failed_job_deletes_its_pods_and_counts_them_and_waits_for_their_end():
+    body = job(status=started(active=2), backoffLimit=0, parallelism=3, completions=3)
+    plan = run(body, failed("f"), pod("a", conditions=[condition("Ready")]), pod("b"))
+    assert set(deleted(plan)) == {"a", "b"}
+    assert conditions_of(plan) == [("FailureTarget", "True", "BackoffLimitExceeded")]
+    new = status_of(plan)
+    assert (new["failed"], new["terminating"], new["ready"]) == (3, 2, 0)
+    assert "active" not in new
+    assert back(plan) == 1
+
+    waiting = run({**body, "status": new}, failed("f"), leaving("a"), leaving("b"))
+    assert waiting.steps == ()
+
+    over = run({**body, "status": new}, failed("f"), entry(POD, "a", None), entry(POD, "b", None))
+    assert conditions_of(over)[-1] == ("Failed", "True", "BackoffLimitExceeded")
+    assert status_of(over)["failed"] == 3
+    assert events(over) == ["BackoffLimitExceeded"]
+    assert created(over) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "started_at", "suspended", "over", "comes_back"),
+    [
+        (100, -60, False, False, 40),
+        (60, -60, False, True, 1),
+        (30, -60, False, True, 1),
+        (30, -60, True, False, 1),
+    ],
+    ids=["before", "in the instant", "after", "a suspended Job has no deadline"],
+)
+def test_the_deadline(limit, started_at, suspended, over, comes_back):
+    body = job(status={"startTime": at(started_at)}, activeDeadlineSeconds=limit, suspend=suspended)
+    plan = run(body, pod("a"))
+    assert (("FailureTarget", "True", "DeadlineExceeded") in conditions_of(plan)) is over
+    assert back(plan) == comes_back
+
+
+def test_a_job_comes_back_at_whatever_is_first():
+    status = {"startTime": at(0)}
+    soon = run(job(status=status, activeDeadlineSeconds=5, completions=1), failed("a", -3))
+    assert back(soon) == 5
+    late = run(job(status=status, activeDeadlineSeconds=50, completions=1), failed("a", -3))
+    assert back(late) == 7
+
+
+def test_failure_goes_before_success_in_one_decision():
+    body = job(status={"startTime": at(-60)}, activeDeadlineSeconds=30)
+    assert [each[0] for each in conditions_of(run(body, succeeded("a")))] == ["FailureTarget", "Failed"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "ends"),
+    [
+        ({}, [succeeded("a")], ["SuccessCriteriaMet", "Complete"]),
+        ({"completions": 2}, [succeeded("a")], []),
+        ({"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], ["SuccessCriteriaMet", "Complete"]),
+        ({"completions": 0}, [], ["SuccessCriteriaMet", "Complete"]),
+        ({"parallelism": 2}, [succeeded("a"), pod("b")], []),
+        ({"parallelism": 2}, [succeeded("a"), failed("b")], ["SuccessCriteriaMet", "Complete"]),
+        ({"parallelism": 2}, [failed("b")], []),
+        ({"completions": 1, "parallelism": 1}, [succeeded("a"), pod("b")], ["SuccessCriteriaMet"]),
+        ({}, [succeeded("a"), leaving("b")], ["SuccessCriteriaMet"]),
+    ],
+    ids=[
+        "its one pod succeeded",
+        "one is missing",
+        "all have succeeded",
+        "nothing to do",
+        "a work queue is done when its last pod is",
+        "a work queue with one success and no active pod",
+        "a work queue without any success",
+        "a pod too many is removed first",
+        "a pod is still on its way out",
+    ],
+)
+def test_completion(spec, pods, ends):
+    plan = run(job(status=started(), **spec), *pods)
+    assert [each[0] for each in conditions_of(plan)] == ends
+    assert ("completionTime" in status_of(plan)) is ("Complete" in ends)
+    assert ("Completed" in events(plan)) is ("Complete" in ends)
+
+
+def test_a_pod_too_many_that_succeeded_is_told():
+    plan = run(job(status=started(), completions=1), succeeded("a"), succeeded("b"))
+    assert events(plan) == ["TooManySucceededPods", "Completed"]
+
+
+def test_a_finished_job_has_started():
+    assert status_of(run(job(completions=0)))["startTime"] == at(0)
+    assert "startTime" not in status_of(run(job(completions=0, suspend=True)))
+    ended = run(job(suspend=True, status={"succeeded": 1, "startTime": at(-9)}))
+    assert status_of(ended)["startTime"] == at(-9)
+
+
+def test_counts_never_decrease_when_finished_pods_are_removed():
+    body = job(status=started(succeeded=2, failed=3), completions=5, parallelism=5, backoffLimit=9)
+    plan = run(body, succeeded("a"), failed("b"))
+    assert (status_of(plan)["succeeded"], status_of(plan)["failed"]) == (2, 3)
+
+
+def test_a_pod_that_fails_while_it_is_deleted_is_not_held_against_the_job():
+    plan = run(job(status=started(), backoffLimit=0), leaving("a", "Failed"))
+    assert "failed" not in status_of(plan)
+    assert len(created(plan)) == 1
+
+
+def test_ready_pods_are_counted():
+    ready = pod("a", conditions=[condition("Ready")])
+    plan = run(job(status=started(), parallelism=2, completions=2), ready, pod("b"))
+    assert (status_of(plan)["active"], status_of(plan)["ready"]) == (2, 1)
+
+
+def test_an_unchanged_job_needs_no_step():
+    body = job(parallelism=2, completions=2)
+    pods = [pod("a"), pod("b")]
+    settled = {**body, "status": status_of(run(body, *pods))}
+    assert run(settled, *pods).steps == ()
+
+
+def test_suspending_and_resuming():
+    body = job(status=started(active=1))
+    plan = run({**body, "spec": {**body["spec"], "suspend": True}}, pod("a"))
+    assert deleted(plan) == ["a"]
+    assert conditions_of(plan) == [("Suspended", "True", "JobSuspended")]
+    assert events(plan) == ["Suspended"]
+    suspended = status_of(plan)
+    assert "startTime" not in suspended
+    assert "active" not in suspended
+
+    resumed = run({**body, "status": suspended})
+    assert len(created(resumed)) == 1
+    assert conditions_of(resumed) == [("Suspended", "False", "JobResumed")]
+    assert events(resumed) == ["Resumed"]
+    assert status_of(resumed)["startTime"] == at(0)
+
+
+def test_a_job_made_suspended_gets_no_pods_and_no_start():
+    plan = run(job(suspend=True))
+    assert created(plan) == []
+    assert status_of(plan) == {
+        "ready": 0,
+        "terminating": 0,
+        "conditions": [
+            {
+                "type": "Suspended",
+                "status": "True",
+                "reason": "JobSuspended",
+                "message": "Job suspended",
+                "lastProbeTime": at(0),
+                "lastTransitionTime": at(0),
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("completionMode", "Indexed"),
+        ("podFailurePolicy", {"rules": []}),
+        ("successPolicy", {"rules": []}),
+        ("backoffLimitPerIndex", 0),
+    ],
+)
+def test_a_job_that_asks_for_what_is_not_done_yet_is_told_and_not_run(field, value):
+    plan = run(job(completions=1, **{field: value}), pod("a"))
+    (record,) = plan.steps
+    assert (record.type, record.reason) == ("Warning", "UnsupportedField")
+    assert f"spec.{field}" in record.message
+
+
+def test_non_indexed_is_the_mode_that_is_run():
+    assert len(created(run(job(completionMode="NonIndexed")))) == 1
+
+
+@pytest.mark.parametrize("type_", ["Complete", "Failed"])
+def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
+    ended = {"conditions": [condition(type_, at_=-20)]}
+    assert run(job(status=ended)) == NOTHING
+    assert back(run(job(status=ended, ttlSecondsAfterFinished=50))) == 30
+    for ttl in (20, 0):
+        (step,) = run(job(status=ended, ttlSecondsAfterFinished=ttl)).steps
+        assert step == Delete(Ref(JOB, "default", "crunch"), UID, "Foreground")
+
+
+def test_a_job_being_deleted_is_left_to_the_garbage_collector():
+    assert run(job(metadata={"deletionTimestamp": at(0)}), pod("a")) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("manager", "managed", "all_"),
+    [
+        (None, False, True),
+        ("kubernetes.io/job-controller", False, True),
+        ("penstock.dev/job-controller", True, True),
+        ("kueue.x-k8s.io/multikueue", False, False),
+    ],
+)
+def test_whose_jobs_are_ours(manager, managed, all_):
+    body = job(**({} if manager is None else {"managedBy": manager}))
+    assert controller("managed").accepts(body) is managed
+    assert controller("all").accepts(body) is all_
