@@ -64,6 +64,6 @@ async def serve(settings: Settings) -> None:
 
 async def _announce(mirror: Mirror, kinds: Collection[Kind]) -> None:
     """Say that this process is ready when every kind is known to be fresh, whoever leads it."""
-    while any(age is None for age in (await mirror.freshness(kinds)).values()):
+    while any(age is None for age in (await mirror.freshness(kinds)).values()):  # noqa: ASYNC110 - it is in the broker
         await asyncio.sleep(0.1)
     ready.announce()

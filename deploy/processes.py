@@ -8,6 +8,9 @@ from typing import Any
 
 from workers.settings import Settings
 
+#: What Celery's beat is to schedule with; `celery -A workers.app beat -S <this>` does the same.
+SCHEDULER = "scheduler.beat:Scheduler"
+
 _CELERY = (sys.executable, "-m", "celery", "-A", "workers.app:app")
 #: Each of these only costs: a second at start, or a message per worker per second to every other worker.
 _QUIET = ("--without-mingle", "--without-gossip", "--without-heartbeat")
@@ -30,12 +33,16 @@ def _worker(lane: str, number: int) -> tuple[str, ...]:
 
 def beat() -> tuple[str, ...]:
     """The clock: moves what became due and rings the bells. Any number of them may run."""
-    return (*_CELERY, "beat", "-S", "scheduler.beat:Scheduler")
+    return _own("beat")
 
 
 def watch() -> tuple[str, ...]:
     """The informers: they keep the mirror of the cluster fresh."""
-    return (sys.executable, "-m", "deploy.cli.main", "watch")
+    return _own("watch")
+
+
+def _own(command: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "deploy.cli.main", command)
 
 
 def environment(settings: Settings) -> dict[str, str]:

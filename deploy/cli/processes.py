@@ -71,9 +71,9 @@ def beat(flags: dict[str, Any]) -> None:
     Examples:
       penstock beat --broker redis://redis:6379/0
     """
-    from deploy import processes
+    from deploy import clock
 
-    become(processes.beat(), flags)
+    clock.main(options.load(flags))
 
 
 @click.command("watch", cls=options.SettingsCommand)

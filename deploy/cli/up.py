@@ -62,7 +62,8 @@ def announce(running: "Running", *, embedded: bool) -> None:
     output.say("")
     output.say("Try, in another terminal:")
     if embedded:
-        output.say(f"  export KUBECONFIG={running.kubeconfig}")
+        output.say(f"  export PENSTOCK_HOME={running.home.root}      # for penstock, in any folder")
+        output.say(f"  export KUBECONFIG={running.kubeconfig}   # for kubectl")
     output.say("  penstock apply -f examples/scaledjob.yaml")
     output.say("  penstock get scaledjobs,jobs,pods")
     output.say("")

@@ -172,8 +172,8 @@ def _processes(options: Options, store: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
-    yield _process(options, "watch", processes.watch(), {**environment, "PENSTOCK_METRICS_PORT": "0"})
-    yield Component("beat", processes.beat(), {**environment, "PENSTOCK_METRICS_PORT": "0"})
+    for name, argv in (("watch", processes.watch()), ("beat", processes.beat())):
+        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": "0"})
     numbered = [(f"worker-{number}", processes.worker(number)) for number in range(1, options.workers + 1)]
     numbered += [(f"scaler-{number}", processes.scaler(number)) for number in range(1, options.scalers + 1)]
     for index, (name, argv) in enumerate(numbered):
@@ -236,6 +236,8 @@ async def run(
         kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
 
         async def begin() -> None:
+            if own:
+                await _open(options.settings, store)
             tell("CRDs")
             await define(options, kubeconfig)
             tell("processes")
@@ -282,6 +284,17 @@ def owned(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+async def _open(settings: Settings, store: str) -> None:
+    """Allow claims at once: whoever held leases in this broker ran under this home, and is gone."""
+    from pydantic import SecretStr
+
+    from workers import services
+
+    async with services.base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
+        for lane in parts.lanes.values():
+            await lane.open()
 
 
 def _write_private(path: Path, text: str) -> None:

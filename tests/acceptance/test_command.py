@@ -1,0 +1,362 @@
+"""The command as a user types it: real processes, an embedded broker and cluster in a temporary home."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+import pytest
+import redis
+import yaml
+
+from tests.support import kube
+
+#: Seconds anything here may take; a busy machine starts seven Python processes slowly.
+PATIENCE = 90.0
+COMMAND = (sys.executable, "-m", "deploy.cli.main")
+
+
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """Poll until the condition is true; its value."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
+        time.sleep(0.05)
+    return value
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This machine's environment without settings and kubeconfigs of whoever runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "KUBE"))}
+    return {**kept, **variables}
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A terminal with these variables set."""
+
+    variables: Mapping[str, str]
+    folder: Path
+
+    def type(self, *words: str, stdin: str = "", code: int = 0) -> str:
+        """One command line that must end with this exit code; what it printed, errors last."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environment(**self.variables),
+            timeout=PATIENCE,
+        )
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+    @contextlib.contextmanager
+    def start(self, *words: str, output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that goes on; ended with the block if it has not ended by itself."""
+        process = subprocess.Popen(
+            [*COMMAND, *words],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+            env=environment(PYTHONUNBUFFERED="1", **self.variables),
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            process.wait(PATIENCE)
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process's descendants."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def gone(processes: Sequence[psutil.Process]) -> bool:
+    """Whether none of them runs any more."""
+    return not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@contextlib.contextmanager
+def running(terminal: Terminal, log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`penstock up`, until it says that all is ready."""
+    with log.open("w") as output, terminal.start("up", *words, output=output) as process:
+
+        def ready() -> bool:
+            assert process.poll() is None, log.read_text()
+            return "Ctrl-C stops everything" in log.read_text()
+
+        until(ready, f"up is ready: {log}")
+        yield process
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    folder = tmp_path_factory.mktemp("command")
+    return Terminal({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
+
+
+@pytest.fixture(scope="module")
+def up(terminal: Terminal) -> Iterator[subprocess.Popen[bytes]]:
+    """Everything, embedded; shared by the tests that only use it."""
+    with running(terminal, terminal.folder / "up.log", "--polling", "5") as process:
+        yield process
+
+
+def scaled_job(address: str) -> str:
+    """A ScaledJob whose Jobs pop one item each and say which."""
+    program = (
+        "import os, socket\n"
+        "host, port = os.environ['QUEUE'].split(':')\n"
+        "stream = socket.create_connection((host, int(port))).makefile('rwb')\n"
+        "stream.write(b'LPOP work\\r\\n'); stream.flush()\n"
+        "stream.readline(); print('item', stream.readline().decode().strip())\n"
+    )
+    container = {
+        "name": "main",
+        "image": "none",
+        "command": [sys.executable, "-c", program],
+        "env": [{"name": "QUEUE", "value": address}],
+    }
+    return yaml.safe_dump(
+        {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledJob",
+            "metadata": {"name": "crunch"},
+            "spec": {
+                "pollingInterval": 2,
+                "maxReplicaCount": 10,
+                "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+                "triggers": [{"type": "redis", "metadata": {"address": address, "listName": "work"}}],
+            },
+        }
+    )
+
+
+@pytest.mark.timeout(300)
+def test_from_a_list_to_finished_jobs_with_nothing_but_the_command(
+    up: subprocess.Popen[bytes], terminal: Terminal, redis_server: str
+) -> None:
+    address = redis_server.removeprefix("redis://").partition("/")[0]
+    manifest = scaled_job(address)
+    with redis.Redis.from_url(redis_server) as queue:
+        queue.delete("work")
+        assert terminal.type("apply", "-f", "-", stdin=manifest) == "scaledjob.keda.sh/crunch created\n"
+        assert terminal.type("apply", "-f", "-", stdin=manifest) == "scaledjob.keda.sh/crunch unchanged\n"
+        queue.rpush("work", "one", "two", "three")
+        label = "scaledjob.keda.sh/name=crunch"
+
+        def finished() -> list[Any]:
+            jobs = yaml.safe_load(terminal.type("get", "jobs", "-l", label, "-o", "yaml"))["items"]
+            return [
+                job
+                for job in jobs
+                if any(
+                    condition["type"] == "Complete" and condition["status"] == "True"
+                    for condition in (job.get("status") or {}).get("conditions") or ()
+                )
+            ]
+
+        until(lambda: len(finished()) == 3, "three Jobs are complete")
+        assert queue.llen("work") == 0
+    assert len(terminal.type("get", "jobs", "-l", label, "-o", "name").splitlines()) == 3
+    said = sorted(line.split()[-1] for line in terminal.type("logs", "scaledjob/crunch").splitlines())
+    assert said == ["one", "three", "two"]
+    described = terminal.type("describe", "sj", "crunch")
+    assert "Jobs (3):" in described
+    assert "s0-redis-work" in described
+    assert "Ready" in described
+    job = terminal.type("get", "jobs", "-l", label, "-o", "name").split()[0].partition("/")[2]
+    assert "Pods (1):" in terminal.type("describe", f"job/{job}")
+    terminal.type("delete", "scaledjob", "crunch")
+    until(lambda: "No resources found" in terminal.type("get", "jobs", "-l", label), "the Jobs went with their owner")
+
+
+def test_a_second_up_in_the_same_home_says_who_owns_it(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
+    assert f"(pid {up.pid})" in terminal.type("up", code=1)
+
+
+def test_a_followed_log_ends_with_its_pod(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "talker"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {"name": "main", "image": "none", "command": ["sh", "-c", "echo one; echo; sleep 1; echo two"]}
+            ],
+        },
+    }
+    terminal.type("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    assert terminal.type("logs", "talker", "-f") == "one\n\ntwo\n"
+    assert terminal.type("logs", "pod/talker", "--tail", "1") == "two\n"
+    assert terminal.type("delete", "pod", "talker") == 'pod "talker" deleted\n'
+    assert 'pods "talker" not found' in terminal.type("logs", "talker", code=1)
+
+
+# --- the client commands, on the embedded cluster and on a real API server
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A terminal whose kubeconfig names a cluster with our CRDs."""
+    folder = tmp_path_factory.mktemp("client")
+    if request.param == "embedded":
+        request.getfixturevalue("up")
+        shared: Terminal = request.getfixturevalue("terminal")
+        yield Terminal({"PENSTOCK_KUBECONFIG": f"{shared.variables['PENSTOCK_HOME']}/kubeconfig"}, folder)
+        return
+    with kube.control_plane(kube.assets(), folder / "kube") as plane:
+        terminal = Terminal({"PENSTOCK_KUBECONFIG": str(plane.kubeconfig)}, folder)
+        terminal.type("apply", "-f", "-", stdin=terminal.type("crds"))
+        yield terminal
+
+
+@pytest.fixture
+def kubectl(client: Terminal) -> Callable[..., str]:
+    """kubectl on the same cluster."""
+    import shutil
+
+    binary = Path(os.environ.get("KUBEBUILDER_ASSETS", "")) / "kubectl"
+    found = str(binary) if binary.is_file() else shutil.which("kubectl")
+    if not found:
+        pytest.skip("there is no kubectl")
+
+    def run(*words: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            [found, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=environment(KUBECONFIG=client.variables["PENSTOCK_KUBECONFIG"], HOME=str(client.folder)),
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def config_map(**data: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": data})
+
+
+@pytest.mark.timeout(240)
+def test_an_object_is_applied_changed_shown_and_deleted(client: Terminal) -> None:
+    assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings created\n"
+    assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings unchanged\n"
+    assert client.type("apply", "-f", "-", stdin=config_map(a="3")) == "configmap/settings configured\n"
+    shown = yaml.safe_load(client.type("get", "cm", "settings", "-o", "yaml"))
+    assert (shown["data"], "managedFields" in shown["metadata"]) == ({"a": "3"}, False)
+    header, row = client.type("get", "cm", "settings").splitlines()
+    assert header.split() == ["NAME", "DATA", "AGE"]
+    assert row.split()[:2] == ["settings", "1"]
+    assert "settings" in client.type("get", "configmaps", "-A")
+    assert client.type("delete", "cm", "settings") == 'configmap "settings" deleted\n'
+    assert 'configmaps "settings" not found' in client.type("get", "cm", "settings", code=1)
+
+
+@pytest.mark.timeout(240)
+def test_kubectl_and_penstock_take_turns_on_one_object(client: Terminal, kubectl: Callable[..., str]) -> None:
+    assert "created" in kubectl("apply", "--validate=false", "-f", "-", stdin=config_map(a="1", b="2"))
+    assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings unchanged\n"
+    assert client.type("apply", "-f", "-", stdin=config_map(b="2", c="3")) == "configmap/settings configured\n"
+    assert "unchanged" in kubectl("apply", "--validate=false", "-f", "-", stdin=config_map(b="2", c="3"))
+    assert "configured" in kubectl("apply", "--validate=false", "-f", "-", stdin=config_map(c="3"))
+    assert yaml.safe_load(client.type("get", "cm", "settings", "-o", "json"))["data"] == {"c": "3"}
+    client.type("delete", "-f", "-", stdin=config_map())
+
+
+@pytest.mark.timeout(240)
+def test_a_watch_shows_what_changes(client: Terminal) -> None:
+    client.type("apply", "-f", "-", stdin=config_map(a="1"))
+    log = client.folder / "watch.log"
+    with log.open("w") as output, client.start("get", "cm", "settings", "-w", output=output):
+        until(lambda: len(log.read_text().splitlines()) == 2, "the table is there")
+        client.type("apply", "-f", "-", stdin=config_map(a="1", b="2"))
+        until(lambda: len(log.read_text().splitlines()) == 3, "the change is there")
+    assert [line.split()[:2] for line in log.read_text().splitlines()[1:]] == [["settings", "1"], ["settings", "2"]]
+    client.type("delete", "cm", "settings")
+
+
+@pytest.mark.timeout(240)
+def test_the_servers_refusal_names_object_and_field(client: Terminal) -> None:
+    broken = scaled_job("h:1").replace("maxReplicaCount: 10", "maxReplicaCount: many")
+    said = client.type("apply", "-f", "-", stdin=broken, code=1)
+    assert "standard input: ScaledJob crunch: " in said
+    assert "spec.maxReplicaCount" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.timeout(240)
+def test_our_crds_can_be_applied_again_by_either_tool(client: Terminal, kubectl: Callable[..., str]) -> None:
+    definitions = client.type("crds")
+    assert "customresourcedefinition.apiextensions.k8s.io/scaledjobs.keda.sh" in kubectl(
+        "apply", "--validate=false", "-f", "-", stdin=definitions
+    )
+    applied = client.type("apply", "-f", "-", stdin=definitions)
+    assert all(line.endswith(("unchanged", "configured")) for line in applied.splitlines())
+
+
+# --- the life of an embedded Penstock
+
+
+@pytest.mark.timeout(300)
+def test_ctrl_c_leaves_no_process_and_the_next_up_finds_everything_again(tmp_path: Path) -> None:
+    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+    sleeper = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "sleeper"},
+        "spec": {"containers": [{"name": "main", "image": "none", "command": ["sleep", "600"]}]},
+    }
+    with running(terminal, tmp_path / "first.log") as process:
+        terminal.type("apply", "-f", "-", stdin=config_map(a="1"))
+        terminal.type("apply", "-f", "-", stdin=yaml.safe_dump(sleeper))
+        until(lambda: "Running" in terminal.type("get", "pod", "sleeper"), "the pod runs")
+        processes = family(process.pid)
+        assert len(processes) >= 8
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    until(lambda: gone(processes), "no process is left", 30)
+    assert "penstock up" in terminal.type("get", "cm", code=1)
+    with running(terminal, tmp_path / "second.log"):
+        assert yaml.safe_load(terminal.type("get", "cm", "settings", "-o", "yaml"))["data"] == {"a": "1"}
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_up_takes_its_processes_with_it(tmp_path: Path) -> None:
+    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+    with running(terminal, tmp_path / "up.log") as process:
+        processes = family(process.pid)
+        process.kill()
+        process.wait(PATIENCE)
+        until(lambda: gone(processes), "no process is left", 60)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.real_apiserver
+def test_up_on_a_real_cluster_names_missing_crds_and_installs_them_when_told(tmp_path: Path) -> None:
+    with kube.control_plane(kube.assets(), tmp_path / "kube") as plane:
+        terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+        said = terminal.type("up", "--kubeconfig", str(plane.kubeconfig), code=1)
+        assert "lacks these CRDs: scaledjobs.keda.sh" in said
+        assert "--install-crds" in said
+        with running(terminal, tmp_path / "up.log", "--kubeconfig", str(plane.kubeconfig), "--install-crds"):
+            parts = (tmp_path / "up.log").read_text()
+            assert "broker" in parts
+            assert "apiserver" not in parts
+            assert "No resources found" in terminal.type("get", "sj", "--kubeconfig", str(plane.kubeconfig))
