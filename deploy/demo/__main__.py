@@ -45,9 +45,8 @@ async def _demo(console: Console, home: Path, paths: list[str], queue_url: str) 
         )
         queue: redis.Redis = redis.Redis.from_url(queue_url)
         async with cluster, queue:
-            most = 2 * up.pods(settings.pods)
             address = queue_url.removeprefix("redis://").partition("/")[0]
-            await cluster.create(SCALED_JOB, manifest.scaled_job(address, most=most))
+            await cluster.create(SCALED_JOB, manifest.scaled_job(address))
             console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
             with progress.View(console, len(paths)) as view:
                 ended.append(await run(cluster, queue, paths, view.show))
