@@ -60,13 +60,20 @@ def success(details: Object | None = None, code: int | None = None) -> Object:
 
 
 def _details(kind: Kind, name: str, **more: Any) -> Object:
+    named = {"name": name} if name else {}
     group = {"group": kind.group} if kind.group else {}
-    return {"name": name, **group, "kind": kind.plural, **more}
+    spelled = {"kind": kind.plural} if kind.plural else {}
+    return {**named, **group, **spelled, **more}
 
 
 def not_found(kind: Kind, name: str) -> ApiError:
     """404 for an object."""
     return ApiError(404, "NotFound", f'{kind.id} "{name}" not found', _details(kind, name))
+
+
+def no_resource() -> ApiError:
+    """404 for a path of the API that leads nowhere."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(kind: Kind, name: str) -> ApiError:
@@ -80,6 +87,17 @@ def conflict(kind: Kind, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, _details(kind, name))
 
 
+def precondition(kind: Kind, name: str, what: str, wanted: str, found: str) -> ApiError:
+    """409: the object to be deleted is another one (what: UID), or another version (what: ResourceVersion)."""
+    fate = "deleted and then recreated" if what == "UID" else "modified"
+    why = (
+        f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). "
+        f"The object might have been {fate}"
+    )
+    message = f'Operation cannot be fulfilled on {_qualified(kind)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(kind, name) | {"kind": kind.kind})
+
+
 #: Why an update with an old resourceVersion is refused.
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -89,9 +107,12 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
     causes = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
     texts = [f"{e.field}: {e.message}" for e in errors]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    details = _details(kind, name, causes=causes) | {"kind": kind.kind}
-    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {listed}', details)
+    details = _details(kind, name, causes=causes) | ({"kind": kind.kind} if kind.kind else {})
+    return ApiError(422, "Invalid", f'{_qualified(kind)} "{name}" is invalid: {listed}', details)
+
+
+def _qualified(kind: Kind) -> str:
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind
 
 
 def bad_request(message: str) -> ApiError:

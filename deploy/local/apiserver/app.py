@@ -65,6 +65,10 @@ class App:
         match parts:
             case ["healthz" | "livez" | "readyz", *_]:
                 return Response(200, b"ok", "text/plain; charset=utf-8")
+            case [""]:
+                return json_response(
+                    {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version"]}
+                )
             case ["version"]:
                 return json_response(discovery.VERSION)
             case ["openapi", *rest]:
@@ -85,6 +89,8 @@ class App:
         watch = parts[0] == "watch"
         target = self._target(group, version, parts[1:] if watch else parts)
         if target is None:
+            if version in self._ctx.registry.served().get(group, {}):
+                raise answers.no_resource()
             return NOT_A_PATH
         if watch:
             return reading.watching(self._ctx, request, target)
@@ -116,7 +122,9 @@ class App:
                 return reading.listing(self._ctx, request, target)
             case "POST" if target.namespace or not target.resource.kind.namespaced:
                 return await writing.create(self._ctx, request, target)
-            case "DELETE" if target.namespace or not target.resource.kind.namespaced:
+            case "DELETE" if target.namespace or not (
+                target.resource.kind.namespaced or target.resource.kind.id == "namespaces"
+            ):
                 return await deletion.collection(self._ctx, request, target)
         raise answers.method_not_allowed()
 
@@ -158,7 +166,7 @@ class App:
         offered = {*resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
         if target.subresource in offered:
             raise answers.method_not_allowed()
-        return NOT_A_PATH
+        raise answers.no_resource()
 
 
 async def _body(receive: Receive, request: Request) -> bytes:

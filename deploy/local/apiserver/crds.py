@@ -8,18 +8,14 @@ from deploy.local.apiserver.store import Change, Store
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object
 
 ID = CUSTOM_RESOURCE_DEFINITION.id
-#: Keeps a definition until its objects are gone.
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def established(body: Object, now: datetime) -> Object:
-    """The definition with the status that says that it is served, and the finalizer that guards its objects."""
-    spec, meta = body["spec"], body["metadata"]
+    """The definition with the status that says that it is served."""
+    spec = body["spec"]
     names = spec["names"]
     names.setdefault("singular", names["kind"].lower())
     names.setdefault("listKind", f"{names['kind']}List")
-    if "deletionTimestamp" not in meta and CLEANUP not in (meta.get("finalizers") or ()):
-        meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
     status = body.get("status") or {}
     conditions = list(status.get("conditions") or ())
     have = {condition["type"] for condition in conditions}

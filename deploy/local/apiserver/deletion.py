@@ -14,10 +14,13 @@ from deploy.local.apiserver.context import Context, stamp, written
 from deploy.local.apiserver.request import Request, Response, Target, json_response
 from deploy.local.apiserver.resources import Resource
 from deploy.local.apiserver.store import Record
-from workers.api.kinds import Kind, Object
+from deploy.local.apiserver.writing import remaining
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 
 #: The finalizers by which an object waits for the collector.
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+#: Keeps a CustomResourceDefinition until its objects are gone.
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 #: Namespaces that are always there.
 PERMANENT = ("default", "kube-system")
 #: What a client is told that deletes a Job without saying what becomes of its pods.
@@ -94,6 +97,8 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     if kind.id == "namespaces" and name in PERMANENT:
         raise answers.forbidden(kind, name, "this namespace may not be deleted")
     before = record.body
+    if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), *([] if record.deleting else [CLEANUP])]
     _finalize(resource, meta, options.propagation)
     gone = _pod(body, options.grace, now) if kind.id == "pods" else not _kept(body, now)
     if kind.id == "namespaces":
@@ -116,8 +121,7 @@ def _check(kind: Kind, name: str, record: Record, options: Options) -> None:
         ("ResourceVersion", options.version, str(record.version)),
     ):
         if wanted and wanted != found:
-            why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
-            raise answers.conflict(kind, name, why)
+            raise answers.precondition(kind, name, field, wanted, found)
 
 
 def _finalize(resource: Resource, meta: Object, propagation: str | None) -> None:
@@ -135,13 +139,13 @@ def _finalize(resource: Resource, meta: Object, propagation: str | None) -> None
 
 
 def _kept(body: Object, now: datetime) -> bool:
-    """Marks an object that something keeps; False when nothing does."""
+    """Marks an object that something keeps; False when nothing does. A namespace is kept by its content."""
     meta = body["metadata"]
-    spec = body.get("spec")
-    if not meta.get("finalizers") and not (isinstance(spec, dict) and spec.get("finalizers")):
+    if not remaining(body):
         return False
     meta.setdefault("deletionTimestamp", stamp(now))
-    meta["deletionGracePeriodSeconds"] = 0
+    if meta.get("finalizers"):
+        meta["deletionGracePeriodSeconds"] = 0
     return True
 
 

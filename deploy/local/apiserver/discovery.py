@@ -81,7 +81,7 @@ def _tree(registry: Registry) -> dict[str, dict[str, list[Resource]]]:
 
 
 def _aggregated(registry: Registry, *, core: bool) -> Object:
-    items = []
+    items: list[Object] = []
     for group, versions in _tree(registry).items():
         if (group == "") is not core:
             continue
@@ -90,8 +90,8 @@ def _aggregated(registry: Registry, *, core: bool) -> Object:
             rows = [_aggregated_resource(resource) for resource in resources]
             rows += _review_resources() if group == reviews.GROUP else []
             shown.append({"version": version, "freshness": "Current", "resources": rows})
-        meta: Object = {"name": group} if group else {}
-        items.append({"metadata": {**meta, "creationTimestamp": None}, "versions": shown})
+        meta: Object = {"creationTimestamp": None} | ({"name": group} if group else {})
+        items.append({"metadata": meta, "versions": shown})
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from deploy.local.apiserver import crds
 from deploy.local.apiserver.answers import ApiError
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.deletion import FOREGROUND, ORPHAN, Options, delete
+from deploy.local.apiserver.deletion import CLEANUP, FOREGROUND, ORPHAN, Options, delete
 from deploy.local.apiserver.resources import Resource
 from deploy.local.apiserver.store import Change, Record
 from deploy.local.apiserver.writing import remaining
@@ -251,4 +251,4 @@ class Collector:
         if definition is None or not definition.deleting:
             return
         if self._clear(key[1:], ""):
-            self._finalized(resource, definition, definition.body, crds.CLEANUP)
+            self._finalized(resource, definition, definition.body, CLEANUP)

@@ -40,7 +40,7 @@ class Token:
             found = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             return cls(int(found["rv"]), str(found["start"]))
         except (binascii.Error, ValueError, KeyError, TypeError) as error:
-            raise bad_request(f"continue key is not valid: {error}") from None
+            raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
 
 
 class Snapshots:

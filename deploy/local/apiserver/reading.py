@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 import yaml
 
-from deploy.local.apiserver import answers, fields, paging, selectors
+from deploy.local.apiserver import answers, fields, paging, selectors, tables
 from deploy.local.apiserver.answers import ApiError, bad_request
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.request import Accept, Form, Request, Response, Stream, Target, json_response, negotiate
@@ -16,11 +16,6 @@ from deploy.local.apiserver.resources import Resource
 from deploy.local.apiserver.store import Record
 from deploy.local.apiserver.watch import Event, Filter, Watcher
 from workers.api.kinds import Kind, Object
-
-try:
-    from deploy.local.apiserver import tables
-except ImportError:
-    from deploy.local.apiserver._interim import tables
 
 #: Seconds between bookmarks of an idle watch that asked for them.
 BOOKMARK = 5.0
@@ -81,7 +76,9 @@ def _version(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise bad_request(f"Invalid value: {text!r}: strconv.ParseUint: invalid syntax") from None
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        ) from None
 
 
 def chooser(request: Request, target: Target) -> Callable[[Record], bool] | None:

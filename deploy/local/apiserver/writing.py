@@ -40,13 +40,10 @@ def decoded(request: Request, target: Target, document: Any) -> tuple[Object, li
     if target.resource.custom and not named["kind"]:
         shown = orjson.dumps(document).decode()
         raise bad_request(f"Object 'Kind' is missing in '{shown}'")
-    if named["apiVersion"] not in (None, "", kind.api_version):
-        raise bad_request(
-            f"the API version in the data ({named['apiVersion']}) does not match the expected API version "
-            f"({kind.api_version})"
-        )
-    if named["kind"] not in (None, "", kind.kind):
-        raise bad_request(f'{named["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}')
+    if any(
+        named[key] not in (None, "", wanted) for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind))
+    ):
+        raise bad_request(_other(target, str(named["apiVersion"] or kind.api_version), str(named["kind"] or kind.kind)))
     whole = {**document, "apiVersion": kind.api_version, "kind": kind.kind}
     try:
         body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
@@ -55,6 +52,19 @@ def decoded(request: Request, target: Target, document: Any) -> tuple[Object, li
     if not isinstance(body.get("metadata"), dict):
         body["metadata"] = {}
     return body, warnings
+
+
+def _other(target: Target, version: str, found: str) -> str:
+    """Why an object of another kind or version is refused."""
+    kind = target.resource.kind
+    if target.resource.custom:
+        return (
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+            if (version != kind.api_version)
+            else f"the kind in the data ({found}) does not match the expected kind ({kind.kind})"
+        )
+    short = version.rpartition("/")[2]
+    return f'{found} in version "{short}" cannot be handled as a {kind.kind}: it is no {kind.api_version} {kind.kind}'
 
 
 def _strictness(request: Request) -> Literal["Ignore", "Warn", "Strict"]:
@@ -79,7 +89,9 @@ def dry(request: Request) -> bool:
     """Whether nothing is to be stored."""
     value = request.query.get("dryRun")
     if value and value != "All":
-        raise _option("dryRun", value, ("All",))
+        options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
+        text = f'Unsupported value: []string{{{fields.shown(value)}}}: supported values: "All"'
+        raise answers.invalid(options, "", [fields.FieldError("dryRun", "FieldValueNotSupported", text)])
     return bool(value)
 
 
@@ -194,7 +206,13 @@ async def patch(ctx: Context, request: Request, target: Target) -> Response:
     change = patcher(request, target)
     record = _existing(ctx, target)
     patched = change(target.resource.present(record))
-    body, warnings = decoded(request, target, patched)
+    try:
+        body, warnings = decoded(request, target, patched)
+    except ApiError as error:
+        if error.code != 400:
+            raise
+        errors = [fields.invalid("patch", orjson.dumps(patched).decode(), error.message)]
+        raise answers.invalid(Kind("", "", "", ""), "", errors) from None
     return await _replace(ctx, request, target, record, body, warnings)
 
 
