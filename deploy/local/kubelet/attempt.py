@@ -34,7 +34,7 @@ set -C
 echo $$ >"$folder/pid" || exit 0
 set +C
 trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
-"$@" 2>&3 3>&-
+(exec "$@" 2>&3 3>&-)
 echo $? >"$folder/code"
 """
 _NAME = "penstock-container"

@@ -7,9 +7,10 @@ and for itself otherwise; ``$$`` is a dollar sign.
 import os
 import re
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType
 
+from deploy.local.apiserver import quantities
 from deploy.local.kubelet.status import ADDRESS
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
@@ -20,9 +21,6 @@ Sources = Mapping[tuple[Kind, str], Mapping[str, bytes] | None]
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
-_SUFFIXES = {suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
-_SUFFIXES |= {suffix: Decimal(1000) ** power for power, suffix in enumerate(("k", "M", "G", "T", "P", "E"), 1)}
-_SUFFIXES |= {"m": Decimal("0.001"), "u": Decimal("0.000001"), "n": Decimal("0.000000001")}
 
 
 class ConfigProblem(UserError):  # noqa: N818 - says what it is
@@ -154,20 +152,16 @@ def resource(pod: Object, container: Object, reference: Object, where: str) -> s
     amount = (declared.get(section) or {}).get(name)
     if amount is None and section == "requests":
         amount = (declared.get("limits") or {}).get(name) or "0"
-    value = _capacity(name) if amount is None else quantity(str(amount), where)
-    divisor = quantity(str(reference.get("divisor") or "1"), where) or Decimal(1)
+    value = _capacity(name) if amount is None else _quantity(str(amount), where)
+    divisor = _quantity(str(reference.get("divisor") or "1"), where) or Decimal(1)
     return str((value / divisor).to_integral_value(ROUND_CEILING))
 
 
-def quantity(text: str, where: str) -> Decimal:
-    """A Kubernetes quantity as a number. Raises ConfigProblem for anything else."""
-    suffix = text.lstrip("+-0123456789.")
-    if suffix[:1] in ("e", "E") and suffix[1:]:
-        suffix = ""
+def _quantity(text: str, where: str) -> Decimal:
     try:
-        return Decimal(text.removesuffix(suffix) if suffix else text) * _SUFFIXES.get(suffix, Decimal(1))
-    except InvalidOperation as error:
-        raise ConfigProblem(f"{where}: not a quantity: {text}") from error
+        return quantities.parse(text)
+    except ValueError as error:
+        raise ConfigProblem(f"{where}: {text}: {error}") from error
 
 
 def _capacity(name: str) -> Decimal:

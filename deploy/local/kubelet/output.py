@@ -11,7 +11,6 @@ import contextlib
 import os
 import time
 from pathlib import Path
-from typing import BinaryIO
 
 #: The longest text of one log line (bytes), as in the container runtimes.
 LONGEST = 16 * 1024
@@ -28,7 +27,6 @@ class Log:
         self._folder = folder
         self._path = path
         self._offsets = {stream: 0 for stream, _ in _STREAMS}
-        self._sources: dict[str, BinaryIO] = {}
         if path.exists():
             self._offsets = _resume(path)
         else:
@@ -58,17 +56,14 @@ class Log:
         """Copies all that is left, giving way to others in between."""
         while self.pump(final=True):  # noqa: ASYNC110 - gives way, waits for nothing
             await asyncio.sleep(0)
-        for source in self._sources.values():
-            source.close()
 
     def _read(self, stream: str, name: str) -> bytes:
-        source = self._sources.get(stream)
-        if source is None:
-            with contextlib.suppress(FileNotFoundError):
-                source = self._sources[stream] = (self._folder / name).open("rb", buffering=0)
-        if source is None or os.fstat(source.fileno()).st_size <= self._offsets[stream]:
-            return b""
-        return os.pread(source.fileno(), CHUNK, self._offsets[stream])
+        path, offset = self._folder / name, self._offsets[stream]
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size > offset:
+                with path.open("rb", buffering=0) as source:
+                    return os.pread(source.fileno(), CHUNK, offset)
+        return b""
 
 
 def _format(data: bytes, stream: str, *, rest: bool) -> tuple[int, list[bytes]]:

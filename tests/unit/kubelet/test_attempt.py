@@ -1,0 +1,196 @@
+"""One start of a container: what its folder tells, and that it runs once."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from deploy.local.kubelet import attempt as attempts
+from deploy.local.kubelet import restore
+from deploy.local.kubelet.attempt import Attempt, NotStartable
+from deploy.local.kubelet.states import Container, Running, Terminated
+from tests.unit.local.conftest import alive, until
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Attempt:
+    one = Attempt(tmp_path / "main" / "0")
+    one.prepare()
+    return one
+
+
+def start(attempt: Attempt, *command: str, env: dict[str, str] = ENV, cwd: str = "") -> None:
+    attempt.start(command, env=env, cwd=cwd)
+
+
+async def finished(attempt: Attempt) -> Terminated:
+    await asyncio.wait_for(attempt.ended(), 30)
+    state = attempt.state()
+    assert isinstance(state, Terminated)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)],
+)
+async def test_the_exit_code_is_kept(script: str, code: int, attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", script)
+    state = await finished(attempt)
+    assert state.code == code
+    assert state.started <= state.finished
+
+
+async def test_it_prints_into_its_files_and_the_shim_adds_nothing(attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", "echo out; echo err >&2; kill -SEGV $$")
+    await finished(attempt)
+    assert (attempt.folder / "out").read_text() == "out\n"
+    assert (attempt.folder / "err").read_text() == "err\n"
+
+
+async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: Attempt, tmp_path: Path) -> None:
+    start(attempt, "pwd")
+    await finished(attempt)
+    other = Attempt(tmp_path / "other" / "0")
+    other.prepare()
+    start(other, "pwd", cwd="/")
+    await finished(other)
+    assert (attempt.folder / "out").read_text().strip() == str(attempt.work)
+    assert (other.folder / "out").read_text().strip() == "/"
+
+
+async def test_variables_arrive_whatever_their_names(attempt: Attempt) -> None:
+    start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z"})
+    await finished(attempt)
+    assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "message"),
+    [
+        (("no-such-thing",), "", "no-such-thing: no such program"),
+        (("exit",), "", "exit: no such program"),
+        (("./here",), "", "./here: no such program"),
+        (("/etc/passwd",), "", "/etc/passwd: not executable"),
+        (("true",), "/no/where", "workingDir /no/where: no such directory"),
+    ],
+    ids=["not on PATH", "a word of the shell", "not in the folder", "not executable", "no directory"],
+)
+def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: Attempt) -> None:
+    with pytest.raises(NotStartable) as raised:
+        start(attempt, *command, cwd=cwd)
+    assert str(raised.value).startswith(message)
+
+
+async def test_signals_reach_the_whole_group_and_the_code_survives(attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", "sleep 60 & echo $! > child; trap 'exit 9' TERM; touch up; wait")
+    await until((attempt.work / "up").exists)
+    child = int((attempt.work / "child").read_text())
+    attempt.signal(signal.SIGTERM)
+    assert (await finished(attempt)).code == 9
+    await until(lambda: not alive(child))
+
+
+async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
+    assert (await finished(attempt)).code == 0
+    child = int((attempt.work / "child").read_text())
+    await until(lambda: not alive(child))
+
+
+async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; exit 6")
+    await until(lambda: (attempt.folder / "pid").exists() and (attempt.folder / "pid").read_text().endswith("\n"))
+    found = Attempt(attempt.folder)
+    assert isinstance(found.state(), Running)
+    assert found.pid == attempt.pid
+    waiting = asyncio.create_task(found.ended())
+    (attempt.work / "go").touch()
+    await asyncio.wait_for(waiting, 30)
+    state = found.state()
+    assert isinstance(state, Terminated)
+    assert state.code == 6
+    await attempt.ended()
+
+
+async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
+    start(attempt, "sleep", "60")
+    await until(lambda: (attempt.folder / "pid").exists())
+    attempt.signal(signal.SIGKILL)
+    assert (await finished(attempt)).code == 137
+
+
+async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the_code(attempt: Attempt) -> None:
+    script = "echo $$ >> starts; until [ -e go ]; do sleep 0.02; done; exit 5"
+    second = Attempt(attempt.folder)
+    start(attempt, "sh", "-c", script)
+    start(second, "sh", "-c", script)
+    await until(lambda: (attempt.work / "starts").exists())
+    (attempt.work / "go").touch()
+    assert [(await finished(attempt)).code, (await finished(second)).code] == [5, 5]
+    assert len((attempt.work / "starts").read_text().split()) == 1
+
+
+async def test_a_recycled_process_id_is_not_taken_for_it(attempt: Attempt) -> None:
+    (attempt.folder / "pid").write_text(f"{os.getpid()}\n")
+    state = attempt.state()
+    assert isinstance(state, Terminated)
+    attempt.signal(signal.SIGKILL)  # would end this test
+    await asyncio.wait_for(attempt.ended(), 30)
+
+
+async def test_an_end_is_noticed_without_the_help_of_the_system(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "_pidfd_open", None)
+    start(attempt, "sh", "-c", "exit 8")
+    assert (await finished(attempt)).code == 8
+
+
+def write(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_text(content)
+
+
+def test_a_container_without_a_trace_is_new(tmp_path: Path) -> None:
+    assert restore.container("main", tmp_path / "main", None) == (Container("main"), None)
+
+
+def test_a_container_that_has_ended_is_found_with_the_end_before(tmp_path: Path) -> None:
+    write(tmp_path / "main" / "3", pid="1\n", code="2\n")
+    write(tmp_path / "main" / "4", pid="1\n", code="0\n")
+    found, attempt = restore.container("main", tmp_path / "main", None)
+    assert isinstance(found.state, Terminated)
+    assert (found.state.code, found.attempt, found.restarts) == (0, 4, 4)
+    assert found.last is not None
+    assert found.last.code == 2
+    assert attempt is not None
+
+
+def test_an_attempt_that_never_came_to_life_is_made_again(tmp_path: Path) -> None:
+    write(tmp_path / "main" / "0", pid="1\n", code="2\n")
+    write(tmp_path / "main" / "1")
+    found, _ = restore.container("main", tmp_path / "main", None)
+    assert isinstance(found.state, Terminated)
+    assert (found.state.code, found.attempt) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("shown", "code", "reason"),
+    [
+        ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
+        ({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}}, 0, "Completed"),
+    ],
+    ids=["shown as running", "shown as ended"],
+)
+def test_a_container_that_was_reported_is_not_run_again_when_its_files_are_lost(
+    shown: dict[str, object], code: int, reason: str, tmp_path: Path
+) -> None:
+    found, _ = restore.container("main", tmp_path / "main", {"state": shown, "restartCount": 2})
+    assert isinstance(found.state, Terminated)
+    assert (found.state.code, found.state.reason, found.attempt) == (code, reason, 2)

@@ -1,0 +1,149 @@
+"""The environment a container gets."""
+
+import pytest
+
+from deploy.local.kubelet import environment
+from deploy.local.kubelet.environment import ConfigProblem, Sources
+from tests.unit.kubelet.factories import box, pod
+from workers.api.kinds import CONFIG_MAP, SECRET, Object
+
+SOURCES: Sources = {
+    (CONFIG_MAP, "conf"): {"k": b"v", "app.x": b"dotted", "1bad": b"left out", "b=d": b"left out"},
+    (SECRET, "word"): {"s": b"hush", "\xe9": b"left out"},
+    (CONFIG_MAP, "gone"): None,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("plain", "plain"),
+        ("$(A)", "a"),
+        ("x$(A)$(A)y", "xaay"),
+        ("$(NONE)", "$(NONE)"),
+        ("$$(A)", "$(A)"),
+        ("$$$(A)", "$a"),
+        ("$$", "$"),
+        ("$A ${A}", "$A ${A}"),
+        ("$(A", "$(A"),
+        ("$", "$"),
+        ("$(A)$(", "a$("),
+        ("$()", "$()"),
+        ("$(NEST$(A))", "$(NEST$(A))"),
+    ],
+)
+def test_expansion(text: str, wanted: str) -> None:
+    assert environment.expand(text, {"A": "a"}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("declared", "wanted"),
+    [
+        ({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]}, {"A": "1", "B": "1$(C)"}),
+        ({"env": [{"name": "A"}]}, {"A": ""}),
+        ({"envFrom": [{"configMapRef": {"name": "conf"}}]}, {"k": "v", "app.x": "dotted"}),
+        ({"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
+        ({"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
+        (
+            {"envFrom": [{"configMapRef": {"name": "conf"}}], "env": [{"name": "k", "value": "own"}]},
+            {"k": "own", "app.x": "dotted"},
+        ),
+        ({"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]}, {"A": "v"}),
+        ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "s"}}}]}, {"A": "hush"}),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "x", "optional": True}}}]},
+            {},
+        ),
+    ],
+    ids=[
+        "values refer to earlier ones",
+        "no value is empty",
+        "all keys that can be names",
+        "with a prefix",
+        "an optional object may be missing",
+        "env outweighs envFrom",
+        "a key of a ConfigMap",
+        "a key of a Secret",
+        "an optional key may be missing",
+    ],
+)
+def test_variables(declared: Object, wanted: dict[str, str]) -> None:
+    assert environment.variables(pod(), box("main", **declared), SOURCES) == wanted
+
+
+def from_ref(**origin: Object) -> Object:
+    return {"env": [{"name": "A", "valueFrom": origin}]}
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
+        (from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
+        (from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
+        (from_ref(fieldRef={"fieldPath": "spec.secret"}), "env A: fieldPath spec.secret is not supported"),
+        (from_ref(resourceFieldRef={"resource": "limits.cpu", "containerName": "no"}), "env A: resource limits.cpu"),
+        (from_ref(fileKeyRef={}), "env A: valueFrom fileKeyRef is not supported"),
+        ({"env": [{"name": "A", "value": "a\0b"}]}, "env A: the value contains a NUL"),
+    ],
+    ids=["envFrom", "object", "key", "field", "container", "unknown source", "NUL"],
+)
+def test_what_cannot_be_made_is_named(declared: Object, message: str) -> None:
+    with pytest.raises(ConfigProblem) as raised:
+        environment.variables(pod(), box("main", **declared), SOURCES)
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("metadata.name", "p"),
+        ("metadata.namespace", "ns"),
+        ("metadata.uid", "u"),
+        ("metadata.labels['app']", "web"),
+        ("metadata.annotations['a/b']", "x"),
+        ("metadata.labels['none']", ""),
+        ("metadata.labels", 'app="web"\nq="a\\"b"'),
+        ("spec.nodeName", "local"),
+        ("status.podIP", "127.0.0.1"),
+        ("status.hostIP", "127.0.0.1"),
+    ],
+)
+def test_fields_of_the_pod(path: str, wanted: str) -> None:
+    meta = {"labels": {"q": 'a"b', "app": "web"}, "annotations": {"a/b": "x"}}
+    assert environment.field(pod(meta=meta, nodeName="local"), path, "") == wanted
+
+
+@pytest.mark.parametrize(
+    ("reference", "wanted"),
+    [
+        ({"resource": "limits.cpu"}, "1"),
+        ({"resource": "limits.cpu", "divisor": "1m"}, "250"),
+        ({"resource": "limits.memory", "divisor": "1Mi"}, "64"),
+        ({"resource": "requests.memory"}, "67108864"),
+        ({"resource": "requests.ephemeral-storage"}, "0"),
+    ],
+    ids=["rounded up", "in thousandths", "in mebibytes", "a request defaults to the limit", "nothing declared"],
+)
+def test_resources(reference: Object, wanted: str) -> None:
+    target = box("main", resources={"limits": {"cpu": "250m", "memory": "64Mi"}})
+    assert environment.resource(pod(target), target, reference, "") == wanted
+
+
+def test_a_resource_without_a_limit_is_what_the_machine_has() -> None:
+    assert int(environment.resource(pod(), box("main"), {"resource": "limits.memory"}, "")) > 2**20
+
+
+def test_a_divisor_that_is_no_quantity_is_refused() -> None:
+    reference = {"resource": "limits.cpu", "divisor": "1KiB"}
+    with pytest.raises(ConfigProblem, match="here: 1KiB: "):
+        environment.resource(pod(), box("main"), reference, "here")
+
+
+def test_references_name_every_object_a_container_needs() -> None:
+    container = box(
+        "main",
+        envFrom=[{"secretRef": {"name": "all"}}],
+        env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "one", "key": "k"}}}, {"name": "B", "value": "b"}],
+    )
+    assert list(environment.references(container)) == [(SECRET, "all"), (CONFIG_MAP, "one")]

@@ -1,0 +1,121 @@
+"""What containers print, in log files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deploy.local.kubelet import output
+from deploy.local.kubelet.output import LONGEST, Log
+
+LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
+
+
+def printed(folder: Path, name: str, data: bytes) -> None:
+    with (folder / name).open("ab") as file:
+        file.write(data)
+
+
+def lines(log: Path) -> list[tuple[bytes, ...]]:
+    found = []
+    for line in log.read_bytes().split(b"\n")[:-1]:
+        match = LINE.fullmatch(line)
+        assert match, line
+        found.append(match.groups())
+    return found
+
+
+def texts(log: Path, stream: bytes) -> bytes:
+    """What a reader of the log makes of one stream."""
+    return b"".join(text + (b"\n" if kind == b"F" else b"") for which, kind, text in lines(log) if which == stream)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "main" / "0.log"
+
+
+def test_streams_are_told_apart(folder: Path, path: Path) -> None:
+    printed(folder, "out", b"one\n")
+    printed(folder, "err", b"two\n")
+    Log(folder, path).pump()
+    assert lines(path) == [(b"stdout", b"F", b"one"), (b"stderr", b"F", b"two")]
+
+
+def test_a_line_is_written_when_it_is_whole(folder: Path, path: Path) -> None:
+    log = Log(folder, path)
+    printed(folder, "out", b"hel")
+    log.pump()
+    assert lines(path) == []
+    printed(folder, "out", b"lo\n")
+    log.pump()
+    assert lines(path) == [(b"stdout", b"F", b"hello")]
+
+
+async def test_an_end_without_a_line_end_is_partial(folder: Path, path: Path) -> None:
+    log = Log(folder, path)
+    printed(folder, "out", b"a\nbye")
+    await log.finish()
+    assert lines(path) == [(b"stdout", b"F", b"a"), (b"stdout", b"P", b"bye")]
+
+
+def test_long_lines_come_in_pieces(folder: Path, path: Path) -> None:
+    printed(folder, "out", b"x" * LONGEST + b"y\n")
+    Log(folder, path).pump()
+    assert lines(path) == [(b"stdout", b"P", b"x" * LONGEST), (b"stdout", b"F", b"y")]
+
+
+async def test_one_call_copies_a_bounded_amount_and_the_rest_follows(
+    folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "CHUNK", 64)
+    printed(folder, "out", b"0123456789\n" * 100)
+    log = Log(folder, path)
+    assert log.pump()
+    assert 0 < len(lines(path)) < 10
+    await log.finish()
+    assert texts(path, b"stdout") == b"0123456789\n" * 100
+
+
+def test_a_log_torn_by_a_crash_is_mended(folder: Path, path: Path) -> None:
+    printed(folder, "out", b"one\ntwo\n")
+    Log(folder, path).pump()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    Log(folder, path).pump()
+    assert texts(path, b"stdout") == b"one\ntwo\n"
+    assert len(lines(path)) == 2
+
+
+ALPHABET = st.binary(max_size=40) | st.sampled_from([b"\n", b"\n\n", b"a b F c\n", b"\r\n", b"x" * (LONGEST + 3)])
+STEP = st.tuples(st.sampled_from(["out", "err"]), ALPHABET) | st.just("pump") | st.just("crash")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(steps=st.lists(STEP, max_size=25))
+async def test_every_byte_is_logged_once_whatever_crashes(
+    steps: list[tuple[str, bytes] | str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    base = tmp_path_factory.mktemp("log")
+    path, log = base / "0.log", Log(base, base / "0.log")
+    wanted = {"out": b"", "err": b""}
+    for step in steps:
+        if step == "pump":
+            log.pump()
+        elif step == "crash":
+            log = Log(base, path)
+        else:
+            name, data = step
+            printed(base, name, data)
+            wanted[name] += data
+    await log.finish()
+    assert texts(path, b"stdout") == wanted["out"]
+    assert texts(path, b"stderr") == wanted["err"]

@@ -1,0 +1,144 @@
+"""The status of a pod, as users and controllers read it."""
+
+import pytest
+
+from deploy.local.kubelet import status
+from deploy.local.kubelet.lifecycle import Decision
+from deploy.local.kubelet.states import Container, Containers, Ending, Terminated, Waiting
+from tests.unit.kubelet.factories import box, pod, ran, runs, state
+from workers.api.kinds import Object
+
+NOW = 200.0
+GOING, OVER = Decision(), Decision(finished=True)
+LATE = Decision(finished=True, ending=Ending("DeadlineExceeded", "too long"))
+
+
+@pytest.mark.parametrize(
+    ("body", "containers", "decision", "phase"),
+    [
+        (pod(), state(Container("main")), GOING, "Pending"),
+        (pod(), state(runs()), GOING, "Running"),
+        (pod(box("a"), box("b")), state(runs("a"), Container("b")), GOING, "Pending"),
+        (pod(box("a"), box("b")), state(runs("a"), ran(1, name="b")), GOING, "Running"),
+        (pod(restartPolicy="Always"), state(ran(1)), Decision(backing_off={"main": 10.0}), "Running"),
+        (pod(init=(box("i"),)), state(runs("i"), Container("main")), GOING, "Pending"),
+        (pod(init=(box("i"),)), state(ran(1, name="i"), Container("main")), OVER, "Failed"),
+        (pod(), state(ran(0)), OVER, "Succeeded"),
+        (pod(box("a"), box("b")), state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
+        (pod(), state(ran(0)), LATE, "Failed"),
+        (pod(), state(runs()), Decision(ending=LATE.ending), "Running"),
+    ],
+    ids=[
+        "nothing started",
+        "all started",
+        "one of two started",
+        "one of two ended",
+        "between restarts",
+        "initializing",
+        "initializing failed",
+        "all succeeded",
+        "one failed",
+        "a verdict outweighs success",
+        "a verdict counts when all has ended",
+    ],
+)
+def test_phase(body: Object, containers: Containers, decision: Decision, phase: str) -> None:
+    assert status.build(body, containers, decision, NOW)["phase"] == phase
+
+
+def conditions(built: Object) -> dict[str, tuple[str, str | None]]:
+    return {one["type"]: (one["status"], one.get("reason")) for one in built["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "containers", "decision", "wanted"),
+    [
+        (
+            pod(init=(box("i"),)),
+            state(runs("i"), Container("main")),
+            GOING,
+            {"Initialized": ("False", "ContainersNotInitialized"), "Ready": ("False", "ContainersNotReady")},
+        ),
+        (pod(), state(runs()), GOING, {"Initialized": ("True", None), "Ready": ("True", None)}),
+        (pod(), state(runs(ready=False)), GOING, {"Ready": ("False", "ContainersNotReady")}),
+        (pod(), state(ran(0)), OVER, {"Initialized": ("True", "PodCompleted"), "Ready": ("False", "PodCompleted")}),
+        (pod(), state(ran(1)), OVER, {"ContainersReady": ("False", "PodFailed"), "Ready": ("False", "PodFailed")}),
+        (
+            pod(readinessGates=[{"conditionType": "example.com/gate"}]),
+            state(runs()),
+            GOING,
+            {"ContainersReady": ("True", None), "Ready": ("False", "ReadinessGatesNotReady")},
+        ),
+        (
+            pod(),
+            state(ran(143)),
+            Decision(finished=True, ending=Ending("Terminated", "bye", disruption=True)),
+            {"DisruptionTarget": ("True", "TerminationByKubelet")},
+        ),
+    ],
+    ids=["initializing", "running", "unready", "succeeded", "failed", "a closed gate", "disrupted"],
+)
+def test_conditions(body: Object, containers: Containers, decision: Decision, wanted: Object) -> None:
+    assert conditions(status.build(body, containers, decision, NOW)).items() >= wanted.items()
+
+
+def test_a_condition_keeps_its_time_until_it_changes_and_those_of_others_stay() -> None:
+    first = status.build(pod(), state(runs(ready=False)), GOING, 10.0)
+    foreign = {"type": "example.com/gate", "status": "True"}
+    shown = pod() | {"status": {**first, "conditions": [*first["conditions"], foreign]}}
+    built = {one["type"]: one for one in status.build(shown, state(runs()), GOING, 20.0)["conditions"]}
+    assert built["Initialized"]["lastTransitionTime"] == "1970-01-01T00:00:10Z"
+    assert built["Ready"]["lastTransitionTime"] == "1970-01-01T00:00:20Z"
+    assert built["example.com/gate"] == foreign
+
+
+def test_the_start_time_stays() -> None:
+    first = status.build(pod(), state(runs()), GOING, 10.0)
+    assert status.build(status.merged(pod(), first), state(runs()), GOING, 99.0)["startTime"] == first["startTime"]
+
+
+def test_what_is_on_its_way_outweighs_an_older_echo() -> None:
+    own = status.build(pod(), state(ran(0)), OVER, 10.0)
+    echo = pod() | {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}, {"type": "x"}]}}
+    merged = status.merged(echo, own)["status"]
+    assert merged["phase"] == "Succeeded"
+    assert [one["type"] for one in merged["conditions"]].count("Ready") == 1
+    assert merged["conditions"][-1] == {"type": "x"}
+
+
+def test_a_container_that_backs_off_shows_why_and_how_it_ended() -> None:
+    decision = Decision(backing_off={"main": 20.0})
+    shown = status.build(pod(restartPolicy="Always"), state(ran(7, starts=3)), decision, NOW)["containerStatuses"][0]
+    assert shown["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert "back-off 20s" in shown["state"]["waiting"]["message"]
+    assert shown["lastState"]["terminated"]["exitCode"] == 7
+    assert shown["lastState"]["terminated"]["containerID"] == "process://u/main/2"
+    assert shown["restartCount"] == 2
+
+
+def test_a_restarted_container_shows_its_last_end() -> None:
+    before = Terminated(7, 1.0, 2.0)
+    shown = status.build(pod(), state(runs(attempt=1, last=before)), GOING, NOW)["containerStatuses"][0]
+    assert shown["lastState"]["terminated"]["containerID"] == "process://u/main/0"
+    assert shown["state"] == {"running": {"startedAt": "1970-01-01T00:01:30Z"}}
+
+
+@pytest.mark.parametrize(
+    ("container", "wanted"),
+    [
+        (Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
+        (Container("main", Waiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
+    ],
+    ids=["untouched", "held"],
+)
+def test_waiting(container: Container, wanted: Object) -> None:
+    shown = status.build(pod(), state(container), GOING, NOW)["containerStatuses"][0]
+    assert shown["state"] == wanted
+    assert "containerID" not in shown
+
+
+def test_an_unschedulable_pod_keeps_its_other_conditions() -> None:
+    shown = pod() | {"status": {"conditions": [{"type": "x", "status": "True"}]}}
+    told = status.unschedulable(shown, "no room", NOW)["conditions"]
+    assert [(one["type"], one["status"]) for one in told] == [("x", "True"), ("PodScheduled", "False")]
+    assert told[1]["message"] == "no room"

@@ -1,0 +1,117 @@
+"""Volumes as folders."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.local.kubelet import volumes
+from deploy.local.kubelet.environment import ConfigProblem, Sources
+from deploy.local.kubelet.volumes import Files
+from tests.unit.kubelet.factories import box, pod
+from workers.api.kinds import CONFIG_MAP, SECRET, Object
+
+SOURCES: Sources = {(CONFIG_MAP, "conf"): {"a": b"1", "b": b"2"}, (SECRET, "word"): {"s": b"hush"}}
+LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "wanted"),
+    [
+        ({"emptyDir": {}}, {}),
+        ({"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
+        ({"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
+        ({"configMap": {"name": "no", "optional": True}}, {}),
+        ({"configMap": {"name": "conf", "items": [{"key": "no", "path": "x"}], "optional": True}}, {}),
+        ({"secret": {"secretName": "word", "defaultMode": 0o400}}, {"s": (b"hush", 0o400)}),
+        ({"downwardAPI": {"items": [{"path": "labels", **LABELS}]}}, {"labels": (b'k="v"', 0o644)}),
+        (
+            {"projected": {"sources": [{"secret": {"name": "word"}}, {"serviceAccountToken": {"path": "token"}}]}},
+            {"s": (b"hush", 0o644)},
+        ),
+    ],
+    ids=["empty", "all keys", "some keys", "optional object", "optional key", "secret", "downward", "projected"],
+)
+def test_files(volume: Object, wanted: Files) -> None:
+    assert volumes.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
+
+
+@pytest.mark.parametrize(
+    ("volume", "message"),
+    [
+        ({"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
+        ({"secret": {"secretName": "word", "items": [{"key": "x", "path": "x"}]}}, 'volume v: Secret has no key "x"'),
+        ({"nfs": {"server": "s"}}, "volume v: nfs is not supported"),
+        ({}, "volume v: a volume without a source"),
+        ({"secret": {"secretName": "word", "items": [{"key": "s", "path": "../up"}]}}, "volume v: path '../up' leads"),
+        ({"secret": {"secretName": "word", "items": [{"key": "s", "path": "/abs"}]}}, "volume v: path '/abs' leads"),
+    ],
+    ids=["missing object", "missing key", "unknown kind", "no source", "upwards", "absolute"],
+)
+def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
+    with pytest.raises(ConfigProblem) as raised:
+        volumes.files(pod(), {"name": "v", **volume}, SOURCES)
+    assert str(raised.value).startswith(message)
+
+
+def test_filling_keeps_what_is_there_and_renews_what_is_given(tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    volumes.fill(folder, {"x/secret": (b"old", 0o400)})
+    (folder / "own").write_text("kept")
+    volumes.fill(folder, {"x/secret": (b"new", 0o400)})
+    assert (folder / "x/secret").read_bytes() == b"new"
+    assert (folder / "x/secret").stat().st_mode & 0o777 == 0o400
+    assert (folder / "own").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("mount", "part", "link", "target"),
+    [
+        ({"mountPath": "data"}, "", "data", ""),
+        ({"mountPath": "deep/data"}, "", "deep/data", ""),
+        ({"mountPath": "data"}, "sub", "data", "sub"),
+        ({"mountPath": "/data"}, "", None, None),
+        ({"mountPath": "."}, "", None, None),
+    ],
+    ids=["relative", "deep", "a part", "absolute is not linked", "the working directory itself is not"],
+)
+def test_links(mount: Object, part: str, link: str | None, target: str | None, tmp_path: Path) -> None:
+    folder, place = tmp_path / "pod", tmp_path / "pod" / ".volumes" / "v"
+    work = folder / "main" / "0" / "work"
+    work.mkdir(parents=True)
+    place.mkdir(parents=True)
+    volumes.link(work, folder, {"name": "v", **mount}, place, part)
+    assert [str(path.relative_to(work)) for path in work.rglob("*") if path.is_symlink()] == ([link] if link else [])
+    if link is not None:
+        assert (work / link).resolve() == (place / str(target)).resolve()
+
+
+def test_an_absolute_path_inside_the_pod_is_linked(tmp_path: Path) -> None:
+    folder = tmp_path / "pod"
+    work, wanted = folder / "main" / "0" / "work", folder / "shared"
+    work.mkdir(parents=True)
+    volumes.link(work, folder, {"name": "v", "mountPath": str(wanted)}, tmp_path, "")
+    assert wanted.resolve() == tmp_path
+
+
+@pytest.mark.parametrize(("path", "part"), [("../up", ""), ("ok", "../up")], ids=["mountPath", "subPath"])
+def test_a_way_out_is_refused(path: str, part: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigProblem, match="leads out"):
+        volumes.link(tmp_path / "w", tmp_path, {"name": "v", "mountPath": path}, tmp_path, part)
+
+
+def test_references_name_every_object_a_volume_needs() -> None:
+    listed = [
+        {"name": "a", "configMap": {"name": "conf"}},
+        {"name": "b", "projected": {"sources": [{"secret": {"name": "word"}}]}},
+        {"name": "c", "emptyDir": {}},
+    ]
+    assert list(volumes.references(listed)) == [(CONFIG_MAP, "conf"), (SECRET, "word")]
+
+
+def test_a_variable_tells_where_a_volume_is() -> None:
+    assert volumes.variable("my-data.v1") == "PENSTOCK_VOLUME_MY_DATA_V1"
+
+
+def test_a_host_path_is_itself() -> None:
+    assert volumes.host_path({"name": "v", "hostPath": {"path": "/data"}}) == "/data"
+    assert volumes.host_path(box("v")) is None
