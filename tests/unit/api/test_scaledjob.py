@@ -1,0 +1,129 @@
+"""The typed ScaledJob: what is accepted, what is refused and how it is said."""
+
+import pytest
+
+from tests.unit.controllers.factories import scaled_job
+from workers.api import scaledjob
+from workers.errors import UserError
+
+TRIGGER = {"type": "redis", "metadata": {"listName": "work"}}
+
+
+def test_every_field_of_keda_is_read():
+    target = {"template": {"spec": {}}, "backoffLimit": 2}
+    body = scaled_job(
+        jobTargetRef=target,
+        pollingInterval=5,
+        minReplicaCount=1,
+        maxReplicaCount=9,
+        successfulJobsHistoryLimit=0,
+        failedJobsHistoryLimit=3,
+        envSourceContainerName="main",
+        rollout={"strategy": "gradual", "propagationPolicy": "foreground"},
+        rolloutStrategy="immediate",
+        scalingStrategy={
+            "strategy": "custom",
+            "customScalingQueueLengthDeduction": -1,
+            "customScalingRunningJobPercentage": "0.5",
+            "pendingPodConditions": ["Ready"],
+            "multipleScalersCalculation": "sum",
+        },
+        triggers=[{**TRIGGER, "name": "a", "authenticationRef": {"name": "x", "kind": "y"}, "useCachedMetrics": True}],
+    )
+    spec = scaledjob.parse(body).spec
+    assert spec.job_target_ref == target
+    assert (spec.interval, spec.min_replica_count, spec.max_replica_count) == (5, 1, 9)
+    assert (spec.successful_jobs_history_limit, spec.failed_jobs_history_limit) == (0, 3)
+    assert spec.env_source_container_name == "main"
+    assert (spec.rollout.strategy, spec.rollout.propagation_policy, spec.rollout_strategy) == (
+        "gradual",
+        "foreground",
+        "immediate",
+    )
+    assert spec.strategy.strategy == "custom"
+    assert spec.strategy.custom_scaling_queue_length_deduction == -1
+    assert spec.strategy.custom_scaling_running_job_percentage == "0.5"
+    assert spec.strategy.pending_pod_conditions == ("Ready",)
+    assert spec.strategy.multiple_scalers_calculation == "sum"
+    assert spec.triggers[0].authentication_ref.name == "x"
+    assert spec.triggers[0].use_cached_metrics
+
+
+def test_a_short_manifest_has_kedas_defaults():
+    spec = scaledjob.parse(scaled_job()).spec
+    assert spec.interval == 30
+    assert spec.strategy.strategy is None
+    assert spec.min_replica_count is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec"),
+    [
+        ({}, {"unknown": {"deep": 1}}),
+        ({}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
+        ({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
+        ({"labels": None, "annotations": None, "finalizers": None}, {}),
+        ({}, {"triggers": [TRIGGER, TRIGGER]}),
+        ({}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
+    ],
+    ids=[
+        "an unknown field",
+        "an unknown field of a trigger",
+        "null is not set",
+        "null metadata",
+        "triggers without names",
+        "useCachedMetrics switched off",
+    ],
+)
+def test_what_keda_accepts_is_accepted(metadata, spec):
+    assert scaledjob.parse(scaled_job(metadata=metadata, **spec)).metadata.name == "work"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"jobTargetRef": {}}, "spec.jobTargetRef: template is required"),
+        ({"jobTargetRef": None}, "spec.jobTargetRef: "),
+        ({"triggers": []}, "spec.triggers: "),
+        ({"triggers": None}, "spec.triggers: "),
+        ({"triggers": [{"metadata": {}}]}, "spec.triggers[0].type: "),
+        ({"triggers": [{"type": "", "metadata": {}}]}, "spec.triggers[0].type: "),
+        ({"triggers": [{"type": "redis"}]}, "spec.triggers[0].metadata: "),
+        ({"triggers": [{"type": "redis", "metadata": {"listLength": 5}}]}, "spec.triggers[0].metadata.listLength: "),
+        ({"triggers": [{**TRIGGER, "name": "a"}] * 2}, "spec.triggers: [1].name: 'a' is used"),
+        ({"triggers": [{**TRIGGER, "metricType": "Value"}]}, "spec.triggers: [0].metricType: "),
+        ({"triggers": [{**TRIGGER, "type": "cron", "useCachedMetrics": True}]}, "[0].useCachedMetrics: "),
+        ({"triggers": [{**TRIGGER, "authenticationRef": {}}]}, "spec.triggers[0].authenticationRef.name: "),
+        ({"pollingInterval": 0}, "spec.pollingInterval: "),
+        ({"pollingInterval": "30"}, "spec.pollingInterval: "),
+        ({"minReplicaCount": -1}, "spec.minReplicaCount: "),
+        ({"maxReplicaCount": 0}, "spec.maxReplicaCount: "),
+        ({"maxReplicaCount": True}, "spec.maxReplicaCount: "),
+        ({"successfulJobsHistoryLimit": -1}, "spec.successfulJobsHistoryLimit: "),
+        ({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit: "),
+        ({"scalingStrategy": {"strategy": "greedy"}}, "spec.scalingStrategy.strategy: "),
+        ({"scalingStrategy": {"multipleScalersCalculation": "mean"}}, "multipleScalersCalculation: "),
+        ({"rollout": {"strategy": "later"}}, "spec.rollout.strategy: "),
+        ({"rollout": {"propagationPolicy": "Background"}}, "spec.rollout.propagationPolicy: "),
+        ({"rolloutStrategy": "later"}, "spec.rolloutStrategy: "),
+    ],
+    ids=lambda value: value.rstrip(": ") if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_refused_and_named(spec, field):
+    with pytest.raises(UserError) as refused:
+        scaledjob.parse(scaled_job(**spec))
+    assert str(refused.value).startswith("ScaledJob default/work: ")
+    assert field in str(refused.value)
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(UserError) as refused:
+        scaledjob.parse(scaled_job(triggers=[], maxReplicaCount=0))
+    assert "spec.triggers" in str(refused.value)
+    assert "spec.maxReplicaCount" in str(refused.value)
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": None}, {"metadata": {"name": "x"}, "spec": []}])
+def test_something_that_is_no_scaledjob_is_refused(body):
+    with pytest.raises(UserError, match=r"^ScaledJob "):
+        scaledjob.parse(body)
