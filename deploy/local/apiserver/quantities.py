@@ -1,29 +1,34 @@
 """Quantities: numbers with a suffix, as in ``500m`` CPUs or ``1536Mi`` bytes."""
 
+import math
 import re
-from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from functools import lru_cache
 
-_FORM = re.compile(r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?P<suffix>[eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE]|)")
-_BINARY = {suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
-_DECIMAL = {
-    suffix: Decimal(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
-}
+_FORM = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
+)
+#: Everything is counted in billionths: finer amounts are rounded up.
+_ONE = 10**9
+_BINARY = {suffix: 1024**power * _ONE for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
+_DECIMAL = {suffix: 1000**power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))}
 MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-@lru_cache(maxsize=4096)
-def parse(text: str) -> Decimal:
-    """The number a quantity stands for, exact down to nano. Raises ValueError for a malformed one."""
+def _match(text: str) -> re.Match[str]:
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(MALFORMED)
-    number, suffix = Decimal(match["number"]), match["suffix"]
-    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix not in _BINARY:
-        value = number.scaleb(int(suffix[1:]))
-    else:
-        value = number * (_BINARY.get(suffix) or _DECIMAL[suffix])
-    return value.quantize(_DECIMAL["n"], rounding=ROUND_CEILING) if value % _DECIMAL["n"] else value
+    return match
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> int:
+    """The number a quantity stands for, in billionths. Raises ValueError for a malformed one."""
+    match = _match(text)
+    suffix = match["suffix"] or ""
+    unit: Fraction = Fraction(10) ** int(match["exponent"] or 0) * (_BINARY.get(suffix) or _DECIMAL.get(suffix, _ONE))
+    return math.ceil(Fraction(match["number"]) * unit)
 
 
 @lru_cache(maxsize=4096)
@@ -32,15 +37,15 @@ def canonical(text: str) -> str:
 
     ``0.5`` is ``500m``, ``1.5Gi`` is ``1536Mi``, ``1000m`` is ``1``. Raises ValueError for a malformed quantity.
     """
-    value = parse(text)
-    suffix = _FORM.fullmatch(text)["suffix"]  # type: ignore[index]
+    value, match = parse(text), _match(text)
     if value == 0:
         return "0"
-    if suffix in _BINARY and abs(value) >= 1024 and value % 1 == 0:
-        fitting = [name for name, unit in _BINARY.items() if value % unit == 0]
-        return f"{int(value / _BINARY[fitting[-1]])}{fitting[-1]}" if fitting else f"{int(value)}"
-    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix not in _BINARY:
-        power = next(power for power in range(18, -12, -3) if value % Decimal(10) ** power == 0)
-        return f"{int(value.scaleb(-power))}e{power}" if power else f"{int(value)}"
-    name = [name for name, unit in _DECIMAL.items() if value % unit == 0][-1]
-    return f"{int(value / _DECIMAL[name])}{name}"
+    if match["exponent"] is not None:
+        power = next(power for power in range(108, -12, -3) if value * 1000**3 % 10 ** (power + 18) == 0)
+        number = value * 1000**3 // 10 ** (power + 18)
+        return f"{number}e{power}" if power else str(number)
+    if match["suffix"] in _BINARY and value % _ONE == 0 and abs(value) >= _BINARY["Ki"]:
+        fitting = [suffix for suffix, unit in _BINARY.items() if value % unit == 0]
+        return f"{value // _BINARY[fitting[-1]]}{fitting[-1]}" if fitting else str(value // _ONE)
+    suffix = [suffix for suffix, unit in _DECIMAL.items() if value % unit == 0][-1]
+    return f"{value // _DECIMAL[suffix]}{suffix}"
