@@ -99,6 +99,7 @@ class Reconciler:
                 reading=readings.get(lease.key),
                 failures=lease.failures,
                 last_error=lease.reason,
+                at=observed.now,
             )
             for lease, ref in refs.items()
         }
