@@ -7,7 +7,6 @@ and for itself otherwise; ``$$`` is a dollar sign.
 import os
 import re
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType
 
 from deploy.local.apiserver import quantities
@@ -18,6 +17,7 @@ from workers.errors import UserError
 #: Data of the ConfigMaps and Secrets a pod refers to, by kind and name; None for one that does not exist.
 Sources = Mapping[tuple[Kind, str], Mapping[str, bytes] | None]
 
+_ONE = 10**9
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -153,20 +153,19 @@ def resource(pod: Object, container: Object, reference: Object, where: str) -> s
     if amount is None and section == "requests":
         amount = (declared.get("limits") or {}).get(name) or "0"
     value = _capacity(name) if amount is None else _quantity(str(amount), where)
-    divisor = _quantity(str(reference.get("divisor") or "1"), where) or Decimal(1)
-    return str((value / divisor).to_integral_value(ROUND_CEILING))
+    divisor = _quantity(str(reference.get("divisor") or "1"), where) or _ONE
+    return str(-(-value // divisor))
 
 
-def _quantity(text: str, where: str) -> Decimal:
+def _quantity(text: str, where: str) -> int:
+    """In billionths."""
     try:
         return quantities.parse(text)
     except ValueError as error:
         raise ConfigProblem(f"{where}: {text}: {error}") from error
 
 
-def _capacity(name: str) -> Decimal:
-    if name == "cpu":
-        return Decimal(os.cpu_count() or 1)
-    if name == "memory":
-        return Decimal(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return Decimal(0)
+def _capacity(name: str) -> int:
+    """What the machine has, in billionths."""
+    has = {"cpu": os.cpu_count() or 1, "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
+    return has.get(name, 0) * _ONE
