@@ -211,7 +211,9 @@ async def patch(ctx: Context, request: Request, target: Target) -> Response:
     except ApiError as error:
         if error.code != 400:
             raise
-        errors = [fields.invalid("patch", orjson.dumps(patched).decode(), error.message)]
+        # The prefix names kind and version, which nobody who patches an object needs to be told.
+        reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
+        errors = [fields.invalid("patch", orjson.dumps(patched).decode(), reason)]
         raise answers.invalid(Kind("", "", "", ""), "", errors) from None
     return await _replace(ctx, request, target, record, body, warnings)
 
