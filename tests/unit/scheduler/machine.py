@@ -4,8 +4,7 @@ Subclasses say which server the queue runs on. The invariants I1 to I6 are those
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,6 +20,18 @@ from tests.unit.scheduler.model import SECOND, Model
 LEASE, BASE, CAP = 10, 8, 40
 # Few, so that the interesting meetings happen: one namespace with several keys, two with one.
 KEYS = [f"scaledjobs.keda.sh/{name}" for name in ("blue/a", "blue/b", "blue/c", "green/a", "red/a")]
+
+#: What LaneKeys.all() names, in its order.
+LANE_PARTS = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "booked", "failures", "meta")
+
+#: Reads a lane in one call: five sorted sets, two hashes, two sets.
+EVERYTHING = """
+local all = {}
+for i = 1, 5 do all[i] = redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES') end
+for i = 6, 7 do all[i] = redis.call('HGETALL', KEYS[i]) end
+for i = 8, 9 do all[i] = redis.call('SMEMBERS', KEYS[i]) end
+return all
+"""
 
 some_keys = st.lists(st.sampled_from(KEYS), min_size=1, max_size=4)
 seconds = st.sampled_from([0, 1, 3, 7, 9, 10, 11, 60])
@@ -68,9 +79,8 @@ class QueueMachine(RuleBasedStateMachine):
             clock=lambda: self.now,
         )
         self.hands: list[Hand] = []
+        self.spent: list[Hand] = []
         self.wanted: set[str] = set()
-        self.marks_since_claim: Counter[str] = Counter()
-        self.attempts: dict[str, int] = {}
         self.model = self.empty_model()
 
     async def connect(self) -> Redis:
@@ -113,7 +123,7 @@ class QueueMachine(RuleBasedStateMachine):
         for lease in claim.leases:
             believers = [hand for hand in self.hands if hand.lease.key == lease.key and self.now < hand.until]
             assert not believers, f"I2: {lease.key} is in two hands"
-            older = [hand.lease.token for hand in self.hands if hand.lease.key == lease.key]
+            older = [hand.lease.token for hand in self.hands + self.spent if hand.lease.key == lease.key]
             assert all(token < lease.token for token in older), "I6: a later claim has the higher token"
             self.hands.append(Hand(lease, self.now + LEASE * SECOND))
         assert sorted(keys) == sorted(expected), "I4: whose turn it is"
@@ -128,7 +138,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.hands)
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
-        hand = data.draw(st.sampled_from(self.hands[-6:]))
+        hand = data.draw(st.sampled_from(self.hands + self.spent[-1:]))
         held = self.model.renew(hand.lease.key, hand.lease.token, self.now)
         lost = self.runner.run(self.lane.renew([hand.lease]))
         assert lost == (frozenset() if held else {hand.lease})
@@ -139,7 +149,12 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), many=st.integers(1, 4), twice=st.booleans())
     def finish(self, data: st.DataObject, many: int, twice: bool) -> None:
         hands = data.draw(
-            st.lists(st.sampled_from(self.hands[-6:]), min_size=1, max_size=many, unique_by=lambda hand: hand.lease)
+            st.lists(
+                st.sampled_from(self.hands + self.spent[-1:]),
+                min_size=1,
+                max_size=many,
+                unique_by=lambda hand: hand.lease,
+            )
         )
         outcomes = [(hand.lease, data.draw(self.outcome())) for hand in hands]
         self.replaying.twice = twice
@@ -150,9 +165,9 @@ class QueueMachine(RuleBasedStateMachine):
             if not self.model.finish_lease(lease.key, lease.token, outcome, self.now):
                 stale.add(lease)
         assert set(finished.stale) == stale, "I6: a stale outcome is refused and said to be"
-        # A holder that has spoken holds nothing any more.
-        for hand in hands:
-            hand.until = 0
+        # A holder that has spoken holds nothing any more; it may still speak again.
+        self.spent += [hand for hand in hands if hand in self.hands]
+        self.hands = [hand for hand in self.hands if hand not in hands]
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
         return st.one_of(
@@ -181,7 +196,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.open(self.now)
         self.runner.run(self.lane.open())
 
-    @rule(sure=st.integers(0, 9))
+    @rule(sure=st.integers(0, 19))
     def flush(self, sure: int) -> None:
         if sure == 0:
             self.runner.run(self.redis.flushall())
@@ -212,24 +227,24 @@ class QueueMachine(RuleBasedStateMachine):
 
     async def state(self) -> Mapping[str, object]:
         """What the server holds, in the model's words."""
-        ready, since, tenants, later, leased, leases, dirty, booked, failures, _ = self.lane.keys.all()
-        async with self.redis.pipeline(transaction=False) as pipe:
-            for key in (ready, since, tenants, later, leases):
-                pipe.zrange(key, 0, -1, withscores=True)
-            for key in (leased, failures):
-                pipe.hgetall(key)
-            for key in (dirty, booked):
-                pipe.smembers(key)
-            *zsets, holders, failed, wanted_again, booked_meanwhile = await pipe.execute()
+        zsets = ("ready", "since", "tenants", "later", "leases")
+        named = dict(zip(LANE_PARTS, self.lane.keys.all(), strict=True))
+        *scored, holders, failed, wanted_again, booked_meanwhile = await self.redis.eval(
+            EVERYTHING, 9, *(named[name] for name in (*zsets, "leased", "failures", "dirty", "booked"))
+        )
         state: dict[str, object] = {
-            name: {member.decode(): int(score) for member, score in pairs}
-            for name, pairs in zip(("ready", "since", "tenants", "later", "leases"), zsets, strict=True)
+            name: {member.decode(): int(score) for member, score in _pairs(answer)}
+            for name, answer in zip(zsets, scored, strict=True)
         }
-        state["leased"] = {key.decode(): int(token) for key, token in holders.items()}
-        state["failures"] = {key.decode(): _failures(text.decode()) for key, text in failed.items()}
+        state["leased"] = {key.decode(): int(token) for key, token in _pairs(holders)}
+        state["failures"] = {key.decode(): _failures(text.decode()) for key, text in _pairs(failed)}
         state["dirty"] = {key.decode() for key in wanted_again}
         state["booked"] = {key.decode() for key in booked_meanwhile}
         return state
+
+
+def _pairs(answer: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    return zip(answer[::2], answer[1::2], strict=True)
 
 
 def _failures(text: str) -> tuple[int, str]:

@@ -1,0 +1,278 @@
+"""The beat: what became due is made ready, bells are rung, and Celery's own periodic entries are emitted.
+
+``celery -A workers.app beat -S scheduler.beat:Scheduler``. Any number of beats may run, none of them leads: a key that
+is due is moved once by the broker, and a run of a periodic entry is emitted by the beat that began it. The app's
+configuration says what there is to do:
+
+    penstock_broker   URL of the broker that holds the lanes; without it, Celery's broker_url
+    penstock_prefix   first part of every key there; without it, penstock
+    penstock_lanes    lane name -> (task that answers its bells, Celery queue the bells travel in)
+    penstock_lease    how long leases last there, seconds
+    penstock_backoff  (base, cap) of the backoff of failing keys, seconds
+    penstock_slots    most bells of a lane on their way at once
+    beat_schedule     periodic entries, as Celery knows them
+"""
+
+import asyncio
+import copy
+import logging
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+import celery.beat
+from celery import Celery
+from kombu.exceptions import KombuError
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from scheduler.keys import Keys
+from scheduler.queue import Backoff, Lane
+from scheduler.runs import Attempt, Runs
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two ticks at most: how late a key may be that was booked after the beat went to sleep.
+LONGEST_SLEEP = 0.2
+
+#: Entries moved by one call; more are moved by the next one at once, and the broker serves others in between.
+PIECE = 2000
+
+#: Calls of one tick and lane: a lane with more due than this waits for the other lanes' turn.
+CALLS = 20
+
+#: What a broker that is away for a moment looks like, to redis-py and to kombu.
+BROKER_ERRORS = (RedisError, KombuError, OSError)
+
+#: Names the runs of periodic entries: the same run has the same task id, whoever emits it.
+_RUN_IDS = uuid.UUID("5f1c1cf3-58a5-4a6b-8a2d-3e0b7f1d9c64")
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """When an entry runs next. Moments are microseconds since the epoch."""
+
+    entry: Any
+    last: int
+    due: int
+
+
+class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
+    """A beat scheduler for Celery that keeps everything it must remember in the broker.
+
+    A broker that is away is logged and waited for; nothing that was due meanwhile is lost, except that a periodic
+    entry that missed several runs catches up with one.
+
+    clock: replaces the broker's clock, microseconds since the epoch; for tests only.
+    """
+
+    max_interval = LONGEST_SLEEP
+
+    def __init__(self, app: Celery, *args: Any, clock: Callable[[], int] | None = None, **kwargs: Any) -> None:
+        self._clock = clock
+        self._upcoming: dict[str, Upcoming] = {}
+        self._away = False
+        super().__init__(app, *args, **kwargs)
+        self.max_interval = min(self.max_interval, LONGEST_SLEEP)
+
+    @property
+    def info(self) -> str:
+        """The lines that `celery beat` prints about its scheduler."""
+        return f"    . lanes -> {', '.join(self._lane_tasks) or 'none'}"
+
+    def install_default_entries(self, data: Any) -> None:
+        """Celery's clean-up of old results, but only where results are kept."""
+        if self.app.conf.result_backend:
+            super().install_default_entries(data)
+
+    def tick(self, *_: Any, **__: Any) -> float:
+        """Do what is due; answers the seconds until the next tick is."""
+        try:
+            sleep = min(self._sweep_lanes(), self._emit_entries(), self.max_interval)
+        except BROKER_ERRORS as error:
+            if not self._away:
+                log.warning("the broker is away; ticking on", extra={"error": str(error)})
+            self._away = True
+            return float(self.max_interval)
+        if self._away:
+            log.info("the broker is back")
+        self._away = False
+        return max(sleep, 0.0)
+
+    def sync(self) -> None:
+        """Tell the broker again what it may have lost: when each entry last ran."""
+        if self._upcoming:
+            try:
+                self._run(self._runs.learn({name: upcoming.last for name, upcoming in self._upcoming.items()}))
+            except BROKER_ERRORS as error:
+                log.warning("last runs could not be written", extra={"error": str(error)})
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        super().close()
+        if "_loop" in self.__dict__:
+            self._run(self._client.aclose())
+            self.__dict__.pop("_loop").close()
+
+    # Opened when first needed: Celery makes schedulers only to look at them, and forks after making them.
+
+    @cached_property
+    def _loop(self) -> asyncio.Runner:
+        return asyncio.Runner()
+
+    def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        return self._loop.run(work)
+
+    @cached_property
+    def _client(self) -> Redis:
+        client: Redis = Redis.from_url(
+            self.app.conf.get("penstock_broker") or self.app.conf.broker_url,
+            socket_timeout=5,
+            socket_connect_timeout=3,
+            socket_keepalive=True,
+            # The next tick is the retry.
+            retry=Retry(NoBackoff(), 1),
+            client_name="penstock-beat",
+        )
+        return client
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return Keys(self.app.conf.get("penstock_prefix") or Keys().prefix)
+
+    @cached_property
+    def _runs(self) -> Runs:
+        return Runs(self._client, self._keys, clock=self._clock)
+
+    @property
+    def _lane_tasks(self) -> Mapping[str, tuple[str, str]]:
+        lanes: Mapping[str, tuple[str, str]] = self.app.conf.get("penstock_lanes") or {}
+        return lanes
+
+    @cached_property
+    def _lanes(self) -> list[Lane]:
+        options: dict[str, Any] = {"clock": self._clock}
+        if lease := self.app.conf.get("penstock_lease"):
+            options["lease"] = lease
+        if backoff := self.app.conf.get("penstock_backoff"):
+            options["backoff"] = Backoff(*backoff)
+        if slots := self.app.conf.get("penstock_slots"):
+            options["slots"] = slots
+        return [Lane(self._client, name, self._keys, **options) for name in self._lane_tasks]
+
+    # What is booked in the lanes.
+
+    def _sweep_lanes(self) -> float:
+        """Answers the seconds until a booked key is due."""
+        sleep = LONGEST_SLEEP
+        for lane in self._lanes:
+            bells, due = self._run(self._sweep(lane))
+            self._ring(lane.name, bells)
+            sleep = min(sleep, due)
+        return sleep
+
+    async def _sweep(self, lane: Lane) -> tuple[int, float]:
+        bells = 0
+        for _ in range(CALLS):
+            swept = await lane.sweep(PIECE)
+            bells += swept.bells
+            if swept.moved < PIECE:
+                break
+        if swept.next is None:
+            return bells, LONGEST_SLEEP
+        return bells, swept.next - await self._runs.now() / 1e6
+
+    def _ring(self, lane: str, bells: int) -> None:
+        task, queue = self._lane_tasks[lane]
+        with self.app.producer_pool.acquire(block=True) as producer:
+            for _ in range(bells):
+                self.app.send_task(task, queue=queue, producer=producer, ignore_result=True)
+
+    # What Celery's users configured.
+
+    def _emit_entries(self) -> float:
+        """Answers the seconds until a periodic entry is due."""
+        if not self.schedule:
+            return LONGEST_SLEEP
+        now = self._run(self._runs.now())
+        self._look_up_entries(now)
+        for upcoming in list(self._upcoming.values()):
+            if upcoming.due <= now:
+                self._emit(upcoming, now)
+        due = min((upcoming.due for upcoming in self._upcoming.values()), default=now)
+        return (due - now) / 1e6
+
+    def _look_up_entries(self, now: int) -> None:
+        """Know when every entry of the schedule runs next, also of those that were added or changed meanwhile."""
+        for name in self._upcoming.keys() - self.schedule.keys():
+            del self._upcoming[name]
+        new = {
+            name: entry
+            for name, entry in self.schedule.items()
+            if name not in self._upcoming or self._upcoming[name].entry is not entry
+        }
+        if new:
+            last = self._run(self._runs.learn(dict.fromkeys(new, now)))
+            for name, entry in new.items():
+                self._expect(name, entry, last.get(name, now), now)
+
+    def _expect(self, name: str, entry: Any, last: int, now: int) -> None:
+        self._upcoming[name] = Upcoming(entry, last, self._due(entry, last, now))
+
+    def _due(self, entry: Any, last: int, now: int) -> int:
+        """The first moment after `last` at which the entry's schedule wants it."""
+        schedule = copy.copy(entry.schedule)
+        schedule.app = self.app
+        schedule.nowfun = lambda: _moment(now)
+        try:
+            left = schedule.remaining_estimate(_moment(last))
+        except Exception:
+            # One entry that cannot be reckoned must not stop the others.
+            log.exception("the next run of an entry cannot be reckoned", extra={"entry": entry.name})
+            return now + 60_000_000
+        return now + int(left.total_seconds() * 1_000_000)
+
+    def _emit(self, upcoming: Upcoming, now: int) -> None:
+        entry, name = upcoming.entry, upcoming.entry.name
+        attempt = self._run(self._runs.begin(name, upcoming.last))
+        if attempt is None:
+            return
+        if isinstance(attempt, int):
+            self._expect(name, entry, attempt, now)
+            return
+        published = False
+        try:
+            published = self._publish(attempt, upcoming)
+        finally:
+            # A run that is behind by more than one is caught up with once, not run by run.
+            on_time = self._due(entry, upcoming.due, now) > now
+            run = (upcoming.due if on_time else now) if published else None
+            self._run(self._runs.end(attempt, run))
+        if run is not None:
+            self._expect(name, entry, run, now)
+
+    def _publish(self, attempt: Attempt, upcoming: Upcoming) -> bool:
+        entry = copy.copy(upcoming.entry)
+        run_id = str(uuid.uuid5(_RUN_IDS, f"{self._keys.tag} {entry.name} {upcoming.last}"))
+        entry.options = {"task_id": run_id, **entry.options}
+        if attempt.expired:
+            return False
+        with self.app.producer_pool.acquire(block=True) as producer:
+            try:
+                self.apply_async(entry, producer=producer, advance=False)
+            except celery.beat.SchedulingError as error:
+                log.warning("an entry could not be emitted", extra={"entry": entry.name, "error": str(error)})
+                return False
+        log.info("entry emitted", extra={"entry": entry.name, "task": entry.task, "id": run_id})
+        return True
+
+
+def _moment(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)
