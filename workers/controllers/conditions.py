@@ -2,6 +2,8 @@
 
 from workers.api.kinds import Object
 
+_ENDS = ("Complete", "Failed")
+
 
 def find(body: Object, type_: str) -> Object | None:
     """The condition of this type, or None."""
@@ -25,4 +27,7 @@ def finished(job: Object) -> str | None:
 
     A Job that is suspended, being deleted, or only about to end (FailureTarget, SuccessCriteriaMet) has not.
     """
-    return next((type_ for type_ in ("Complete", "Failed") if holds(job, type_)), None)
+    for condition in (job.get("status") or {}).get("conditions") or ():
+        if condition["status"] == "True" and condition["type"] in _ENDS:
+            return str(condition["type"])
+    return None

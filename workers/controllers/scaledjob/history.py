@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from workers.api.kinds import Object
+from workers.api.kinds import Object, Ref
 from workers.api.scaledjob import Spec
 from workers.controllers import conditions
 from workers.plan import Delete, Together
@@ -17,20 +17,25 @@ def clean_up(spec: Spec, jobs: Iterable[Entry]) -> Together | None:
 
     Failed ones go by the time they failed; in KEDA their order is left to chance.
     """
-    finished: dict[str, list[tuple[str, Entry, Object]]] = {"Complete": [], "Failed": []}
+    finished: dict[str, list[tuple[Ref, Object]]] = {"Complete": [], "Failed": []}
     for entry in jobs:
-        if entry.body is None or entry.body["metadata"].get("deletionTimestamp"):
-            continue
-        if how := conditions.finished(entry.body):
-            finished[how].append((_ended(entry.body, how), entry, entry.body))
-    limits = {"Complete": spec.successful_jobs_history_limit, "Failed": spec.failed_jobs_history_limit}
-    doomed: list[Delete] = []
-    for how, entries in finished.items():
-        limit = limits[how]
-        surplus = len(entries) - (LIMIT if limit is None else limit)
-        entries.sort(key=lambda each: (each[0], each[1].ref.name))
-        doomed += [Delete(entry.ref, body["metadata"]["uid"]) for _, entry, body in entries[: max(0, surplus)]]
-    return Together(tuple(doomed)) if doomed else None
+        if entry.body is not None and (how := conditions.finished(entry.body)):
+            finished[how].append((entry.ref, entry.body))
+    doomed = (
+        *_oldest(finished["Complete"], "Complete", spec.successful_jobs_history_limit),
+        *_oldest(finished["Failed"], "Failed", spec.failed_jobs_history_limit),
+    )
+    return Together(doomed) if doomed else None
+
+
+def _oldest(jobs: list[tuple[Ref, Object]], how: str, limit: int | None) -> list[Delete]:
+    """The deletes that leave `limit` Jobs, counting none that are being deleted already."""
+    staying = [(ref, body) for ref, body in jobs if not body["metadata"].get("deletionTimestamp")]
+    surplus = len(staying) - (LIMIT if limit is None else limit)
+    if surplus <= 0:
+        return []
+    staying.sort(key=lambda job: (_ended(job[1], how), job[0].name))
+    return [Delete(ref, body["metadata"]["uid"]) for ref, body in staying[:surplus]]
 
 
 def _ended(job: Object, how: str) -> str:
