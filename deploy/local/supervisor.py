@@ -13,10 +13,11 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 from deploy.local.guard import Guard, signal_group
 from workers.errors import UserError
@@ -64,44 +65,53 @@ class Supervisor:
         self._echo = echo
         self._guard: Guard | None = None
         self._running: dict[str, _Child] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._keepers: dict[str, asyncio.Task[None]] = {}
+        self._batches: list[tuple[str, ...]] = []
+        self._hurry = asyncio.Event()
 
-    async def start(self, component: Component) -> None:
-        """Starts one part and returns when it is ready; from then on it is started again whenever it dies.
+    async def start(self, *components: Component) -> None:
+        """Starts parts side by side and returns when all are ready; they are started again whenever they die.
 
-        Raises StartFailed when it ends or is not ready in time (it is stopped then).
+        They stop side by side too, before those that were started earlier. Raises StartFailed when one ends or is not
+        ready in time; none of them runs then.
         """
-        if component.name in self._tasks:
-            raise ValueError(f"component {component.name}: already started")
         self._logs.mkdir(parents=True, exist_ok=True)
         self._guard = self._guard or Guard()
-        if isinstance(component.ready, Path):
-            component.ready.unlink(missing_ok=True)
-        child = await self._spawn(component)
+        for component in components:
+            if component.name in self._keepers:
+                raise ValueError(f"component {component.name}: already started")
+        children = [await self._spawn(component) for component in components]
+        waits = [asyncio.create_task(_until_ready(child)) for child in children]
         try:
-            await _until_ready(component, child)
+            for wait in asyncio.as_completed(waits):
+                await wait
         except BaseException:
-            await self._end(child)
+            await _cancel(*waits)
+            await self._end(*children)
             raise
-        self._tasks[component.name] = asyncio.create_task(self._keep(component, child))
+        self._batches.append(tuple(component.name for component in components))
+        for child in children:
+            self._keepers[child.component.name] = asyncio.create_task(self._keep(child))
 
     async def run(
         self, components: Sequence[Component], *, started: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """Starts the parts in order, awaits `started()`, and serves until SIGINT or SIGTERM; then stops everything.
+        """Starts the parts one after the other, awaits `started()`, and serves until SIGINT or SIGTERM.
 
-        Raises StartFailed like `start`, after having stopped what ran already.
+        Then, or when starting failed, stops everything; a second signal stops it without patience. Raises StartFailed
+        like `start`.
         """
-        async with _signals() as told:
+        told = asyncio.Event()
+        with self._signals(told):
+            work = asyncio.create_task(self._start_all(components, started))
+            stop = asyncio.create_task(told.wait())
             try:
-                work = asyncio.create_task(self._start_all(components, started))
-                stop = asyncio.create_task(told.wait())
-                done, _ = await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-                if work in done:
+                await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if not told.is_set():
                     work.result()
                     await stop
-                await _cancel(work, stop)
             finally:
+                await _cancel(work, stop)
                 await self.stop()
 
     def pids(self) -> dict[str, int]:
@@ -110,10 +120,10 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Stops all parts in reverse order of their start and returns when no process is left."""
-        for name in reversed(list(self._tasks)):
-            await _cancel(self._tasks.pop(name))
-            if name in self._running:
-                await self._end(self._running[name])
+        while self._batches:
+            names = self._batches.pop()
+            await _cancel(*(self._keepers.pop(name) for name in names))
+            await self._end(*(self._running[name] for name in names if name in self._running))
         if self._guard is not None:
             self._guard.dismiss()
             self._guard = None
@@ -125,6 +135,8 @@ class Supervisor:
             await started()
 
     async def _spawn(self, component: Component) -> "_Child":
+        if isinstance(component.ready, Path):
+            component.ready.unlink(missing_ok=True)
         process = await asyncio.create_subprocess_exec(
             *component.argv,
             env={**os.environ, **component.env},
@@ -139,25 +151,46 @@ class Supervisor:
         self._running[component.name] = child
         return child
 
-    async def _keep(self, component: Component, child: "_Child") -> None:
+    async def _keep(self, child: "_Child") -> None:
         pause = SHORTEST
         while True:
             born = time.monotonic()
             code = await child.wait()
             self._forget(child)
             pause = SHORTEST if time.monotonic() - born > HEALTHY else pause
-            log.warning("a part died and is started again", extra={"part": component.name, "code": code, "in": pause})
+            name = child.component.name
+            log.warning("a part died and is started again", extra={"part": name, "code": code, "in": pause})
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST)
-            child = await self._spawn(component)
+            child = await self._spawn(child.component)
 
-    async def _end(self, child: "_Child") -> None:
+    async def _end(self, *children: "_Child") -> None:
+        await asyncio.gather(*(self._end_one(child) for child in children))
+
+    async def _end_one(self, child: "_Child") -> None:
         signal_group(child.pid, signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(child.wait(), child.component.grace)
+        gone, hurry = asyncio.create_task(child.wait()), asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({gone, hurry}, timeout=child.component.grace, return_when=asyncio.FIRST_COMPLETED)
         signal_group(child.pid, signal.SIGKILL)
-        await child.wait()
+        await gone
+        await _cancel(hurry)
         self._forget(child)
+
+    @contextlib.contextmanager
+    def _signals(self, told: asyncio.Event) -> Iterator[None]:
+        """The first SIGINT or SIGTERM sets the event, the next one takes all patience away."""
+        loop = asyncio.get_running_loop()
+
+        def hear() -> None:
+            (self._hurry if told.is_set() else told).set()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, hear)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
 
     def _forget(self, child: "_Child") -> None:
         # whoever of the group outlived its leader belongs to nobody now
@@ -227,14 +260,15 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
         return await stream.readexactly(long.consumed)
 
 
-async def _until_ready(component: Component, child: _Child) -> None:
+async def _until_ready(child: _Child) -> None:
+    component = child.component
     deadline = time.monotonic() + component.timeout
     while not await _is_ready(component):
         if child.code is not None:
             await child.drained()
-            raise StartFailed(_last_words(component, child, f"ended with exit code {child.code} before it was ready"))
+            raise StartFailed(_last_words(child, f"ended with exit code {child.code} before it was ready"))
         if time.monotonic() > deadline:
-            raise StartFailed(_last_words(component, child, f"was not ready within {component.timeout:g} s"))
+            raise StartFailed(_last_words(child, f"was not ready within {component.timeout:g} s"))
         await asyncio.sleep(0.02)
 
 
@@ -246,27 +280,12 @@ async def _is_ready(component: Component) -> bool:
     return await component.ready()
 
 
-def _last_words(component: Component, child: _Child, what: str) -> str:
+def _last_words(child: _Child, what: str) -> str:
     quoted = "".join(f"\n  {line}" for line in child.tail)
-    return f"component {component.name}: {what}{'; its last lines:' if quoted else ''}{quoted}"
+    return f"component {child.component.name}: {what}{'; its last lines:' if quoted else ''}{quoted}"
 
 
-@contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set, as long as the context lasts."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    try:
-        yield told
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
-async def _cancel(*tasks: asyncio.Task[object]) -> None:
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -87,6 +87,34 @@ async def test_parts_stop_in_reverse_order(tmp_path: Path) -> None:
     assert order.read_text().split() == ["c", "b", "a"]
 
 
+async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_path: Path) -> None:
+    one = Supervisor(tmp_path / "logs")
+    meet = (
+        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; touch {me}.ready; trap '{last}' TERM; sleep 60 & wait"
+    )
+    parts = []
+    for me, other in (("a", "b"), ("b", "a")):
+        # each ends only when the other has been told to end too
+        last = f"touch {tmp_path}/{me}.told; until [ -e {tmp_path}/{other}.told ]; do sleep 0.02; done; exit 0"
+        script = meet.format(me=tmp_path / me, other=tmp_path / other, last=last)
+        parts.append(shell(me, script, ready=tmp_path / f"{me}.ready"))
+    await one.start(*parts)
+    assert set(one.pids()) == {"a", "b"}
+    await one.stop()
+    assert one.pids() == {}
+    assert (tmp_path / "a.told").exists()
+    assert (tmp_path / "b.told").exists()
+
+
+async def test_a_part_that_fails_takes_those_started_with_it_along(running: Supervisor, tmp_path: Path) -> None:
+    waiting = shell("patient", f"echo $$ > {tmp_path}/pid; exec sleep 60", ready=tmp_path / "never")
+    broken = shell("broken", f"until [ -s {tmp_path}/pid ]; do sleep 0.02; done; exit 1", ready=tmp_path / "never")
+    with pytest.raises(StartFailed, match="component broken"):
+        await running.start(waiting, broken)
+    assert not alive(int((tmp_path / "pid").read_text()))
+    assert running.pids() == {}
+
+
 async def test_a_part_that_ignores_term_is_killed_with_all_its_children(
     tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
@@ -113,7 +141,8 @@ from deploy.local.supervisor import Component, Supervisor
 home = Path(sys.argv[1])
 async def started():
     (home / "started").touch()
-part = Component("part", ("/bin/sh", "-c", f"sleep 60 & echo $! > {home}/child; echo $$ > {home}/part; wait"), grace=1)
+script = f"{sys.argv[2]}sleep 60 & echo $! > {home}/child; echo $$ > {home}/part; wait; sleep 60"
+part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] else 1)
 asyncio.run(Supervisor(home / "logs").run([part], started=started))
 """
 
@@ -122,10 +151,22 @@ asyncio.run(Supervisor(home / "logs").run([part], started=started))
 async def test_no_process_is_left_when_the_supervisor_gets(
     number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path))
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
     await until(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
     assert alive(pid_in("child"))
     process.send_signal(number)
     code = await process.wait()
     assert code == (-9 if number is signal.SIGKILL else 0)
     await until(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+
+
+async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(tmp_path), f"trap 'touch {tmp_path}/told' TERM;"
+    )
+    await until(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process.send_signal(signal.SIGINT)
+    await until((tmp_path / "told").exists)
+    process.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert not alive(pid_in("part"))
