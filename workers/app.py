@@ -68,6 +68,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "penstock_broker": url,
         "penstock_prefix": settings.prefix,
         "penstock_lanes": LANES,
+        "penstock_lease": settings.lease,
+        "penstock_backoff": (settings.backoff_base, settings.backoff_cap),
+        "penstock_slots": settings.slots,
     }
 
 
