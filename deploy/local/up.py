@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deploy import processes, ready
 from deploy.local import broker, guard
-from deploy.local.supervisor import Component, StartFailed, Supervisor
+from deploy.local.supervisor import Component, Supervisor
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
@@ -241,7 +241,7 @@ async def run(
             tell("CRDs")
             await define(options, kubeconfig)
             tell("processes")
-            await _together(supervisor, parts.processes)
+            await supervisor.start(*parts.processes)
             if started is not None:
                 await started(Running(home, supervisor.pids(), kubeconfig, store))
 
@@ -254,19 +254,6 @@ def _waiting(parts: Plan, own: broker.Broker) -> Plan:
     first, *rest = parts.foundations
     checked = Component(first.name, first.argv, first.env, ready=own.ready, timeout=STARTING)
     return Plan((checked, *rest), parts.processes)
-
-
-async def _together(supervisor: Supervisor, parts: Sequence[Component]) -> None:
-    """Start parts side by side. The first failure stops the others' start and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for part in parts:
-                group.create_task(supervisor.start(part))
-    except* StartFailed as failures:
-        first = failures.exceptions[0]
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
 
 
 @contextmanager
