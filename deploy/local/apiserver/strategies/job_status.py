@@ -70,8 +70,9 @@ def _counters(now: Object, before: Object, spec: Object, changed: set[str]) -> I
         value, least = now.get(field, 0), before.get(field, 0)
         if value < least and not (field == "succeeded" and elastic):
             yield fields.invalid(f"status.{field}", value, f"cannot decrease the {field} counter")
-    if changed & {"ready", "active"} and (now.get("ready") or 0) > now.get("active", 0):
-        yield fields.invalid("status.ready", now["ready"], "cannot set more ready pods than active")
+    ready = now.get("ready")
+    if changed & {"ready", "active"} and ready is not None and ready > now.get("active", 0):
+        yield fields.invalid("status.ready", ready, "cannot set more ready pods than active")
 
 
 def _uncounted(now: Object) -> Iterator[FieldError]:
