@@ -1,0 +1,101 @@
+"""Who gets a place, and in which order."""
+
+import pytest
+
+from deploy.local.kubelet import placing
+from deploy.local.kubelet.placing import Queue
+from tests.unit.kubelet.factories import pod
+from workers.api.kinds import Object
+
+
+def named(uid: str, created: str = "2024-01-01T00:00:00Z", **spec: object) -> Object:
+    return pod(meta={"uid": uid, "creationTimestamp": created}, **spec)
+
+
+def drain(queue: Queue) -> list[str]:
+    taken = []
+    while (one := queue.take()) is not None:
+        taken.append(one["metadata"]["uid"])
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("pods", "order"),
+    [
+        ([named("a"), named("b"), named("c")], "abc"),
+        ([named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
+        ([named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
+    ],
+    ids=["arrival decides among equals", "older first", "priority before age"],
+)
+def test_order(pods: list[Object], order: str | list[str]) -> None:
+    queue = Queue()
+    for one in pods:
+        queue.put(one, 0.0)
+    assert drain(queue) == list(order)
+
+
+def test_a_pod_that_changes_keeps_its_place_and_is_taken_in_its_newest_version() -> None:
+    queue = Queue()
+    queue.put(named("a"), 0.0)
+    queue.put(named("b"), 0.0)
+    queue.put(named("a", hostname="new"), 1.0)
+    taken = queue.take()
+    assert taken is not None
+    assert taken["spec"]["hostname"] == "new"
+    assert drain(queue) == ["b"]
+
+
+def test_a_pod_that_is_gone_is_not_taken() -> None:
+    queue = Queue()
+    for uid in "abc":
+        queue.put(named(uid), 0.0)
+    queue.discard("a")
+    queue.keep({"b"})
+    assert len(queue) == 1
+    assert drain(queue) == ["b"]
+
+
+def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
+    queue = Queue()
+    queue.put(named("a"), 0.0)
+    queue.discard("a")
+    queue.put(named("a"), 1.0)
+    assert drain(queue) == ["a"]
+
+
+def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
+    queue = Queue()
+    for number, uid in enumerate("abc"):
+        queue.put(named(uid), float(number))
+    told = [[one["metadata"]["uid"] for one in queue.overdue(2.5, 1.0, limit)] for limit in (1, 5, 5)]
+    assert told == [["a"], ["b"], []]
+
+
+@pytest.mark.parametrize(
+    ("spec", "ours"),
+    [
+        ({}, True),
+        ({"schedulerName": "default-scheduler"}, True),
+        ({"schedulerName": "volcano"}, False),
+        ({"schedulerName": "volcano", "nodeName": "local"}, True),
+        ({"nodeName": "other"}, False),
+        ({"schedulingGates": [{"name": "wait"}]}, False),
+    ],
+    ids=["unassigned", "by name", "another scheduler's", "assigned here", "assigned elsewhere", "gated"],
+)
+def test_which_pods_are_ours(spec: Object, ours: bool) -> None:
+    assert placing.is_ours(pod(**spec), "local") is ours
+
+
+def test_a_node_selector_is_obeyed() -> None:
+    body = pod(nodeSelector={"disk": "ssd", "os": "linux"})
+    assert placing.mismatch(body, {"disk": "ssd", "os": "linux"}) is None
+    assert placing.mismatch(body, {"os": "linux"}) == "the node lacks labels of spec.nodeSelector: disk=ssd"
+    assert placing.mismatch(pod(), {}) is None
+
+
+def test_a_binding_names_exactly_this_pod() -> None:
+    made = placing.binding(named("u1"), "local")
+    assert made["metadata"] == {"name": "p", "namespace": "ns", "uid": "u1"}
+    assert made["target"]["name"] == "local"

@@ -1,0 +1,133 @@
+"""Probes: how answers become verdicts, and how each kind asks."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.kubelet import probes
+from deploy.local.kubelet.probes import Tally
+from tests.unit.kubelet.factories import box
+from workers.api.kinds import Object
+
+ENV = {"PATH": os.environ["PATH"], "WORD": "x"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "probe", "verdicts"),
+    [
+        ("+", {}, [True]),
+        ("---", {}, [None, None, False]),
+        ("+--+--", {}, [True] * 6),
+        ("+---+", {}, [True, True, True, False, True]),
+        ("-", {"failureThreshold": 1}, [False]),
+        ("++-++", {"successThreshold": 2, "failureThreshold": 1}, [None, True, False, False, True]),
+    ],
+    ids=["one success", "three failures", "fewer do not count", "recovery", "own threshold", "two successes"],
+)
+def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) -> None:
+    tally, found = Tally(), []
+    for answer in answers:
+        tally = tally.count(answer == "+", probe)
+        found.append(tally.healthy)
+    assert found == verdicts
+
+
+async def test_only_changes_are_told() -> None:
+    answers = iter([None, None, "bad", "bad", "worse", None])
+    told: list[tuple[bool, str]] = []
+    done = asyncio.Event()
+
+    async def check(_: Object) -> str | None:
+        try:
+            return next(answers)
+        except StopIteration:
+            done.set()
+            return None
+
+    task = asyncio.create_task(probes.observe({"periodSeconds": 0}, check, lambda *verdict: told.append(verdict)))
+    await asyncio.wait_for(done.wait(), 30)
+    task.cancel()
+    assert told == [(True, ""), (False, "worse"), (True, "")]
+
+
+async def test_a_startup_probe_is_asked_until_it_succeeds() -> None:
+    answers = iter(["not yet", None])
+
+    async def check(_: Object) -> str | None:
+        return next(answers)
+
+    told: list[bool] = []
+    await probes.observe({"periodSeconds": 0}, check, lambda healthy, _: told.append(healthy), once=True)
+    assert told == [True]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[int]:
+    """Answers 200 to ``/good?`` with the right header, 302 to ``/moved``, 500 to everything else."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        path = head.split(" ")[1]
+        status = {"/good": "200 OK" if "X-A: b" in head else "400 Bad", "/moved": "302 Found"}.get(path, "500 Oops")
+        writer.write(f"HTTP/1.1 {status}\r\nLocation: /bad\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        yield listening.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "failure"),
+    [("/good", None), ("moved", None), ("/bad", "HTTP status 500")],
+    ids=["2xx", "3xx is not followed", "5xx"],
+)
+async def test_http(path: str, failure: str | None, server: int, tmp_path: Path) -> None:
+    container = box("main", ports=[{"name": "web", "containerPort": server}])
+    get = {"port": "web", "path": path, "httpHeaders": [{"name": "X-A", "value": "b"}]}
+    assert await probes.ask({"httpGet": get, "timeoutSeconds": 30}, container, env=ENV, cwd=tmp_path) == failure
+
+
+async def test_tcp(server: int, tmp_path: Path) -> None:
+    ask = {"tcpSocket": {"port": server}, "timeoutSeconds": 30}
+    assert await probes.ask(ask, box("main"), env=ENV, cwd=tmp_path) is None
+
+
+async def test_a_closed_port_is_a_failure(tmp_path: Path) -> None:
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+    failure = await probes.ask({"tcpSocket": {"port": port}, "timeoutSeconds": 30}, box("main"), env=ENV, cwd=tmp_path)
+    assert failure is not None
+
+
+@pytest.mark.parametrize(
+    ("command", "failure"),
+    [(["true"], None), (["sh", "-c", "echo why; exit 3"], "exit code 3: why"), (["no-such"], "No such file")],
+    ids=["success", "failure", "no program"],
+)
+async def test_exec(command: list[str], failure: str | None, tmp_path: Path) -> None:
+    probe = {"exec": {"command": command}, "timeoutSeconds": 30}
+    answer = await probes.ask(probe, box("main"), env=ENV, cwd=tmp_path)
+    assert answer == failure or (failure is not None and answer is not None and failure in answer)
+
+
+async def test_a_command_that_takes_too_long_is_a_failure_and_is_ended(tmp_path: Path) -> None:
+    probe = {"exec": {"command": ["sh", "-c", "echo $$ > pid; exec sleep 60"]}, "timeoutSeconds": 0.5}
+    assert await probes.ask(probe, box("main"), env=ENV, cwd=tmp_path) == "no answer within 0.5 s"
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_an_unknown_port_is_named(tmp_path: Path) -> None:
+    answer = await probes.ask({"httpGet": {"port": "web"}}, box("main"), env=ENV, cwd=tmp_path)
+    assert answer == "container main: no port is named web"
+
+
+@pytest.mark.parametrize("kind", probes.KINDS)
+def test_what_cannot_be_asked_is_named(kind: str) -> None:
+    problem = probes.unsupported(box("main", **{kind: {"grpc": {"port": 1}}}))
+    assert problem is not None
+    assert problem.startswith(f"{kind}: only exec, httpGet, tcpSocket")
+    assert probes.unsupported(box("main", **{kind: {"tcpSocket": {"port": 1}}})) is None
