@@ -184,6 +184,14 @@ def test_from_a_list_to_finished_jobs_with_nothing_but_the_command(
     until(lambda: "No resources found" in terminal.type("get", "jobs", "-l", label), "the Jobs went with their owner")
 
 
+def test_a_malformed_scaled_job_is_refused_by_its_field(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
+    broken = scaled_job("h:1").replace("maxReplicaCount: 10", "maxReplicaCount: many")
+    said = terminal.type("apply", "-f", "-", stdin=broken, code=1)
+    assert "standard input: ScaledJob crunch: " in said
+    assert "spec.maxReplicaCount" in said
+    assert said.count("\n") == 1
+
+
 def test_a_second_up_in_the_same_home_says_who_owns_it(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
     assert f"(pid {up.pid})" in terminal.type("up", code=1)
 
@@ -294,10 +302,12 @@ def test_a_watch_shows_what_changes(client: Terminal) -> None:
 
 @pytest.mark.timeout(240)
 def test_the_servers_refusal_names_object_and_field(client: Terminal) -> None:
-    broken = scaled_job("h:1").replace("maxReplicaCount: 10", "maxReplicaCount: many")
+    container = {"name": "main", "image": "none"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "crunch"}}
+    broken = yaml.safe_dump({**job, "spec": {"parallelism": -1, "template": template}})
     said = client.type("apply", "-f", "-", stdin=broken, code=1)
-    assert "standard input: ScaledJob crunch: " in said
-    assert "spec.maxReplicaCount" in said
+    assert 'standard input: Job crunch: Job.batch "crunch" is invalid: spec.parallelism: Invalid value: -1' in said
     assert said.count("\n") == 1
 
 
@@ -315,7 +325,7 @@ def test_our_crds_can_be_applied_again_by_either_tool(client: Terminal, kubectl:
 
 
 @pytest.mark.timeout(300)
-def test_ctrl_c_leaves_no_process_and_the_next_up_finds_everything_again(tmp_path: Path) -> None:
+def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path: Path) -> None:
     terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
     sleeper = {
         "apiVersion": "v1",
@@ -333,18 +343,12 @@ def test_ctrl_c_leaves_no_process_and_the_next_up_finds_everything_again(tmp_pat
         assert process.wait(PATIENCE) == 0
     until(lambda: gone(processes), "no process is left", 30)
     assert "penstock up" in terminal.type("get", "cm", code=1)
-    with running(terminal, tmp_path / "second.log"):
+    with running(terminal, tmp_path / "second.log") as process:
         assert yaml.safe_load(terminal.type("get", "cm", "settings", "-o", "yaml"))["data"] == {"a": "1"}
-
-
-@pytest.mark.timeout(300)
-def test_a_killed_up_takes_its_processes_with_it(tmp_path: Path) -> None:
-    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
-    with running(terminal, tmp_path / "up.log") as process:
         processes = family(process.pid)
         process.kill()
         process.wait(PATIENCE)
-        until(lambda: gone(processes), "no process is left", 60)
+        until(lambda: gone(processes), "a killed up takes its processes with it", 60)
 
 
 @pytest.mark.timeout(240)
