@@ -175,8 +175,10 @@ class Wakeups:
         clock = asyncio.get_running_loop().time
         wait: float | None = None
         while True:
+            # Not wait_for: in Python 3.11 it can swallow a cancellation that meets the news.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
             self._news.clear()
             keys, wait = self._debounce.take(clock())
             if not keys:

@@ -99,7 +99,7 @@ class World:
 
     async def poll_once(self, poller: Poller, hands: Hands) -> Claim:
         """Claim what is ready in the poll lane and work it off."""
-        claim = await self.poll.claim(2000)
+        claim = await self.poll.claim(2000, bell=True)
         hands.take(claim.leases)
         await poller.handle(claim, hands)
         self.claims.append(claim)

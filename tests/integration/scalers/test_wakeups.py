@@ -1,0 +1,319 @@
+"""Wake-ups by keyspace notifications on a real server: what wakes, what does not, and what is never missed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from scalers.listener import Status
+from scalers.wakeups import Wakeups
+from scheduler.queue import Done
+from tests.integration.scalers.servers import kill_measuring, port_of, refusing
+from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
+
+
+@pytest.fixture
+def port(redis_url: str) -> int:
+    return port_of(redis_url)
+
+
+@pytest.fixture
+async def world(real_redis: Redis) -> World:
+    return await build(real_redis)
+
+
+def wakeups_of(world: World, **options: Any) -> Wakeups:
+    return Wakeups(
+        client=world.client,
+        keys=KEYS,
+        poll=world.poll,
+        ring=world.ring,
+        mirror=world.mirror,
+        triggers=world.triggers,
+        **{"gap": 0.0, "refresh": 0.02, **options},
+    )
+
+
+@asynccontextmanager
+async def running(wakeups: Wakeups) -> AsyncIterator[Wakeups]:
+    task = asyncio.create_task(wakeups.run())
+    try:
+        yield wakeups
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], Awaitable[Any]]) -> None:
+    async with asyncio.timeout(20):
+        while not await condition():
+            await asyncio.sleep(0.005)
+
+
+async def ready(world: World) -> bool:
+    return (await world.poll.stats()).ready > 0
+
+
+async def woken(world: World) -> set[str]:
+    """The names of objects that are to be polled now, once there are some; they are booked far away again."""
+    await until(lambda: ready(world))
+    return await calm(world)
+
+
+async def calm(world: World) -> set[str]:
+    claim = await world.poll.claim(1000, bell=True)
+    await world.poll.finish((lease, Done()) for lease in claim.leases)
+    return {lease.key.rpartition("/")[2] for lease in claim.leases}
+
+
+async def connected(wakeups: Wakeups, lists: int = 1) -> None:
+    async def told() -> bool:
+        return any(status.connected and status.lists == lists for status in wakeups.status())
+
+    await until(told)
+
+
+@asynccontextmanager
+async def listening(world: World, port: int, **options: Any) -> AsyncIterator[tuple[Wakeups, Polling]]:
+    """One object has been polled, its list is listened to, and nothing is left to be polled."""
+    async with running(wakeups_of(world, **options)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+        await polling.once()
+        await connected(wakeups)
+        assert await woken(world) == {"work"}, "once when listening begins: a push may have come before"
+        yield wakeups, polling
+
+
+GROWING: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "lpush": (("LPUSH", "queue", "1"),),
+    "rpush": (("RPUSH", "queue", "1"),),
+    "linsert": (("RPUSH", "queue", "1"), ("LINSERT", "queue", "BEFORE", "1", "0")),
+    "lmove": (("RPUSH", "other", "1"), ("LMOVE", "other", "queue", "LEFT", "RIGHT")),
+    "rpoplpush": (("RPUSH", "other", "1"), ("RPOPLPUSH", "other", "queue")),
+    "rename": (("RPUSH", "other", "1"), ("RENAME", "other", "queue")),
+    "copy": (("RPUSH", "other", "1"), ("COPY", "other", "queue")),
+    "sort and store": (("RPUSH", "other", "1"), ("SORT", "other", "STORE", "queue")),
+    "sadd": (("SADD", "queue", "1"),),
+    "sunionstore": (("SADD", "other", "1"), ("SUNIONSTORE", "queue", "other")),
+    "zadd": (("ZADD", "queue", "1", "a"),),
+    "zincrby": (("ZINCRBY", "queue", "1", "a"),),
+    "zunionstore": (("ZADD", "other", "1", "a"), ("ZUNIONSTORE", "queue", "1", "other")),
+    "hset": (("HSET", "queue", "a", "1"),),
+    "hincrby": (("HINCRBY", "queue", "a", "1"),),
+    "restore": (("RESTORE",),),
+}
+
+
+@pytest.mark.parametrize("steps", GROWING.values(), ids=GROWING.keys())
+async def test_what_makes_a_key_grow_wakes_its_object(world: World, port: int, steps: tuple[Any, ...]) -> None:
+    async with listening(world, port):
+        *before, last = steps
+        for step in before:
+            await world.client.execute_command(*step)
+        if last == ("RESTORE",):
+            await world.client.rpush("other", 1)
+            await world.client.restore("queue", 0, await world.client.dump("other"))
+        else:
+            await world.client.execute_command(*last)
+        assert await woken(world) == {"work"}
+        assert world.rung["poll"] > 0
+
+
+async def test_what_takes_work_away_wakes_nobody(world: World, port: int) -> None:
+    await world.client.rpush("queue", 1, 2, 3)
+    async with listening(world, port, gap=60.0) as (wakeups, _):
+        marked: list[str] = []
+        wakeups._wake = lambda keys: marked.extend(keys)  # type: ignore[method-assign]
+        await world.client.lpop("queue")
+        await world.client.ltrim("queue", 0, 0)
+        await world.client.delete("queue")
+        await world.client.rpush("queue", 1)
+        await until(lambda: asyncio.sleep(0, bool(marked)))
+        assert marked == [key("work")], "only the push"
+
+
+async def test_only_the_objects_of_a_list_are_woken(world: World, port: int) -> None:
+    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        await world.apply(
+            scaled_job("one", redis_trigger(port, "queue")),
+            scaled_job("two", redis_trigger(port, "other"), redis_trigger(port, "queue")),
+            scaled_job("three", redis_trigger(port, "third")),
+            scaled_job("elsewhere", redis_trigger(port, "queue", databaseIndex="1")),
+        )
+        await polling.once()
+        await connected(wakeups, lists=3)
+        await connected(wakeups, lists=1)
+        assert await settled(world) == {"one", "two", "three", "elsewhere"}
+        await world.client.rpush("queue", 1)
+        assert await settled(world) == {"one", "two"}
+        async with Redis(port=port, db=1) as first:
+            await first.rpush("queue", 1)
+        assert await settled(world) == {"elsewhere"}
+
+
+async def settled(world: World) -> set[str]:
+    """Everything that is woken until nothing more comes for a moment (a name that never comes makes no difference)."""
+    names = await woken(world)
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+        names |= await calm(world)
+    return names
+
+
+async def test_a_list_is_listened_to_by_a_process_that_never_polled_it(world: World, port: int) -> None:
+    async with world.polling(wakeups=wakeups_of(world)) as polling, running(wakeups_of(world)) as other:
+        await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+        await polling.once()
+        await connected(other)
+        await woken(world)
+        await world.client.rpush("queue", 1)
+        assert await woken(world) == {"work"}
+
+
+async def test_no_credential_is_copied_into_the_broker(world: World, port: int) -> None:
+    trigger = redis_trigger(port, "queue", username="u", password="hunter2")
+    async with world.polling(wakeups=wakeups_of(world)) as polling:
+        await world.apply(scaled_job("work", trigger))
+        await polling.once()
+    shared = await world.client.hgetall("{test}:wakeups")
+    assert shared == {key("work").encode(): b"uid-work/1"}
+    assert b"hunter2" not in await world.client.hget("{test}:readings", key("work"))
+
+
+@pytest.mark.parametrize("how", ["deleted", "paused"])
+async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(world: World, port: int, how: str) -> None:
+    async with listening(world, port) as (wakeups, polling), running(wakeups_of(world)) as other:
+        await connected(other)
+        await calm(world)
+        trigger = redis_trigger(port, "queue")
+        if how == "deleted":
+            await world.delete(scaled_job("work", trigger))
+        else:
+            paused = {"autoscaling.keda.sh/paused": "true"}
+            await world.apply(scaled_job("work", trigger, version=2, annotations=paused))
+        await polling.again("work")
+        await until(lambda: asyncio.sleep(0, not wakeups.status() and not other.status()))
+        assert await world.client.hgetall("{test}:wakeups") == {}
+
+        async def nobody_listens() -> bool:
+            return (await world.client.pubsub_numsub("__keyspace@0__:queue"))[0][1] == 0
+
+        await until(nobody_listens)
+
+
+async def test_another_list_in_the_spec_replaces_the_first(world: World, port: int) -> None:
+    async with listening(world, port) as (_, polling):
+        await world.apply(scaled_job("work", redis_trigger(port, "second"), version=2, generation=2))
+        await polling.once()
+        await woken(world)
+        await world.client.rpush("second", 1)
+        assert await woken(world) == {"work"}
+
+        async def left() -> bool:
+            return (await world.client.pubsub_numsub("__keyspace@0__:queue"))[0][1] == 0
+
+        await until(left)
+
+
+async def test_a_second_object_on_a_list_is_woken_when_it_joins(world: World, port: int) -> None:
+    async with listening(world, port) as (_, polling):
+        await world.apply(scaled_job("late", redis_trigger(port, "queue")))
+        await polling.once()
+        assert await woken(world) == {"late"}
+        await world.client.rpush("queue", 1)
+        assert await settled(world) == {"work", "late"}
+
+
+async def test_a_lost_connection_is_made_anew_and_what_was_missed_is_looked_at(world: World, port: int) -> None:
+    async with listening(world, port):
+        for _ in range(2):
+            assert await kill_measuring(world.client) >= 1
+            assert await woken(world) == {"work"}, "once after the reconnect: a push may have been missed"
+            await world.client.rpush("queue", 1)
+            assert await woken(world) == {"work"}
+
+
+async def test_after_the_broker_was_emptied_the_next_poll_listens_again(world: World, port: int) -> None:
+    async with listening(world, port) as (wakeups, polling):
+        await world.client.flushall()
+        await until(lambda: asyncio.sleep(0, not wakeups.status()))
+        await world.poll.open()
+        await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+        await polling.once()
+        await connected(wakeups)
+        await woken(world)
+        await world.client.rpush("queue", 1)
+        assert await woken(world) == {"work"}
+
+
+async def test_a_burst_is_not_marked_push_by_push(world: World, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listening(world, port, gap=0.05) as (wakeups, _):
+        marks: list[int] = []
+        heard: list[int] = []
+        mark, wake = world.poll.mark, wakeups._wake
+        monkeypatch.setattr(world.poll, "mark", lambda keys: (marks.append(1), mark(keys))[1])
+        monkeypatch.setattr(wakeups, "_wake", lambda keys: (heard.append(1), wake(keys))[1])
+        async with world.client.pipeline(transaction=False) as pipeline:
+            for number in range(1000):
+                pipeline.rpush("queue", number)
+            await pipeline.execute()
+        await until(lambda: asyncio.sleep(0, len(heard) == 1000))
+        assert await woken(world) == {"work"}
+    assert 1 <= len(marks) < 100
+
+
+async def test_a_server_that_is_not_there_is_reported(world: World) -> None:
+    port = await refusing()
+    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+        await polling.once()
+        await until(lambda: asyncio.sleep(0, any(status.detail for status in wakeups.status())))
+        [status] = wakeups.status()
+    assert (status.server, status.connected) == (f"127.0.0.1:{port}/0", False)
+    assert "onnect" in (status.detail or "")
+
+
+async def test_a_server_without_notifications_is_reported_and_left_as_it_is(world: World, port: int) -> None:
+    await world.client.config_set("notify-keyspace-events", "")
+    try:
+        async with listening(world, port) as (wakeups, _):
+            [status] = wakeups.status()
+        unchanged = await world.client.config_get("notify-keyspace-events")
+    finally:
+        await world.client.config_set("notify-keyspace-events", "KEA")
+    assert status == Status(
+        server=f"127.0.0.1:{port}/0",
+        lists=1,
+        connected=True,
+        notifications="off",
+        detail="notify-keyspace-events is ''; with Klszhg pushes would be seen at once",
+    )
+    assert unchanged == {"notify-keyspace-events": ""}
+
+
+async def test_a_server_that_hides_its_configuration_is_listened_to_all_the_same(world: World, port: int) -> None:
+    execute: Any = world.client.execute_command
+    await execute("ACL", "SETUSER", "shy", "on", ">s3cret", "~*", "&*", "+@all", "-config")
+    try:
+        async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+            trigger = redis_trigger(port, "queue", username="shy", password="s3cret")
+            await world.apply(scaled_job("work", trigger))
+            await polling.once()
+            await connected(wakeups)
+            await woken(world)
+            await world.client.rpush("queue", 1)
+            assert await woken(world) == {"work"}
+            [status] = wakeups.status()
+    finally:
+        await execute("ACL", "DELUSER", "shy")
+    assert status.notifications == "unknown"
+
+
+async def test_listening_writes_nothing_to_the_measured_server(world: World, port: int) -> None:
+    async with listening(world, port, refresh=60.0):
+        log = await world.client.client_list()
+        own = [client["cmd"] for client in log if not client.get("lib-name")]
+    assert set(own) <= {"subscribe", "config|get", "eval", "evalsha"}
