@@ -68,7 +68,7 @@ async def stack(which: str, **settings: object) -> AsyncIterator[Stack]:
             await up.install(cluster, crds.all_crds())
             options.home.ready("").mkdir(parents=True)
             try:
-                for part in up.plan(options, store, (), 0).processes:
+                for part in up.plan(options, store).processes:
                     await supervisor.start(part)
                 address = queue.removeprefix("redis://").partition("/")[0]
                 yield Stack(cluster, kubeconfig, store, address, work, dict(supervisor.pids()))

