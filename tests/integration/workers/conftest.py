@@ -1,0 +1,50 @@
+"""Clusters for the tests of the client and the informer: the embedded one always, a real one when there is one."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import kube
+from tests.support.embedded import embedded_apiserver
+from workers.api.kinds import NAMESPACE
+from workers.cluster import Cluster
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def embedded_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The embedded cluster's kubeconfig."""
+    with embedded_apiserver(tmp_path_factory.mktemp("embedded")) as server:
+        yield server.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def real_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A real control plane's kubeconfig; skips, loudly, when there are no binaries."""
+    with kube.control_plane(kube.assets(), tmp_path_factory.mktemp("real")) as plane:
+        yield plane.kubeconfig
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
+def cluster_config(request: pytest.FixtureRequest) -> Path:
+    """The kubeconfig of each cluster in turn."""
+    config: Path = request.getfixturevalue(f"{request.param}_config")
+    return config
+
+
+@pytest.fixture
+async def cluster(cluster_config: Path) -> AsyncIterator[Cluster]:
+    """A client of each cluster in turn."""
+    async with await Cluster.connect(kubeconfig=cluster_config) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def namespace(cluster: Cluster) -> str:
+    """A namespace of the test's own."""
+    name = f"workers-{next(_numbers)}"
+    await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
