@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from deploy.demo import manifest
 from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from deploy.local import up
+from deploy.local.supervisor import Component, Supervisor
+from tests.support.embedded import embedded_apiserver
+from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cluster import Cluster
 from workers.errors import PenstockError
@@ -25,7 +29,7 @@ from workers.settings import Settings
 pytestmark = pytest.mark.timeout(420)
 
 #: How long things are broken, seconds.
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "30"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "20"))
 
 #: A part, and words that only its command line has.
 PARTS = {
@@ -127,3 +131,45 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     assert ended, "the house did not get as far as the work"
     assert faults(ended[0]) == []
     assert not psutil.Process().children(), "something was left running"
+
+
+async def flush(part: str, broker: str) -> None:
+    """Lose everything that only the broker knows."""
+    async with redis.Redis.from_url(broker) as client:
+        await client.flushall()
+
+
+def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
+    """The cluster's objects are kept elsewhere here: on a real one they are not the broker's either."""
+    random.seed(7)
+    paths = manifest.files(100)
+    quiet = {"save": ""}
+
+    async def house(kubeconfig: Path, logs: Path, broker: str, queue_url: str) -> Run:
+        # Short leases make a short quarantine after each flush.
+        settings = Settings(broker=broker, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=3.0)
+        options = up.Options(settings)
+        options.home.ready("").mkdir(parents=True)
+        arguments = ["--kubeconfig", str(kubeconfig), "--logs", str(logs), "--root", str(options.home.pods)]
+        kubelet = Component("kubelet", (sys.executable, "-m", "deploy.local.kubelet", *arguments, "--max-pods", "4"))
+        cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15, in_flight=16)
+        supervisor = Supervisor(tmp_path / "logs")
+        async with cluster, redis.Redis.from_url(queue_url) as queue:
+            await up.install(cluster, crds.all_crds())
+            try:
+                for part in (kubelet, *up.plan(options, broker).processes):
+                    await supervisor.start(part)
+                address = queue_url.removeprefix("redis://").partition("/")[0]
+                await cluster.create(SCALED_JOB, manifest.scaled_job(address))
+                return await feed(paths, cluster, queue, [(flush, "")], broker)
+            finally:
+                await supervisor.stop()
+
+    with (
+        embedded_apiserver(tmp_path / "cluster") as server,
+        ValkeyServer(config=quiet) as broker,
+        ValkeyServer(config={**quiet, "notify-keyspace-events": "Kl"}) as queue,
+    ):
+        urls = (f"{broker.connection_url}/0", f"{queue.connection_url}/0")
+        seen = asyncio.run(house(server.kubeconfig, server.logs, *urls))
+    assert faults(seen) == []
