@@ -15,8 +15,8 @@ from deploy.local.apiserver import protobuf
 from deploy.local.apiserver.definitions import Definition, Field, Type, definition, model_of, spelled
 from workers.api.kinds import Kind, Object
 
-#: By kind id, the `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
-CustomSchemas = Mapping[str, Object]
+#: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
+CustomSchemas = Mapping[Kind, Object]
 
 V3_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 V2_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -120,7 +120,7 @@ def encode_v2(document: Object) -> bytes:
 def _schemas(kinds: Sequence[Kind], schemas: CustomSchemas, *, v3: bool) -> Object:
     result: Object = {}
     for kind in kinds:
-        custom = schemas.get(kind.id)
+        custom = schemas.get(kind)
         model = "V1ObjectMeta" if custom is not None else model_of(kind)
         result.update(_reachable(model, v3=v3))
         if custom is not None:
@@ -137,7 +137,7 @@ def _gvk(kind: Kind) -> Object:
 
 def type_name(kind: Kind, schemas: CustomSchemas) -> str:
     """The full name of a kind's type: ``io.k8s.api.batch.v1.Job``, ``sh.keda.v1alpha1.ScaledJob``."""
-    if kind.id not in schemas:
+    if kind not in schemas:
         return full_name(model_of(kind))
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 

@@ -17,7 +17,7 @@ GENERATED = {
     "batch.kubernetes.io/job-name": "j",
     "job-name": "j",
 }
-INDEXED = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 
 
 def test_a_job_gets_its_defaults() -> None:

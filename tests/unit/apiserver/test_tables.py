@@ -161,7 +161,7 @@ def test_a_node_has_roles() -> None:
     assert row[1:4] == ["Ready", "control-plane,worker", "60m"]
 
 
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "Active", "type": "boolean", "jsonPath": ".spec.active"},
     {"name": "Count", "type": "integer", "jsonPath": ".status.count", "priority": 1},
     {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},

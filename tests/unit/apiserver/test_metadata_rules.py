@@ -1,0 +1,204 @@
+"""What every object's metadata must be, and what updates may do with it."""
+
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver import names, strategies
+from tests.unit.apiserver.examples import NOW, changed, created, problems, spelled
+from workers.api.kinds import CONFIG_MAP, NAMESPACE, SCALED_JOB, Kind
+
+SERVICE = Kind("", "v1", "Service", "services")
+SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of"
+
+
+def config(**metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "c", "namespace": "default", "uid": "u", **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        pytest.param(
+            {"name": ""}, [("metadata.name", "Required value: name or generateName is required")], id="no name"
+        ),
+        pytest.param({"name": "A_b"}, [("metadata.name", f'Invalid value: "A_b": {SUBDOMAIN}')], id="upper case"),
+        pytest.param(
+            {"name": "a" * 254},
+            [("metadata.name", f'Invalid value: "{"a" * 254}": must be no more than 253 characters')],
+            id="a long name",
+        ),
+        pytest.param({"name": "a.b-1"}, [], id="a fine name"),
+        pytest.param({"name": "a-b2c4d", "generateName": "a-"}, [], id="a generated name"),
+        pytest.param(
+            {"labels": {"a b": "c"}},
+            [("metadata.labels", 'Invalid value: "a b": name part must consist of alphanumeric')],
+            id="a label's key",
+        ),
+        pytest.param(
+            {"labels": {"a": "c d"}},
+            [("metadata.labels", 'Invalid value: "c d": a valid label must be an empty string or consist of')],
+            id="a label's value",
+        ),
+        pytest.param(
+            {"labels": {"a": "x" * 64}},
+            [("metadata.labels", f'Invalid value: "{"x" * 64}": must be no more than 63 characters')],
+            id="a long label",
+        ),
+        pytest.param(
+            {"labels": {"/a": ""}},
+            [("metadata.labels", 'Invalid value: "/a": prefix part must be non-empty')],
+            id="an empty prefix",
+        ),
+        pytest.param(
+            {"annotations": {"a/b/c": "x"}},
+            [("metadata.annotations", 'Invalid value: "a/b/c": a qualified name must consist of')],
+            id="two slashes",
+        ),
+        pytest.param({"annotations": {"Example.com/X": "any thing"}}, [], id="annotations may say anything"),
+        pytest.param(
+            {"annotations": {"a": "x" * 256 * 1024}},
+            [("metadata.annotations", "Too long: must have at most 262144 bytes")],
+            id="annotations are limited",
+        ),
+        pytest.param(
+            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": ""}]},
+            [
+                ("metadata.ownerReferences.name", 'Invalid value: "": name must not be empty'),
+                ("metadata.ownerReferences.uid", 'Invalid value: "": uid must not be empty'),
+            ],
+            id="an owner without a name",
+        ),
+        pytest.param(
+            {"finalizers": ["example.com/x", "orphan"]}, [], id="finalizers with a domain, and a standard one"
+        ),
+        pytest.param(
+            {"finalizers": ["orphan", "foregroundDeletion"]},
+            [
+                (
+                    "metadata.finalizers",
+                    'Invalid value: []string{"orphan", "foregroundDeletion"}: '
+                    "finalizer orphan and foregroundDeletion cannot be both set",
+                )
+            ],
+            id="contradicting finalizers",
+        ),
+    ],
+)
+def test_metadata_is_judged(metadata: Any, found: list[tuple[str, str]]) -> None:
+    actual = problems(CONFIG_MAP, config(**metadata))
+    assert [field for field, _ in actual] == [field for field, _ in found]
+    assert all(message.startswith(start) for (_, message), (_, start) in zip(actual, found, strict=True))
+
+
+def test_an_object_has_one_controller() -> None:
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True} for name in "ab"]
+    [(field, message)] = problems(CONFIG_MAP, config(ownerReferences=owners))
+    assert field == "metadata.ownerReferences"
+    assert message.endswith('Found "true" in references for a and b')
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fine"),
+    [
+        pytest.param(NAMESPACE, "a.b", False, id="a namespace is one label"),
+        pytest.param(NAMESPACE, "1a", True, id="a namespace may begin with a digit"),
+        pytest.param(SERVICE, "1a", False, id="a service may not"),
+        pytest.param(SERVICE, "a1", True, id="a service with a letter first"),
+    ],
+)
+def test_names_differ_by_kind(kind: Kind, name: str, fine: bool) -> None:
+    body = {"metadata": {"name": name, "uid": "u"}}
+    if kind is SERVICE:
+        body["spec"] = {"ports": [{"port": 80}]}  # type: ignore[dict-item]
+    assert ("metadata.name" not in [field for field, _ in problems(kind, body)]) is fine
+
+
+STORED = created(CONFIG_MAP, {**config(labels={"a": "b"}), "data": {"k": "v"}})
+
+
+def test_what_the_server_set_is_carried_over() -> None:
+    new, found = changed(CONFIG_MAP, STORED, {"metadata": {"name": "c"}, "data": {"k": "w"}})
+    assert found == []
+    expected = {name: value for name, value in STORED["metadata"].items() if name != "labels"}
+    assert new == {"metadata": expected, "data": {"k": "w"}}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "d"),
+        ("namespace", "other"),
+        ("uid", "v"),
+        ("creationTimestamp", "2020-01-01T00:00:00Z"),
+        ("deletionTimestamp", "2020-01-01T00:00:00Z"),
+    ],
+)
+def test_what_the_server_set_is_fixed(field: str, value: str) -> None:
+    _new, found = changed(CONFIG_MAP, STORED, {**STORED, "metadata": {**STORED["metadata"], field: value}})
+    assert found == [(f"metadata.{field}", f'Invalid value: "{value}": field is immutable')]
+
+
+def test_an_object_being_deleted_takes_no_new_finalizers() -> None:
+    old = {"metadata": {**STORED["metadata"], "deletionTimestamp": "2026-01-10T12:00:00Z", "finalizers": ["a.b/c"]}}
+    assert changed(CONFIG_MAP, old, {"metadata": {**old["metadata"], "finalizers": []}})[1] == []
+    _new, found = changed(CONFIG_MAP, old, {"metadata": {**old["metadata"], "finalizers": ["a.b/c", "a.b/d"]}})
+    assert [field for field, _ in found] == ["metadata.finalizers"]
+
+
+CRD = {"spec": {"versions": [{"name": "v1alpha1", "subresources": {"status": {}}}]}}
+
+
+def scaled(status: Any = None, **spec: Any) -> dict[str, Any]:
+    body: dict[str, Any] = {"metadata": {"name": "s", "uid": "u"}, "spec": spec}
+    return body if status is None else {**body, "status": status}
+
+
+def test_a_custom_resource_with_a_status_subresource() -> None:
+    rules = strategies.strategy(SCALED_JOB, CRD)
+    stored = rules.prepare_create(scaled({"x": 1}, a=1), NOW)
+    assert "status" not in stored
+    assert stored["metadata"]["generation"] == 1
+    told = rules.prepare_status(scaled({"x": 2}, a=9), stored)
+    assert (told["status"], told["spec"], told["metadata"]["generation"]) == ({"x": 2}, {"a": 1}, 1)
+    new = rules.prepare_update(scaled({"x": 3}, a=2), told)
+    assert (new["status"], new["spec"], new["metadata"]["generation"]) == ({"x": 2}, {"a": 2}, 2)
+    labelled = {**new, "metadata": {**new["metadata"], "labels": {"a": "b"}}}
+    assert rules.prepare_update(labelled, new)["metadata"]["generation"] == 2
+
+
+def test_a_custom_resource_without_one() -> None:
+    rules = strategies.strategy(SCALED_JOB, {"spec": {"versions": [{"name": "v1alpha1"}]}})
+    stored = rules.prepare_create(scaled({"x": 1}, a=1), NOW)
+    assert stored["status"] == {"x": 1}
+    assert rules.prepare_update(scaled({"x": 2}, a=1), stored)["metadata"]["generation"] == 2
+    assert spelled(rules.validate_create(stored)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "fine"),
+    [
+        (names.dns_label, "a-1", True),
+        (names.dns_label, "a.1", False),
+        (names.dns_label, "-a", False),
+        (names.dns_subdomain, "a..b", False),
+        (names.port_name, "http-2", True),
+        (names.port_name, "a--b", False),
+        (names.port_name, "a" * 16, False),
+        (names.port_name, "-a", False),
+        (names.env_name, "A.b-c_1", True),
+        (names.env_name, "1A", False),
+        (names.env_name, "..", False),
+        (names.config_key, "a.b", True),
+        (names.config_key, "a/b", False),
+        (names.config_key, "..", False),
+        (names.domain_path, "example.com/a/b", True),
+        (names.domain_path, "example.com", False),
+        (names.domain_path, "Example.com/a", False),
+        (names.domain_path, "example.com/a b", False),
+        (names.qualified_name, "a" * 64, False),
+        (names.qualified_name, "x.y/", False),
+    ],
+)
+def test_formats(rule: Any, text: str, fine: bool) -> None:
+    assert (not rule(text)) is fine

@@ -1,0 +1,290 @@
+"""What the server makes of CronJobs, workloads, configuration, services, leases, events and definitions."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.unit.apiserver.examples import changed, created, problems, template
+from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEASE, NAMESPACE, SECRET, Kind
+
+CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+SERVICE = Kind("", "v1", "Service", "services")
+CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+METADATA = {"name": "x", "namespace": "default", "uid": "u"}
+
+
+def of(**fields: Any) -> dict[str, Any]:
+    return {"metadata": METADATA, **fields}
+
+
+def cron(**spec: Any) -> dict[str, Any]:
+    return of(spec={"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template()}}, **spec})
+
+
+def test_a_cron_job_gets_its_defaults_and_its_template_only_those_of_pods() -> None:
+    spec = created(CRON_JOB, cron())["spec"]
+    assert {name: spec[name] for name in spec if name != "jobTemplate"} == {
+        "schedule": "* * * * *",
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    }
+    assert spec["jobTemplate"]["spec"].keys() == {"template"}
+    assert spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param({"schedule": ""}, "schedule", "Required value", id="no schedule"),
+        pytest.param(
+            {"schedule": "* * * *"},
+            "schedule",
+            'Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
+            id="four fields",
+        ),
+        pytest.param(
+            {"schedule": "@never"}, "schedule", 'Invalid value: "@never": unrecognized descriptor: @never', id="a macro"
+        ),
+        pytest.param(
+            {"schedule": "TZ=UTC * * * * *"},
+            "schedule",
+            'Invalid value: "TZ=UTC * * * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
+            id="a zone in the schedule",
+        ),
+        pytest.param(
+            {"timeZone": ""}, "timeZone", 'Invalid value: "": timeZone must be nil or non-empty string', id="no zone"
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "x"},
+            "concurrencyPolicy",
+            'Unsupported value: "x": supported values: "Allow", "Forbid", "Replace"',
+            id="concurrencyPolicy",
+        ),
+        pytest.param(
+            {"startingDeadlineSeconds": -1},
+            "startingDeadlineSeconds",
+            "Invalid value: -1: must be greater than or equal to 0",
+            id="a deadline before the start",
+        ),
+        pytest.param(
+            {"jobTemplate": {"spec": {"template": template(), "parallelism": -1}}},
+            "jobTemplate.spec.parallelism",
+            "Invalid value: -1: must be greater than or equal to 0",
+            id="the job's own rules",
+        ),
+        pytest.param(
+            {"jobTemplate": {"spec": {"template": template(), "selector": {}}}},
+            "jobTemplate.spec.selector",
+            "Invalid value: {}: `selector` will be auto-generated",
+            id="a selector",
+        ),
+    ],
+)
+def test_a_cron_job_is_refused(spec: Any, field: str, message: str) -> None:
+    assert problems(CRON_JOB, cron(**spec)) == [(f"spec.{field}", message)]
+
+
+@pytest.mark.parametrize("schedule", ["0 2 * * 1-5", "@daily", "@every 5m"])
+def test_a_schedule_is_accepted(schedule: str) -> None:
+    assert problems(CRON_JOB, cron(schedule=schedule)) == []
+
+
+def test_the_name_of_a_cron_job_leaves_room_for_its_jobs() -> None:
+    body = cron() | {"metadata": {**METADATA, "name": "x" * 53}}
+    assert [field for field, _ in problems(CRON_JOB, body)] == ["metadata.name"]
+
+
+def workload(**spec: Any) -> dict[str, Any]:
+    pods = template(labels={"a": "b"}, restartPolicy="Always")
+    return of(spec={"selector": {"matchLabels": {"a": "b"}}, "template": pods, **spec})
+
+
+def test_a_deployment_gets_its_defaults() -> None:
+    body = created(DEPLOYMENT, workload())
+    spec = body["spec"]
+    assert {name: spec[name] for name in spec if name not in ("selector", "template")} == {
+        "replicas": 1,
+        "revisionHistoryLimit": 10,
+        "progressDeadlineSeconds": 600,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+    }
+    assert (body["status"], body["metadata"]["generation"]) == ({}, 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"replicas": -1}, "spec.replicas", id="replicas"),
+        pytest.param({"selector": None}, "spec.selector", id="no selector"),
+        pytest.param({"selector": {}}, "spec.selector", id="an empty selector"),
+        pytest.param({"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels", id="others' pods"),
+        pytest.param(
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "spec.selector", id="an operator"
+        ),
+        pytest.param({"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy", id="pods that end"),
+        pytest.param({"strategy": {"type": "Hope"}}, "spec.strategy", id="strategy"),
+        pytest.param(
+            {"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate", id="two strategies"
+        ),
+    ],
+)
+def test_a_deployment_is_refused(spec: Any, field: str) -> None:
+    assert [place for place, _ in problems(DEPLOYMENT, workload(**spec))] == [field]
+
+
+def test_the_selector_of_a_deployment_is_fixed() -> None:
+    stored = created(DEPLOYMENT, workload())
+    spec = {"selector": {"matchLabels": {"a": "b", "c": "d"}}, "template": template(labels={"a": "b", "c": "d"})}
+    spec["template"]["spec"]["restartPolicy"] = "Always"
+    _new, found = changed(DEPLOYMENT, stored, of(spec=spec))
+    assert [field for field, _ in found] == ["spec.selector"]
+
+
+def test_little_of_a_stateful_set_may_change() -> None:
+    stored = created(STATEFUL_SET, workload(serviceName="s"))
+    assert changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "replicas": 3}})[1] == []
+    _new, found = changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "serviceName": "t"}})
+    assert [field for field, _ in found] == ["spec"]
+
+
+def test_texts_of_a_secret_become_data() -> None:
+    body = created(SECRET, of(stringData={"a": "new"}, data={"a": "b2xk", "b": "Yg=="}))
+    assert body["data"] == {"a": base64.b64encode(b"new").decode(), "b": "Yg=="}
+    assert body["type"] == "Opaque"
+    assert "stringData" not in body
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "fields"),
+    [
+        pytest.param(CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"], id="a key with a blank"),
+        pytest.param(CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"], id="a key twice"),
+        pytest.param(CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"], id="too much text"),
+        pytest.param(SECRET, {"stringData": {"a": "x" * (1024 * 1024 + 1)}}, ["data"], id="too large a secret"),
+        pytest.param(SECRET, {"stringData": {"a": "x" * 1024 * 1024}}, [], id="just fits"),
+    ],
+)
+def test_data_is_limited(kind: Kind, body: Any, fields: list[str]) -> None:
+    assert [field for field, _ in problems(kind, of(**body))] == fields
+
+
+def test_what_was_declared_immutable_is() -> None:
+    stored = created(CONFIG_MAP, of(data={"a": "b"}, immutable=True))
+    _new, found = changed(CONFIG_MAP, stored, of(data={"a": "c"}))
+    assert found == [
+        ("immutable", "Forbidden: field is immutable when `immutable` is set"),
+        ("data", "Forbidden: field is immutable when `immutable` is set"),
+    ]
+
+
+def test_the_type_of_a_secret_is_fixed() -> None:
+    stored = created(SECRET, of(type="a.b/c"))
+    assert [field for field, _ in changed(SECRET, stored, of(type="a.b/d"))[1]] == ["type"]
+
+
+def test_a_namespace_is_active_and_keeps_its_finalizer() -> None:
+    body = created(NAMESPACE, {"metadata": {"name": "n", "uid": "u"}})
+    assert (body["spec"], body["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    assert body["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
+    new, _found = changed(NAMESPACE, body, {"metadata": {"name": "n"}})
+    assert new["spec"] == {"finalizers": ["kubernetes"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "fields"),
+    [
+        pytest.param(SERVICE, {"spec": {}}, ["spec.ports"], id="a service without ports"),
+        pytest.param(SERVICE, {"spec": {"clusterIP": "None"}}, [], id="a service without an address"),
+        pytest.param(SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"], id="a service's type"),
+        pytest.param(
+            SERVICE,
+            {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}},
+            ["spec.ports[0].port"],
+            id="a service's port",
+        ),
+        pytest.param(
+            SERVICE,
+            {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}},
+            ["spec.ports[1].name"],
+            id="which port",
+        ),
+        pytest.param(LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"], id="no lease at all"),
+        pytest.param(LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"], id="transitions"),
+        pytest.param(LEASE, {}, [], id="a free lease"),
+        pytest.param(EVENT, {"involvedObject": {"namespace": "default"}}, [], id="an event at home"),
+        pytest.param(
+            EVENT, {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"], id="an event elsewhere"
+        ),
+        pytest.param(EVENT, {"involvedObject": {"kind": "Node"}}, [], id="an event of the cluster"),
+        pytest.param(CLAIM, {"spec": {}}, ["spec.accessModes", "spec.resources[storage]"], id="an empty claim"),
+    ],
+)
+def test_small_kinds_are_judged(kind: Kind, body: Any, fields: list[str]) -> None:
+    assert [field for field, _ in problems(kind, of(**body))] == fields
+
+
+def definition(*, name: str = "foos.ex.com", schema: Any = None, **spec: Any) -> dict[str, Any]:
+    form = {"type": "object"} if schema is None else schema
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": form}}
+    whole = {
+        "group": "ex.com",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [version],
+    }
+    return {"metadata": {"name": name, "uid": "u"}, "spec": {**whole, **spec}}
+
+
+def test_a_definition_gets_its_other_names() -> None:
+    spec = created(CUSTOM_RESOURCE_DEFINITION, definition())["spec"]
+    assert spec["names"] == {"plural": "foos", "kind": "Foo", "singular": "foo", "listKind": "FooList"}
+    assert spec["conversion"] == {"strategy": "None"}
+
+
+FORM = "spec.versions[0].schema.openAPIV3Schema"
+
+
+@pytest.mark.parametrize(
+    ("fields", "refused"),
+    [
+        pytest.param({}, [], id="fine"),
+        pytest.param({"name": "bars.ex.com"}, ["metadata.name"], id="a name of its own"),
+        pytest.param({"scope": "Galaxy"}, ["spec.scope"], id="scope"),
+        pytest.param({"group": "ex", "name": "foos.ex"}, ["spec.group"], id="a group without a dot"),
+        pytest.param({"versions": []}, ["spec.versions"], id="nothing stored"),
+        pytest.param({"schema": {}}, [f"{FORM}.type", f"{FORM}.type"], id="no type"),
+        pytest.param(
+            {"schema": {"type": "object", "properties": {"a": {}}}}, [f"{FORM}.properties[a].type"], id="no type inside"
+        ),
+        pytest.param(
+            {"schema": {"type": "object", "properties": {"a": {"type": "array"}}}},
+            [f"{FORM}.properties[a].items"],
+            id="a list of what",
+        ),
+        pytest.param(
+            {"schema": {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}},
+            [f"{FORM}.properties[a].pattern"],
+            id="pattern",
+        ),
+        pytest.param(
+            {"schema": {"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}},
+            [],
+            id="int or string",
+        ),
+    ],
+)
+def test_a_definition_is_judged(fields: Any, refused: list[str]) -> None:
+    assert [field for field, _ in problems(CUSTOM_RESOURCE_DEFINITION, definition(**fields))] == refused
+
+
+def test_an_established_definition_keeps_its_scope() -> None:
+    stored = created(CUSTOM_RESOURCE_DEFINITION, definition())
+    assert changed(CUSTOM_RESOURCE_DEFINITION, stored, definition(scope="Cluster"))[1] == []
+    established = {**stored, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
+    _new, found = changed(CUSTOM_RESOURCE_DEFINITION, established, definition(scope="Cluster"))
+    assert found == [("spec.scope", 'Invalid value: "Cluster": field is immutable')]
