@@ -12,7 +12,6 @@ from deploy.local.apiserver import (
     deletion,
     discovery,
     logs,
-    openapi_documents,
     pods,
     reading,
     reviews,
@@ -21,6 +20,7 @@ from deploy.local.apiserver import (
 )
 from deploy.local.apiserver.answers import ApiError
 from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.openapi_documents import Documents
 from deploy.local.apiserver.request import LIMIT, Request, Response, Stream, Target, json_response, refusal
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class App:
     def __init__(self, ctx: Context, token: str) -> None:
         self._ctx = ctx
         self._token = token
+        self._documents = Documents(ctx.registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Only HTTP is spoken; lifespan events are the server's own business."""
@@ -72,7 +73,7 @@ class App:
             case ["version"]:
                 return json_response(discovery.VERSION)
             case ["openapi", *rest]:
-                return openapi_documents.answer(self._ctx.registry, request, rest) or NOT_A_PATH
+                return self._documents.answer(request, rest) or NOT_A_PATH
             case ["api", version, *rest] if rest:
                 return await self._resource(request, "", version, rest)
             case ["apis", group, version, *rest] if rest:

@@ -9,7 +9,7 @@ from pathlib import Path
 from deploy.local.apiserver.answers import timeout, unavailable
 from deploy.local.apiserver.paging import Snapshots
 from deploy.local.apiserver.resources import Registry
-from deploy.local.apiserver.store import Overloaded, Record, Store
+from deploy.local.apiserver.store import Displaced, Overloaded, Record, Store
 from deploy.local.apiserver.watch import Hub
 from workers.api.kinds import Object
 
@@ -54,9 +54,11 @@ class Context:
 
 
 async def written(future: asyncio.Future[Record]) -> Record:
-    """The record once the broker has it; 504 when that takes too long."""
+    """The record once the broker has it; 504 when that takes too long, 503 when another server owns the store."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await future
+    except Displaced as error:
+        raise unavailable(str(error)) from error
     except TimeoutError:
         raise timeout("the store did not confirm the write in time; it may still take effect") from None

@@ -24,7 +24,9 @@ BLOCK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What part of the output is wanted. since: an RFC 3339 text to compare line times with."""
+    """What part of the output is wanted. since: the beginning of an RFC 3339 text, up to
+    microseconds: the times of lines are compared with it as texts.
+    """
 
     follow: bool = False
     timestamps: bool = False
@@ -42,10 +44,10 @@ def options_of(request: Request, now: datetime) -> Options:
         raise bad_request("limitBytes: Invalid value: must be greater than 0")
     since = request.query.get("sinceTime", "")
     if seconds is not None:
-        since = (now - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        since = (now - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%f")
     elif since:
         try:
-            since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%f")
         except ValueError:
             raise bad_request(f'sinceTime: parsing time "{since}": not RFC 3339') from None
     return Options(request.flag("follow"), request.flag("timestamps"), tail, since, limit)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
-from deploy.local.apiserver import protobuf
+from deploy.local.apiserver import wire
 from deploy.local.apiserver.answers import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.resources import Resource
 
@@ -59,9 +59,9 @@ class Request:
             return parse_json(self.body)
         if self.media_type in ("application/yaml", "application/x-yaml", "text/yaml"):
             return parse_yaml(self.body)
-        if self.media_type == protobuf.MEDIA_TYPE:
+        if self.media_type == wire.MEDIA_TYPE:
             return parse_protobuf(self.body)
-        raise unsupported_media_type(("application/json", "application/yaml", protobuf.MEDIA_TYPE))
+        raise unsupported_media_type(("application/json", "application/yaml", wire.MEDIA_TYPE))
 
 
 def parse_json(body: bytes) -> Any:
@@ -83,7 +83,7 @@ def parse_yaml(body: bytes) -> Any:
 def parse_protobuf(body: bytes) -> Any:
     """A decoded protobuf body; 400 for anything else."""
     try:
-        return protobuf.decode(body)
+        return wire.decode(body)
     except ValueError as error:
         raise bad_request(f"the object provided is unrecognized (must be of type Protobuf): {error}") from None
 

@@ -24,7 +24,7 @@ class Scale:
     selector: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resource:
     """One resource in one version, and how it behaves.
 

@@ -9,6 +9,7 @@ an answer, so the same batch is tried until one comes; the script recognises a b
 import asyncio
 import importlib.resources
 import logging
+import secrets
 import time
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ class StoreKeys:
 
     @property
     def version(self) -> str:
-        """STRING: the last resourceVersion."""
+        """STRING: the last resourceVersion, and who wrote it."""
         return f"{{{self.prefix}}}:cluster:version"
 
     @property
@@ -148,8 +149,10 @@ class Store:
     def __init__(self, client: redis.Redis, keys: StoreKeys) -> None:
         self._client = client
         self._keys = keys
-        script = importlib.resources.files(__package__).joinpath("lua/commit.lua").read_text()
-        self._commit = client.register_script(script)
+        lua = importlib.resources.files(__package__) / "lua"
+        self._open = client.register_script((lua / "open.lua").read_text())
+        self._commit = client.register_script((lua / "commit.lua").read_text())
+        self._writer = secrets.token_hex(8)
         self._tables: dict[str, Table] = {}
         self._flight: dict[tuple[str, str], Change] = {}
         self._queue: list[tuple[Change, asyncio.Future[Record]]] = []
@@ -160,13 +163,13 @@ class Store:
         self.listeners: list[Listener] = []
 
     async def load(self) -> None:
-        """Reads everything the broker holds. An empty broker starts with a version from the clock.
+        """Takes the store over and reads everything it holds. An empty one starts with a version from the clock.
 
         The clock, so that a store that was emptied does not give out versions its clients have seen before.
         """
-        if await self._client.set(self._keys.version, born := int(time.time() * 1000), nx=True):
-            await self._client.hset(self._keys.changed, BORN, born)
-        self.version = self._assigned = int(await self._client.get(self._keys.version) or born)
+        first = int(time.time() * 1000)
+        version = await self._open(keys=[self._keys.version, self._keys.changed], args=[self._writer, first, BORN])
+        self.version = self._assigned = int(version)
         found: dict[bytes, bytes] = await self._client.hgetall(self._keys.changed)  # type: ignore[assignment]
         changed = {name.decode(): int(at) for name, at in found.items()}
         self.born = changed.pop(BORN, self.version)
@@ -239,11 +242,21 @@ class Store:
             self._wake.clear()
             while self._queue:
                 batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
-                await self._write([change for change, _ in batch])
+                try:
+                    await self._write([change for change, _ in batch])
+                except Displaced as error:
+                    self._fail(batch, error)
+                    raise
                 for change, future in batch:
                     self._apply(change)
                     if not future.done():
                         future.set_result(change.after)
+
+    def _fail(self, batch: Sequence[tuple[Change, asyncio.Future[Record]]], error: Displaced) -> None:
+        """Tells everybody who waits for a write that it has not happened."""
+        for _, future in (*batch, *self._queue):
+            if not future.done():
+                future.set_exception(error)
 
     async def _write(self, changes: Sequence[Change]) -> None:
         keys, args = self._batch(changes)
@@ -267,12 +280,15 @@ class Store:
         last = {change.resource: change.after.version for change in changes}
         place = {resource: 3 + i for i, resource in enumerate(last)}
         keys = [self._keys.version, self._keys.changed, *(self._keys.objects(resource) for resource in last)]
-        args: list[Any] = [self.version, changes[-1].after.version, len(last)]
+        args: list[Any] = [self._state(self.version), self._state(changes[-1].after.version), len(last)]
         for resource, version in last.items():
             args += (resource, version)
         for change in changes:
             args += (place[change.resource], change.after.key, b"" if change.deleted else change.after.raw)
         return keys, args
+
+    def _state(self, version: int) -> str:
+        return f"{version} {self._writer}"
 
     async def _restore(self) -> None:
         """Writes everything back into a broker that was emptied under a running server."""
@@ -284,7 +300,7 @@ class Store:
                 part: dict[Any, Any] = {record.key: record.raw for record in records[start : start + BATCH]}
                 await self._client.hset(self._keys.objects(resource), mapping=part)
         await self._client.hset(self._keys.changed, BORN, self.born)
-        await self._client.set(self._keys.version, self.version)
+        await self._client.set(self._keys.version, self._state(self.version))
 
     def _apply(self, change: Change) -> None:
         key = change.after.key

@@ -1,20 +1,20 @@
 -- Writes a batch of object versions, all or nothing, if nobody else has written since.
 --
--- KEYS[1]  STRING  version of the last batch written
+-- KEYS[1]  STRING  version of the last batch and its writer: '<version> <writer>'
 -- KEYS[2]  HASH    resource id -> version of the last change of that resource
 -- KEYS[3..] HASH   object key -> object as JSON; one hash per touched resource
--- ARGV[1]  version this writer expects to find; ARGV[2] version after this batch
+-- ARGV[1]  what this writer expects to find in KEYS[1]; ARGV[2] what is to stand there after this batch
 -- ARGV[3]  number of touched resources T, then T pairs: resource id, version of its last change in this batch
 -- then     triples: index into KEYS (1-based), object key, JSON or '' to delete
 --
 -- Answers 1: written now or by an earlier call of the same batch; 0: the store is empty (flushed);
--- -1: another writer's version stands there.
--- Replaying a call is harmless: the version tells that it has been done.
+-- -1: another writer has taken the store over.
+-- Replaying a call is harmless: the version, with the writer, tells that it has been done.
 
-local version, changed = KEYS[1], KEYS[2]
+local state, changed = KEYS[1], KEYS[2]
 local expected, new = ARGV[1], ARGV[2]
 
-local found = redis.call('GET', version)
+local found = redis.call('GET', state)
 if found == new then return 1 end
 if not found then return 0 end
 if found ~= expected then return -1 end
@@ -33,5 +33,5 @@ for i = at, #ARGV, 3 do
     redis.call('HSET', objects, key, json)
   end
 end
-redis.call('SET', version, new)
+redis.call('SET', state, new)
 return 1

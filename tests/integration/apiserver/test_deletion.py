@@ -1,0 +1,161 @@
+"""Deletion: finalizers, time to stop, owners and namespaces."""
+
+import pytest
+
+from tests.integration.apiserver.client import Api, config_map, job, owned_by, pod, until
+
+
+def test_a_deleted_object_is_gone_and_named(api: Api) -> None:
+    uid = api.create(api.jobs, job())["metadata"]["uid"]
+    answer = api("DELETE", f"{api.jobs}/crunch", propagationPolicy="Background").body
+    assert (answer["kind"], answer["status"]) == ("Status", "Success")
+    assert answer["details"] == {"name": "crunch", "group": "batch", "kind": "jobs", "uid": uid}
+    assert api.get(f"{api.jobs}/crunch").code == 404
+
+
+def test_finalizers_keep_an_object_until_the_last_is_removed(api: Api) -> None:
+    api.create(api.maps, config_map(finalizers=["test.dev/a", "test.dev/b"]))
+    meta = api("DELETE", f"{api.maps}/one").body["metadata"]
+    assert meta["deletionTimestamp"]
+    assert meta["deletionGracePeriodSeconds"] == 0
+    refused = api.patch(f"{api.maps}/one", {"metadata": {"finalizers": ["test.dev/a", "test.dev/c"]}})
+    assert refused.code == 422
+    assert api.patch(f"{api.maps}/one", {"metadata": {"finalizers": ["test.dev/a"]}}).code == 200
+    assert api.get(f"{api.maps}/one").code == 200
+    assert api.patch(f"{api.maps}/one", {"metadata": {"finalizers": None}}).code == 200
+    assert api.get(f"{api.maps}/one").code == 404
+
+
+def _bind(api: Api, name: str) -> None:
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+    api.create(f"{api.pods}/{name}/binding", binding | {"target": {"kind": "Node", "name": "local"}})
+
+
+def test_a_pod_on_a_node_is_given_time_which_can_only_shrink(api: Api) -> None:
+    api.create(api.pods, pod())
+    _bind(api, "worker")
+    assert api("DELETE", f"{api.pods}/worker").body["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert (
+        api("DELETE", f"{api.pods}/worker", gracePeriodSeconds=60).body["metadata"]["deletionGracePeriodSeconds"] == 30
+    )
+    assert api("DELETE", f"{api.pods}/worker", gracePeriodSeconds=5).body["metadata"]["deletionGracePeriodSeconds"] == 5
+    assert api.get(f"{api.pods}/worker").code == 200
+    assert api("DELETE", f"{api.pods}/worker", gracePeriodSeconds=0).code == 200
+    assert api.get(f"{api.pods}/worker").code == 404
+
+
+@pytest.mark.parametrize("phase", [None, "Succeeded", "Failed"], ids=["not scheduled", "succeeded", "failed"])
+def test_a_pod_with_nothing_to_stop_goes_at_once(api: Api, phase: str | None) -> None:
+    api.create(api.pods, pod())
+    if phase:
+        _bind(api, "worker")
+        api.patch(f"{api.pods}/worker/status", {"status": {"phase": phase}})
+    assert api("DELETE", f"{api.pods}/worker").code == 200
+    assert api.get(f"{api.pods}/worker").code == 404
+
+
+def test_a_pod_with_a_finalizer_stays_after_it_stopped(api: Api) -> None:
+    api.create(api.pods, pod(finalizers=["batch.kubernetes.io/job-tracking"]))
+    api("DELETE", f"{api.pods}/worker", gracePeriodSeconds=0)
+    assert api.get(f"{api.pods}/worker").body["metadata"]["deletionTimestamp"]
+    api.patch(f"{api.pods}/worker", {"metadata": {"finalizers": None}})
+    assert api.get(f"{api.pods}/worker").code == 404
+
+
+def test_a_pod_is_bound_once(api: Api) -> None:
+    api.create(api.pods, pod())
+    _bind(api, "worker")
+    found = api.get(f"{api.pods}/worker").body
+    scheduled = next(c for c in found["status"]["conditions"] if c["type"] == "PodScheduled")
+    assert (found["spec"]["nodeName"], scheduled["status"]) == ("local", "True")
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "worker"}}
+    again = api("POST", f"{api.pods}/worker/binding", binding | {"target": {"kind": "Node", "name": "other"}})
+    assert (again.code, again.body["reason"]) == (409, "Conflict")
+    assert 'pod worker is already assigned to node "local"' in again.message
+
+
+def test_an_evicted_pod_is_deleted(ours: Api) -> None:
+    ours.create(ours.pods, pod())
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "worker"}}
+    assert ours("POST", f"{ours.pods}/worker/eviction", eviction).code == 201
+    assert ours.get(f"{ours.pods}/worker").code == 404
+
+
+def test_a_collection_is_deleted_by_selector(api: Api) -> None:
+    for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
+        api.create(api.maps, config_map(name, labels={"colour": colour}))
+    assert api("DELETE", api.maps, labelSelector="colour=red").code == 200
+    assert [i["metadata"]["name"] for i in api.get(api.maps, labelSelector="colour").body["items"]] == ["b"]
+
+
+def test_dependents_follow_their_owner_in_the_background(api: Api) -> None:
+    owner = api.create(api.maps, config_map("owner"))
+    api.create(api.maps, config_map("child", **owned_by(owner)))
+    child = api.get(f"{api.maps}/child").body
+    api.create(api.maps, config_map("grandchild", **owned_by(child)))
+    api("DELETE", f"{api.maps}/owner", {"propagationPolicy": "Background"})
+    assert api.get(f"{api.maps}/owner").code == 404
+    until(lambda: api.get(f"{api.maps}/grandchild").code == 404, "the grandchild is gone")
+    assert api.get(f"{api.maps}/child").code == 404
+
+
+def test_in_the_foreground_the_owner_goes_last(api: Api) -> None:
+    owner = api.create(api.maps, config_map("owner"))
+    api.create(api.maps, config_map("child", finalizers=["test.dev/a"], **owned_by(owner, block=True)))
+    meta = api("DELETE", f"{api.maps}/owner", {"propagationPolicy": "Foreground"}).body["metadata"]
+    assert meta["finalizers"] == ["foregroundDeletion"]
+    until(lambda: "deletionTimestamp" in api.get(f"{api.maps}/child").body["metadata"], "the child is being deleted")
+    assert api.get(f"{api.maps}/owner").code == 200
+    api.patch(f"{api.maps}/child", {"metadata": {"finalizers": None}})
+    until(lambda: api.get(f"{api.maps}/owner").code == 404, "the owner is gone")
+
+
+def test_orphans_stay_and_forget_their_owner(api: Api) -> None:
+    owner = api.create(api.maps, config_map("owner"))
+    api.create(api.maps, config_map("child", **owned_by(owner)))
+    api("DELETE", f"{api.maps}/owner", {"propagationPolicy": "Orphan"})
+    until(lambda: api.get(f"{api.maps}/owner").code == 404, "the owner is gone")
+    child = api.get(f"{api.maps}/child").body
+    assert not child["metadata"].get("ownerReferences")
+
+
+def test_pods_stay_when_a_job_is_deleted_without_a_policy(ours: Api) -> None:
+    owner = ours.create(ours.jobs, job())
+    ours.create(ours.pods, pod(**owned_by(owner)))
+    answer = ours("DELETE", f"{ours.jobs}/crunch")
+    assert "child pods are preserved by default when jobs are deleted" in answer.headers["warning"]
+    until(lambda: ours.get(f"{ours.jobs}/crunch").code == 404, "the job is gone")
+    assert not ours.get(f"{ours.pods}/worker").body["metadata"].get("ownerReferences")
+
+
+def test_an_object_whose_owner_never_was_is_collected(api: Api) -> None:
+    ghost = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ghost", "uid": "0-0-0-0"}}
+    api.create(api.maps, config_map("child", **owned_by(ghost)))
+    until(lambda: api.get(f"{api.maps}/child").code == 404, "the child is gone")
+
+
+def test_one_living_owner_is_enough(api: Api) -> None:
+    one, two = api.create(api.maps, config_map("one")), api.create(api.maps, config_map("two"))
+    references = [*owned_by(one)["ownerReferences"], *owned_by(two)["ownerReferences"]]
+    references[1]["controller"] = False
+    api.create(api.maps, config_map("child", ownerReferences=references))
+    api("DELETE", f"{api.maps}/one", {"propagationPolicy": "Background"})
+
+    def left() -> list[str]:
+        return [r["name"] for r in api.get(f"{api.maps}/child").body["metadata"]["ownerReferences"]]
+
+    until(lambda: left() == ["two"], "the reference to the gone owner is dropped")
+
+
+def test_a_namespace_is_emptied_before_it_goes(api: Api) -> None:
+    api.create(api.maps, config_map(finalizers=["test.dev/a"]))
+    api.create(api.jobs, job())
+    path = f"/api/v1/namespaces/{api.namespace}"
+    assert api("DELETE", path).body["status"]["phase"] == "Terminating"
+    refused = api("POST", api.maps, config_map("late"))
+    assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
+    assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    until(lambda: api.get(f"{api.jobs}/crunch").code == 404, "the job is gone")
+    assert api.get(path).code == 200
+    api.patch(f"{api.maps}/one", {"metadata": {"finalizers": None}})
+    until(lambda: api.get(path).code == 404, "the namespace is gone")

@@ -1,0 +1,126 @@
+"""Container output over the API, from files as the kubelet writes them."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.integration.apiserver.client import Api, pod, until
+from tests.support.embedded import Embedded
+
+LINES = (
+    "2026-01-01T00:00:00.000000001Z stdout F one\n"
+    "2026-01-01T00:00:01.000000002Z stdout P two \n"
+    "2026-01-01T00:00:01.000000003Z stdout F halves\n"
+    "2026-01-01T00:00:02.000000004Z stderr F three\n"
+)
+
+
+class Output:
+    """One pod that runs on a node, and its files."""
+
+    def __init__(self, embedded: Embedded, api: Api) -> None:
+        self.api = api
+        body = pod()
+        body["spec"]["containers"].append({"name": "side", "image": "none"})
+        uid = api.create(api.pods, body)["metadata"]["uid"]
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "worker"}}
+        api.create(f"{api.pods}/worker/binding", binding | {"target": {"kind": "Node", "name": "local"}})
+        self.folder = embedded.logs / f"{api.namespace}_worker_{uid}"
+        self.path = f"{api.pods}/worker/log"
+
+    def write(self, text: str, container: str = "main", restart: int = 0) -> Path:
+        file = self.folder / container / f"{restart}.log"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as output:
+            output.write(text)
+        return file
+
+    def read(self, **query: str | int) -> str:
+        answer = self.api.get(self.path, container="main", **query)
+        assert answer.code == 200, answer.text
+        return answer.text.decode()
+
+    def status(self, **status: object) -> None:
+        state = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0, **status}
+        assert self.api.patch(f"{self.api.pods}/worker/status", {"status": {"containerStatuses": [state]}}).code == 200
+
+
+@pytest.fixture
+def output(embedded: Embedded, ours: Api) -> Output:
+    return Output(embedded, ours)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ({}, "one\ntwo halves\nthree\n"),
+        ({"tailLines": 1}, "three\n"),
+        ({"tailLines": 0}, ""),
+        ({"tailLines": 99}, "one\ntwo halves\nthree\n"),
+        ({"sinceTime": "2026-01-01T00:00:02Z"}, "three\n"),
+        ({"sinceSeconds": 60}, ""),
+        ({"limitBytes": 5}, "one\nt"),
+        ({"tailLines": 1, "timestamps": "true"}, "2026-01-01T00:00:02.000000004Z three\n"),
+    ],
+    ids=["all", "last line", "no line", "more lines than there are", "since", "recent", "so many bytes", "with times"],
+)
+def test_the_part_that_was_asked_for_is_shown(output: Output, query: dict[str, str | int], text: str) -> None:
+    output.write(LINES)
+    assert output.read(**query) == text
+
+
+def test_the_last_lines_of_a_long_file_are_found(output: Output) -> None:
+    output.write("".join(f"2026-01-01T00:00:00.000000000Z stdout F line {n}\n" for n in range(20_000)))
+    assert output.read(tailLines=3) == "line 19997\nline 19998\nline 19999\n"
+
+
+def test_the_run_before_the_last_is_shown_on_demand(output: Output) -> None:
+    refused = output.api.get(output.path, container="main", previous="true")
+    assert refused.message == 'previous terminated container "main" in pod "worker" not found'
+    output.write("2026-01-01T00:00:00.000000000Z stdout F first\n")
+    output.write("2026-01-01T00:00:00.000000000Z stdout F second\n", restart=1)
+    output.status(restartCount=1)
+    assert output.read() == "second\n"
+    assert output.read(previous="true") == "first\n"
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        ("", "a container name must be specified for pod worker, choose one of: [main side]"),
+        ("other", "container other is not valid for pod worker"),
+        ("main", 'container "main" in pod "worker" is waiting to start: ContainerCreating'),
+    ],
+    ids=["several containers", "unknown container", "not started"],
+)
+def test_output_that_is_not_there_is_explained(output: Output, container: str, message: str) -> None:
+    answer = output.api.get(output.path, **({"container": container} if container else {}))
+    assert (answer.code, answer.message) == (400, message)
+
+
+def test_a_pod_that_is_not_there_has_no_output(ours: Api) -> None:
+    assert ours.get(f"{ours.pods}/nobody/log").code == 404
+
+
+def test_output_is_followed_until_the_container_has_ended(output: Output) -> None:
+    output.write("2026-01-01T00:00:00.000000000Z stdout F begin\n")
+    output.status(state={"running": {}})
+    received: list[bytes] = []
+
+    def follow() -> None:
+        url = f"{output.api.url}{output.path}?container=main&follow=true"
+        answer = output.api.pool.request("GET", url, headers=output.api.headers(), preload_content=False)
+        received.extend(answer.stream())
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    until(lambda: b"".join(received) == b"begin\n", "the first line")
+    output.write("2026-01-01T00:00:00.000000000Z stdout F mid")
+    output.write("dle\n2026-01-01T00:00:00.000000000Z stdout F end\n")
+    until(lambda: b"".join(received) == b"begin\nmiddle\nend\n", "the other lines")
+    assert reader.is_alive()
+    output.status(state={"terminated": {"exitCode": 0}})
+    reader.join(10)
+    assert not reader.is_alive()
+    assert b"".join(received) == b"begin\nmiddle\nend\n"

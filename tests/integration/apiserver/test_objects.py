@@ -1,0 +1,326 @@
+"""Create, read, update, patch: what a client is answered, right and wrong."""
+
+from typing import Any
+
+import pytest
+
+from tests.integration.apiserver.client import (
+    DEFINITIONS,
+    JSON_PATCH,
+    MERGE,
+    STRATEGIC,
+    Api,
+    config_map,
+    definition,
+    job,
+    pod,
+    until,
+)
+
+
+def test_a_created_object_has_what_the_server_fills_in(api: Api) -> None:
+    body = api.create(api.maps, config_map(labels={"a": "b"}))
+    meta = body["metadata"]
+    assert (meta["namespace"], meta["labels"]) == (api.namespace, {"a": "b"})
+    assert meta["uid"]
+    assert meta["creationTimestamp"].endswith("Z")
+    read = api.get(f"{api.maps}/one").body
+    assert (read["metadata"]["resourceVersion"], read["data"]) == (meta["resourceVersion"], {"a": "b"})
+
+
+def test_a_generated_name_begins_as_asked(api: Api) -> None:
+    body = api.create(api.maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}})
+    assert len(body["metadata"]["name"]) == len("made-") + 5
+    assert body["metadata"]["name"].startswith("made-")
+
+
+REFUSALS: dict[str, tuple[str, str, Any, int, str, str]] = {
+    "missing object": ("GET", "{jobs}/x", None, 404, "NotFound", 'jobs.batch "x" not found'),
+    "missing object to delete": ("DELETE", "{maps}/x", None, 404, "NotFound", 'configmaps "x" not found'),
+    "missing object to update": ("PUT", "{maps}/x", config_map("x"), 404, "NotFound", 'configmaps "x" not found'),
+    "name that is taken": ("POST", "{maps}", config_map(), 409, "AlreadyExists", 'configmaps "one" already exists'),
+    "no name": (
+        *("POST", "{maps}", config_map(""), 422, "Invalid"),
+        'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
+    ),
+    "other namespace": (
+        *("POST", "{maps}", config_map("x", namespace="other"), 400, "BadRequest"),
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ),
+    "namespace that is not there": (
+        *("POST", "/api/v1/namespaces/nowhere/configmaps", config_map(), 404, "NotFound"),
+        'namespaces "nowhere" not found',
+    ),
+    "other name": (
+        *("PUT", "{maps}/one", config_map("two"), 400, "BadRequest"),
+        "the name of the object (two) does not match the name on the URL (one)",
+    ),
+    "old version": (
+        *("PUT", "{maps}/one", config_map(resourceVersion="1"), 409, "Conflict"),
+        'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to '
+        "the latest version and try again",
+    ),
+    "wrong value": (
+        *("POST", "{jobs}", job() | {"spec": {**job()["spec"], "backoffLimit": -1}}, 422, "Invalid"),
+        'Job.batch "crunch" is invalid: spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0',
+    ),
+    "collection replaced": (
+        *("PUT", "{maps}", config_map(), 405, "MethodNotAllowed"),
+        "the server does not allow this method on the requested resource",
+    ),
+    "subresource that is not there": (
+        *("GET", "{maps}/one/nothing", None, 404, "NotFound"),
+        "the server could not find the requested resource",
+    ),
+    "label selector": ("GET", "{maps}?labelSelector=a%3Db%3Dc", None, 400, "BadRequest", ""),
+    "another object to delete": (
+        *("DELETE", "{maps}/one", {"preconditions": {"uid": "other"}}, 409, "Conflict"),
+        'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (other) does not match the UID '
+        "in record ({uid}). The object might have been deleted and then recreated",
+    ),
+    "propagation policy": (
+        *("DELETE", "{maps}/one", {"propagationPolicy": "Maybe"}, 422, "Invalid"),
+        'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Maybe": supported values: '
+        '"Foreground", "Background", "Orphan", "nil"',
+    ),
+    "dry run": ("POST", "{maps}?dryRun=Some", config_map("x"), 422, "Invalid", ""),
+    "permanent namespace": (
+        *("DELETE", "/api/v1/namespaces/default", None, 403, "Forbidden"),
+        'namespaces "default" is forbidden: this namespace may not be deleted',
+    ),
+}
+
+
+@pytest.mark.parametrize("row", REFUSALS.values(), ids=REFUSALS)
+def test_a_refusal_says_what_is_wrong(api: Api, row: tuple[str, str, Any, int, str, str]) -> None:
+    method, path, body, code, reason, message = row
+    uid = api.create(api.maps, config_map())["metadata"]["uid"]
+    answer = api(method, path.format(maps=api.maps, jobs=api.jobs), body)
+    status = answer.body
+    assert (answer.code, status["kind"], status["status"]) == (code, "Status", "Failure")
+    assert (status["code"], status["reason"]) == (code, reason)
+    if message:
+        assert status["message"] == message.format(uid=uid)
+
+
+def test_a_refusal_names_the_object_and_the_fields(api: Api) -> None:
+    wrong = job()
+    wrong["spec"] |= {"parallelism": -1, "completions": -2}
+    details = api("POST", api.jobs, wrong).body["details"]
+    assert (details["name"], details["group"], details["kind"]) == ("crunch", "batch", "Job")
+    assert [(cause["field"], cause["reason"]) for cause in details["causes"]] == [
+        ("spec.parallelism", "FieldValueInvalid"),
+        ("spec.completions", "FieldValueInvalid"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "type", "code"),
+    [
+        (b"{broken", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"a: [", "application/yaml", 400),
+        (b"anything", "text/plain", 415),
+        (b"no magic", "application/vnd.kubernetes.protobuf", 400),
+    ],
+    ids=["broken JSON", "no object", "broken YAML", "unknown type", "broken protobuf"],
+)
+def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes, type: str, code: int) -> None:
+    answer = api("POST", api.maps, body, type=type)
+    assert (answer.code, answer.body["kind"]) == (code, "Status")
+
+
+def test_yaml_is_understood(api: Api) -> None:
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: written\ndata:\n  day: '2026-01-01'\n"
+    assert api("POST", api.maps, text, type="application/yaml").body["data"] == {"day": "2026-01-01"}
+    assert b"day: " in api("GET", f"{api.maps}/written", accept="application/yaml").text
+
+
+def test_another_kind_is_refused(api: Api) -> None:
+    answer = api("POST", api.jobs, config_map())
+    assert answer.code == 400
+    assert answer.message.startswith('ConfigMap in version "v1" cannot be handled as a Job: ')
+
+
+def test_an_answer_in_an_unknown_form_is_refused(api: Api) -> None:
+    assert api("GET", api.maps, accept="text/html").code == 406
+
+
+def test_an_update_without_version_is_unconditional(api: Api) -> None:
+    old = api.create(api.maps, config_map())
+    new = api("PUT", f"{api.maps}/one", config_map() | {"data": {"c": "d"}})
+    assert (new.code, new.body["data"]) == (200, {"c": "d"})
+    assert new.body["metadata"]["uid"] == old["metadata"]["uid"]
+    assert new.version != old["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize(
+    ("type", "patch"),
+    [
+        (MERGE, {"data": {"c": "d", "a": None}}),
+        (STRATEGIC, {"data": {"c": "d", "a": None}}),
+        (
+            JSON_PATCH,
+            [{"op": "move", "from": "/data/a", "path": "/data/c"}, {"op": "replace", "path": "/data/c", "value": "d"}],
+        ),
+    ],
+    ids=["merge", "strategic", "JSON"],
+)
+def test_every_kind_of_patch_changes_the_object(api: Api, type: str, patch: Any) -> None:
+    api.create(api.maps, config_map())
+    answer = api.patch(f"{api.maps}/one", patch, type)
+    assert (answer.code, answer.body["data"]) == (200, {"c": "d"})
+
+
+def test_a_strategic_patch_merges_containers_by_name(api: Api) -> None:
+    api.create(api.pods, pod())
+    patch = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
+    answer = api.patch(f"{api.pods}/worker", patch, STRATEGIC)
+    assert [(c["name"], c["image"]) for c in answer.body["spec"]["containers"]] == [("main", "other")]
+
+
+@pytest.mark.parametrize(
+    ("type", "patch", "code"),
+    [
+        ("application/json", {}, 415),
+        (JSON_PATCH, [{"op": "test", "path": "/data/a", "value": "other"}], 422),
+        (JSON_PATCH, [{"op": "remove", "path": "/data/nothing"}], 422),
+        (JSON_PATCH, {"data": {}}, 400),
+        (MERGE, {"metadata": {"resourceVersion": "1"}}, 409),
+        (MERGE, {"metadata": {"name": "other"}}, 400),
+        (MERGE, {"data": {"a": 5}}, 422),
+    ],
+    ids=["unknown type", "failed test", "nothing there", "no list", "old version", "other name", "wrong JSON type"],
+)
+def test_a_patch_that_does_not_fit_changes_nothing(api: Api, type: str, patch: Any, code: int) -> None:
+    old = api.create(api.maps, config_map())
+    answer = api.patch(f"{api.maps}/one", patch, type)
+    assert (answer.code, answer.body["kind"]) == (code, "Status")
+    assert api.get(f"{api.maps}/one").version == old["metadata"]["resourceVersion"]
+
+
+def test_server_side_apply_is_refused_with_its_reason(ours: Api) -> None:
+    answer = ours.patch(f"{ours.maps}/one", config_map(), "application/apply-patch+yaml")
+    assert answer.code == 415
+    assert "server-side apply is not offered here" in answer.message
+
+
+def test_writing_the_same_again_is_no_new_version(api: Api) -> None:
+    old = api.create(api.maps, config_map())["metadata"]["resourceVersion"]
+    assert api.patch(f"{api.maps}/one", {"data": {"a": "b"}}).version == old
+    assert api("PUT", f"{api.maps}/one", config_map()).version == old
+
+
+def test_a_dry_run_is_judged_but_not_kept(api: Api) -> None:
+    assert api("POST", api.maps, config_map(), dryRun="All").code == 201
+    assert api.get(f"{api.maps}/one").code == 404
+    assert api("POST", api.maps, config_map("Wrong!"), dryRun="All").code == 422
+    api.create(api.maps, config_map())
+    assert api("DELETE", f"{api.maps}/one", dryRun="All").code == 200
+    assert api.get(f"{api.maps}/one").code == 200
+
+
+def test_the_status_is_written_on_its_own(api: Api) -> None:
+    api.create(api.pods, pod())
+    changed = api.patch(
+        f"{api.pods}/worker/status", {"status": {"phase": "Running"}, "metadata": {"labels": {"a": "b"}}}
+    )
+    assert (changed.code, changed.body["status"]["phase"]) == (200, "Running")
+    both = api.patch(f"{api.pods}/worker", {"status": {"phase": "Failed"}, "metadata": {"labels": {"c": "d"}}})
+    assert (both.body["status"]["phase"], both.body["metadata"]["labels"]["c"]) == ("Running", "d")
+
+
+def test_tables_have_the_columns_of_the_kind(api: Api) -> None:
+    api.create(api.jobs, job())
+    accept = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+    table = api("GET", api.jobs, accept=accept).body
+    assert table["kind"] == "Table"
+    assert {"Name", "Completions", "Age"} <= {column["name"] for column in table["columnDefinitions"]}
+    assert table["rows"][0]["cells"][0] == "crunch"
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
+    body = config_map() | {"nonsense": 1}
+    assert "nonsense" not in ours.create(ours.maps, body)
+    warned = ours("POST", ours.maps, body | {"metadata": {"name": "two"}}, fieldValidation="Warn")
+    assert (warned.code, warned.headers["warning"]) == (201, '299 - "unknown field \\"nonsense\\""')
+    strict = ours("POST", ours.maps, body | {"metadata": {"name": "three"}}, fieldValidation="Strict")
+    assert strict.code == 400
+    assert 'strict decoding error: unknown field "nonsense"' in strict.message
+
+
+def test_both_event_apis_show_the_same_events(api: Api) -> None:
+    about = {"kind": "Job", "namespace": api.namespace, "name": "crunch"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": about}
+    api.create(
+        f"/api/v1/namespaces/{api.namespace}/events", event | {"reason": "Made", "message": "text", "type": "Normal"}
+    )
+    new = api.get(f"/apis/events.k8s.io/v1/namespaces/{api.namespace}/events/e").body
+    assert (new["apiVersion"], new["regarding"]["name"], new["note"]) == ("events.k8s.io/v1", "crunch", "text")
+    chosen = api.get(
+        f"/api/v1/namespaces/{api.namespace}/events", fieldSelector="involvedObject.name=crunch,reason=Made"
+    )
+    assert [item["metadata"]["name"] for item in chosen.body["items"]] == ["e"]
+
+
+def test_a_definition_is_served_at_once_and_its_schema_holds(ours: Api) -> None:
+    spec = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 0, "default": 3}}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": spec, "status": {"type": "object", "properties": {"seen": {"type": "integer"}}}},
+    }
+    made = ours.create(DEFINITIONS, definition("widgets", schema))
+    assert {c["type"]: c["status"] for c in made["status"]["conditions"]} == {
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
+    path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/widgets"
+    body = {"apiVersion": "test.penstock.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"other": 1}}
+    widget = ours.create(path, body)
+    assert (widget["spec"], widget["metadata"]["generation"]) == ({"size": 3}, 1)
+    wrong = ours.patch(f"{path}/w", {"spec": {"size": -1}})
+    assert (wrong.code, wrong.body["details"]["causes"][0]["field"]) == (422, "spec.size")
+    status = ours.patch(f"{path}/w/status", {"status": {"seen": 1}, "spec": {"size": 9}}).body
+    assert (status["status"], status["spec"]["size"], status["metadata"]["generation"]) == ({"seen": 1}, 3, 1)
+    assert ours.patch(f"{path}/w", {"spec": {"size": 5}}).body["metadata"]["generation"] == 2
+    assert ours.patch(f"{path}/w", {}, STRATEGIC).code == 415
+    assert ours("PUT", f"{path}/w", body).code == 422
+
+
+def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
+    scale = {
+        "specReplicasPath": ".spec.size",
+        "statusReplicasPath": ".status.seen",
+        "labelSelectorPath": ".status.selector",
+    }
+    ours.create(DEFINITIONS, definition("gauges", subresources={"status": {}, "scale": scale}))
+    path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/gauges"
+    ours.create(
+        path, {"apiVersion": "test.penstock.dev/v1", "kind": "Gauge", "metadata": {"name": "g"}, "spec": {"size": 2}}
+    )
+    ours.patch(f"{path}/g/status", {"status": {"seen": 1, "selector": "a=b"}})
+    found = ours.get(f"{path}/g/scale").body
+    assert (found["kind"], found["spec"], found["status"]) == (
+        "Scale",
+        {"replicas": 2},
+        {"replicas": 1, "selector": "a=b"},
+    )
+    assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": 7}}).body["spec"] == {"replicas": 7}
+    assert ours.get(f"{path}/g").body["spec"] == {"size": 7}
+    assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": -7}}).code == 422
+
+
+def test_a_definition_that_goes_takes_its_objects_along(ours: Api) -> None:
+    ours.create(DEFINITIONS, definition("bolts"))
+    path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/bolts"
+    ours.create(
+        path, {"apiVersion": "test.penstock.dev/v1", "kind": "Bolt", "metadata": {"name": "b", "finalizers": ["a.b/c"]}}
+    )
+    assert ours("DELETE", f"{DEFINITIONS}/bolts.test.penstock.dev").code == 200
+    refused = ours("POST", path, {"apiVersion": "test.penstock.dev/v1", "kind": "Bolt", "metadata": {"name": "c"}})
+    assert refused.code == 405
+    until(lambda: "deletionTimestamp" in ours.get(f"{path}/b").body["metadata"], "the object is being deleted")
+    ours.patch(f"{path}/b", {"metadata": {"finalizers": None}})
+    until(lambda: ours.get(f"{DEFINITIONS}/bolts.test.penstock.dev").code == 404, "the definition is gone")
+    assert ours.get(path).code == 404
