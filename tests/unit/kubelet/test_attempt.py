@@ -127,11 +127,14 @@ async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
 async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the_code(attempt: Attempt) -> None:
     script = "echo $$ >> starts; until [ -e go ]; do sleep 0.02; done; exit 5"
     second = Attempt(attempt.folder)
-    start(attempt, "sh", "-c", script)
-    start(second, "sh", "-c", script)
-    await until(lambda: (attempt.work / "starts").exists())
+    for one in (attempt, second):
+        start(one, "sh", "-c", script)
+    shims = [one.pid for one in (attempt, second)]
+    ends = [asyncio.create_task(finished(one)) for one in (attempt, second)]
+    await until(lambda: not all(pid is not None and alive(pid) for pid in shims))
+    await until((attempt.work / "starts").exists)
     (attempt.work / "go").touch()
-    assert [(await finished(attempt)).code, (await finished(second)).code] == [5, 5]
+    assert [end.code for end in await asyncio.gather(*ends)] == [5, 5]
     assert len((attempt.work / "starts").read_text().split()) == 1
 
 
