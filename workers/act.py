@@ -100,10 +100,14 @@ class _Run:
     async def _delete(self, step: Delete) -> None:
         self._check()
         try:
-            answer = await self._actor.cluster.delete(step.ref, uid=step.uid, propagation=step.propagation)
+            answer = await self._actor.cluster.delete(
+                step.ref, uid=step.uid, resource_version=step.resource_version, propagation=step.propagation
+            )
         except NotFound:
             answer = {}
         except Conflict:
+            if step.resource_version:
+                raise
             # Another object has the name by now: ours is gone.
             return
         if answer.get("kind") == step.ref.kind.kind and answer["metadata"].get("deletionTimestamp"):

@@ -21,11 +21,15 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object that was observed (by UID). Gone already is success."""
+    """Delete exactly the object that was observed (by UID). Gone already is success.
+
+    resource_version: delete only what is still as it was observed; a change since is a conflict, to decide afresh on.
+    """
 
     ref: Ref
     uid: str
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    resource_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

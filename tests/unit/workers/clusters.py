@@ -64,6 +64,8 @@ class MemoryCluster:
         known = self._find(ref)
         if uid and uid != known["metadata"]["uid"]:
             raise Conflict(f"{ref} is another one", status=409)
+        if resource_version and resource_version != known["metadata"]["resourceVersion"]:
+            raise Conflict(f"{ref} has been modified", status=409)
         del self.objects[ref]
         return {"kind": "Status", "status": "Success"}
 

@@ -128,6 +128,16 @@ async def test_another_object_under_the_same_name_is_not_deleted(world):
     assert Ref(JOB, "default", "a") in world.cluster.objects
 
 
+async def test_what_changed_since_it_was_observed_is_not_deleted_and_stops_the_plan(world):
+    body = world.cluster.add(JOB, world.job("a"))
+    ref, uid, version = Ref(JOB, "default", "a"), body["metadata"]["uid"], body["metadata"]["resourceVersion"]
+    with pytest.raises(Conflict):
+        await world.act(Delete(ref, uid, resource_version="an older one"))
+    assert ref in world.cluster.objects
+    await world.act(Delete(ref, uid, resource_version=version))
+    assert ref not in world.cluster.objects
+
+
 async def test_an_equal_status_is_not_written(world):
     world.owner = world.cluster.add(SCALED_JOB, {**world.owner, "status": {"a": 1, "conditions": [{"type": "Ready"}]}})
     await world.act(PatchStatus({"a": 1, "conditions": [{"type": "Ready"}]}))

@@ -158,7 +158,7 @@ class _Decision:
             return _Change((), self._tally)
         victims = victims[:HELPING]
         stage = Together(
-            tuple(Delete(ref_of(POD, pod), pod["metadata"]["uid"]) for pod in victims),
+            tuple(_deletion(pod) for pod in victims),
             then=_told("SuccessfulDelete", "Deleted", [pod["metadata"]["name"] for pod in victims]),
             otherwise=Record("Warning", "FailedDelete", "Error deleting: {error}"),
         )
@@ -202,6 +202,12 @@ class _Decision:
                     if wanted is not None and tally.succeeded > wanted:
                         yield Record("Warning", "TooManySucceededPods", f"{tally.succeeded} of {wanted} succeeded")
                     yield Record("Normal", "Completed", "Job completed")
+
+
+def _deletion(pod: Object) -> Delete:
+    """Only of the pod as it was observed: one that ended meanwhile must stay until it is counted."""
+    metadata = pod["metadata"]
+    return Delete(ref_of(POD, pod), metadata["uid"], resource_version=metadata.get("resourceVersion"))
 
 
 def _told(reason: str, verb: str, names: Sequence[str]) -> Record:
