@@ -55,6 +55,12 @@ async def commands(client: Redis) -> dict[str, int]:
     return {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in stats.items()}
 
 
+async def rejected(client: Redis, command: str) -> int:
+    """How often the server refused this command so far."""
+    stats = await client.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {}).get("rejected_calls", 0))
+
+
 async def kill_measuring(client: Redis) -> int:
     """Cut the connections that measure or listen: they are the ones that introduce themselves with nothing."""
     others = [other for other in await client.client_list() if not other.get("lib-name")]

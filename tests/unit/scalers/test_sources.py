@@ -1,0 +1,128 @@
+"""Reading one server: the second attempt, and what becomes of failures."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.scaler import Measure, Scaler, SourceError, parameter
+from scalers.sources import QUOTE, Source, Sources
+
+
+class Scripted(Scaler):
+    """Answers what the test has written down, one entry per attempt."""
+
+    script: ClassVar[list[list[float | Exception] | Exception]] = []
+    clients: ClassVar[list[object]] = []
+    asked: ClassVar[list[list[str]]] = []
+    name: str = parameter("a")
+
+    @property
+    def metric(self) -> str:
+        return "scripted"
+
+    @property
+    def target(self) -> float:
+        return 1.0
+
+    @property
+    def server(self) -> str:
+        return "the server"
+
+    @classmethod
+    async def read(cls, scalers: Sequence["Scripted"], connections: Connections) -> list[float | Exception]:
+        async def close(_: object) -> None:
+            return None
+
+        async with connections.use("the server", object, close) as client:
+            cls.clients.append(client)
+        cls.asked.append([scaler.name for scaler in scalers])
+        answer = cls.script.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture(autouse=True)
+def _blank() -> None:
+    Scripted.script, Scripted.clients, Scripted.asked = [], [], []
+
+
+SCALERS = [Scripted(name="a"), Scripted(name="b")]
+SOURCE = Source.of(SCALERS[0], None)
+
+
+def sources(timeout: float = 5.0) -> Sources:
+    return Sources(Connections(), Breakers(Policy(threshold=1)), timeout=timeout)
+
+
+async def test_values_become_measures() -> None:
+    Scripted.script = [[1, 2.5]]
+    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), Measure(2.5)]
+
+
+async def test_a_server_that_broke_off_is_asked_once_more_on_a_fresh_connection() -> None:
+    Scripted.script = [SourceError("broken off"), [1, 2]]
+    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), Measure(2)]
+    first, second = Scripted.clients
+    assert first is not second
+
+
+async def test_only_what_failed_is_asked_once_more_and_on_the_same_connection() -> None:
+    Scripted.script = [[1, SourceError("busy")], [2]]
+    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), Measure(2)]
+    assert Scripted.asked == [["a", "b"], ["b"]]
+    first, second = Scripted.clients
+    assert first is second
+
+
+async def test_a_third_attempt_is_not_made() -> None:
+    Scripted.script = [SourceError("broken off"), SourceError("again")]
+    assert await sources().read(SOURCE, SCALERS, 0) == ["again", "again"]
+
+
+async def test_one_failed_measure_does_not_open_the_breaker_of_the_server() -> None:
+    Scripted.script = [[1, SourceError("wrong type")], [SourceError("wrong type")], [1, 2]]
+    both = sources()
+    assert await both.read(SOURCE, SCALERS, 0) == [Measure(1), "wrong type"]
+    assert await both.read(SOURCE, SCALERS, 0) == [Measure(1), Measure(2)]
+
+
+async def test_a_failed_server_is_left_alone() -> None:
+    Scripted.script = [SourceError("down"), SourceError("down")]
+    both = sources()
+    for _ in range(3):
+        assert await both.read(SOURCE, SCALERS, 0) == ["down", "down"]
+    assert len(Scripted.asked) == 2
+
+
+async def test_both_attempts_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = 0
+
+    async def hang(*_: object) -> list[float | Exception]:
+        nonlocal attempts
+        attempts += 1
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(Scripted, "read", hang)
+    assert await sources(0.01).read(SOURCE, SCALERS, 0) == ["the server: no answer within 0.01 s"] * 2
+    assert attempts == 1
+
+
+async def test_a_reason_is_short() -> None:
+    Scripted.script = [SourceError("x" * 1000), SourceError("x" * 1000)]
+    assert await sources().read(SOURCE, SCALERS, 0) == ["x" * QUOTE] * 2
+
+
+def test_scalers_without_a_server_stand_alone() -> None:
+    class Alone(Scripted):
+        @property
+        def server(self) -> None:  # type: ignore[override]
+            return None
+
+    assert Source.of(Alone(), ("u", 0)) != Source.of(Alone(), ("u", 1))
+    assert Source.of(SCALERS[0], ("u", 0)) == Source.of(SCALERS[1], ("u", 1))
