@@ -13,8 +13,8 @@ from workers.cluster import WatchEvent
 class FakeCluster:
     """Objects by key and the log of what happened to them, as the informer and the election see a cluster.
 
-    down: every call fails while it is set. forgotten: watches from versions up to this one answer 410. quiet: watches
-    hand out nothing while it is set, as if the connection were stuck. page: objects per page of a list.
+    down: every call fails while it is set. forgotten: watches from versions up to this one answer 410.
+    page: objects per page of a list.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,6 @@ class FakeCluster:
         self.log: list[tuple[int, Kind, WatchEvent]] = []
         self.version = 100
         self.down = False
-        self.quiet = False
         self.forgotten = 0
         self.page = 2
         self.lists = 0
@@ -108,8 +107,7 @@ class FakeCluster:
         while True:
             if self._break != breaks:
                 raise errors.Unavailable("the connection broke")
-            burst = () if self.quiet else self._since(kind, namespace, at)
-            if burst:
+            if burst := self._since(kind, namespace, at):
                 at = max(version for version, _ in burst)
                 yield tuple(copy.deepcopy(event) for _, event in burst)
             yield ()
