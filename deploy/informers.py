@@ -5,6 +5,8 @@ import contextlib
 import signal
 from collections.abc import Collection, Mapping
 
+from redis.exceptions import RedisError
+
 from deploy import ready
 from workers import logs, metrics, services
 from workers.api.kinds import POD, Kind
@@ -64,6 +66,14 @@ async def serve(settings: Settings) -> None:
 
 async def _announce(mirror: Mirror, kinds: Collection[Kind]) -> None:
     """Say that this process is ready when every kind is known to be fresh, whoever leads it."""
-    while any(age is None for age in (await mirror.freshness(kinds)).values()):  # noqa: ASYNC110 - it is in the broker
+    while not await _fresh(mirror, kinds):  # noqa: ASYNC110 - what is waited for is in the broker
         await asyncio.sleep(0.1)
     ready.announce()
+
+
+async def _fresh(mirror: Mirror, kinds: Collection[Kind]) -> bool:
+    try:
+        return None not in (await mirror.freshness(kinds)).values()
+    except RedisError:
+        # The informers outlive a broker that is away, so must this.
+        return False

@@ -60,4 +60,4 @@ def _spelt(value: Any) -> str:
         return str(value.get_secret_value())
     if isinstance(value, tuple):
         return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value)

@@ -4,7 +4,6 @@ Only light modules are imported here; the Kubernetes client, Redis, Celery, pyda
 commands that use them.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -82,8 +81,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # The reader went away (`penstock get jobs | head`); Python would complain once more while closing stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader went away: `penstock get jobs | head`.
         return 1
     except Exception as error:
         if debugging or not expected(error):

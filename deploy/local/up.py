@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from workers.settings import Settings
 
 #: How long the cluster may take to serve a kind after its definition was stored, seconds.
 ESTABLISHING = 15.0
+#: The first Redis that has what our scripts and kombu use. Valkey says it is a 7.2.
+OLDEST = (6, 2)
 #: A Python process with Celery needs seconds to start, more when several start on few cores.
 STARTING = 90.0
 
@@ -292,11 +294,15 @@ def _write_private(path: Path, text: str) -> None:
 async def reachable(store: str) -> None:
     """Raise UserError unless the named broker answers."""
     import redis.asyncio
-    from redis.exceptions import RedisError
+    from redis.exceptions import RedisError, ResponseError
 
     try:
         async with redis.asyncio.Redis.from_url(store, socket_timeout=5, socket_connect_timeout=3) as client:
             await client.ping()
+            with suppress(ResponseError):  # an ACL may forbid INFO, which proves nothing about the version
+                version = str((await client.info("server"))["redis_version"])
+                if tuple(map(int, version.split(".")[:2])) < OLDEST:
+                    raise UserError(f"--broker: version {version} is too old: Redis 6.2 or newer, or Valkey, is needed")
     except (RedisError, OSError, ValueError) as error:
         raise UserError(f"--broker: does not answer: {error}") from error
 

@@ -159,7 +159,7 @@ def test_from_a_list_to_finished_jobs_with_nothing_but_the_command(
         label = "scaledjob.keda.sh/name=crunch"
 
         def finished() -> list[Any]:
-            jobs = yaml.safe_load(terminal.type("get", "jobs", "-l", label, "-o", "yaml"))["items"]
+            jobs: list[Any] = yaml.safe_load(terminal.type("get", "jobs", "-l", label, "-o", "yaml"))["items"]
             return [
                 job
                 for job in jobs

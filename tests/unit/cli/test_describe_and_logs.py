@@ -31,7 +31,8 @@ def crunch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, A
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     cluster.add(JOB, "crunch-1", metadata=owned_by(body, **label), status=done)
     cluster.add(JOB, "crunch-2", metadata=owned_by(body, **label), status={"active": 1})
-    cluster.add(JOB, "impostor", metadata={"labels": label})
+    before = {**body, "metadata": {**body["metadata"], "uid": "uid-of-an-earlier-crunch"}}
+    cluster.add(JOB, "impostor", metadata=owned_by(before, **label))
     cluster.add(
         EVENT, "e1", involvedObject={"uid": "uid-crunch"}, type="Normal", reason="Made", message="2 Jobs", count=3
     )

@@ -56,6 +56,14 @@ def merged(target: Any, patch: Any) -> Any:
             {"c": [{"n": 1}]},
             id="a list that became shorter is not trusted",
         ),
+        pytest.param(
+            {"c": [{"n": 0}, {"n": 1, "x": 1}]},
+            {"c": [{"n": 1}]},
+            {"c": [{"n": 1, "x": 1}]},
+            {"c": [{"n": 1}]},
+            id="nor one that lost its first item",
+        ),
+        pytest.param({"c": [1]}, {"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 2]}, id="nor one that became longer"),
     ],
 )
 def test_merge_sends_exactly_the_difference(last: Any, wanted: Any, live: Any, patch: Any) -> None:

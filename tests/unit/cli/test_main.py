@@ -35,6 +35,13 @@ def test_every_command_has_help_with_examples(name: str, penstock: Type) -> None
     assert main.cli.commands[name].get_short_help_str(62).count("...") == 0
 
 
+@pytest.mark.parametrize("name", ["broker", "apiserver", "kubelet"])
+def test_the_embedded_parts_run_by_name(name: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "deploy.cli.main", name, "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage:" in done.stdout
+
+
 def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> None:
     out = penstock("--help").out
     assert [name for name in COMMANDS if f"\n  {name} " not in out] == []

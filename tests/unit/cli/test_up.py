@@ -33,7 +33,7 @@ def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Plan:
         pytest.param({"broker": "redis://h/0", "kubeconfig": "/k"}, [], id="both real"),
     ],
 )
-def test_what_is_not_named_is_embedded(flags: dict[str, str], foundations: list[str]) -> None:
+def test_what_is_not_named_is_embedded(flags: dict[str, Any], foundations: list[str]) -> None:
     plan = planned(**flags)
     assert [part.name for part in plan.foundations] == foundations
     assert [part.name for part in plan.processes] == ["watch", "beat", "worker-1", "scaler-1"]
