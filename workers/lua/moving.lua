@@ -154,7 +154,6 @@ local function mover(keys, at, kind, now, acting, routes)
     if old and new.gone and old.uid == new.uid then
       -- What a deletion does not say is still known.
       new.version = m.outdated(old) and new.version or math.max(new.version, old.version)
-      new.watched = new.watched or old.watched
       if new.owner == '-' then
         new.owner, new.owner_key = old.owner, old.owner_key
       end
