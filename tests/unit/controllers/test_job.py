@@ -226,6 +226,7 @@ def test_which_pods_are_removed(spec, pods, victims):
         ([failed("a", -30), failed("b", -3)], 17),
         ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
         ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
+        ([failed("a", -3), succeeded("s", -3)], None),
         ([failed(str(i), -3) for i in range(6)], 317),
         ([failed(str(i), -3) for i in range(12)], 597),
     ],
@@ -236,6 +237,7 @@ def test_which_pods_are_removed(spec, pods, victims):
         "20 s after the second",
         "a success starts the count over",
         "a success after them forgets them",
+        "a success in the same second does",
         "doubling",
         "10 minutes at most",
     ],
@@ -448,6 +450,39 @@ def test_suspending_and_resuming():
     assert conditions_of(resumed) == [("Suspended", "False", "JobResumed")]
     assert events(resumed) == ["Resumed"]
     assert status_of(resumed)["startTime"] == at(0)
+
+
+def test_the_deadline_starts_over_with_a_job_that_is_resumed():
+    resumed = job(status={"startTime": at(-60), "conditions": [condition("Suspended")]}, activeDeadlineSeconds=30)
+    plan = run(resumed)
+    assert status_of(plan)["startTime"] == at(0)
+    assert back(plan) == 30
+
+
+def test_a_suspension_is_told_once():
+    body = job(suspend=True)
+    suspended = {**body, "status": status_of(run(body))}
+    plan = run(suspended, leaving("a"))
+    assert status_of(plan)["terminating"] == 1
+    assert events(plan) == []
+
+
+def test_without_parallelism_and_completions_one_success_is_enough():
+    assert deleted(run(job(status=started()), succeeded("a"), pod("b"))) == ["b"]
+
+
+def test_a_pod_is_deleted_only_as_it_was_observed():
+    observed = pod("a", metadata={"resourceVersion": "41"})
+    (step,) = staged(run(job(status=started(), suspend=True), observed), Delete)
+    assert (step.uid, step.resource_version) == ("uid-a", "41")
+
+
+def test_pods_are_removed_in_helpings_and_counted_as_they_are():
+    pods = [pod(str(number)) for number in range(HELPING + 7)]
+    plan = run(job(status=started(), backoffLimit=0, parallelism=1000, completions=1000), failed("f"), *pods)
+    assert len(deleted(plan)) == HELPING
+    new = status_of(plan)
+    assert (new["active"], new["terminating"], new["failed"]) == (7, HELPING, HELPING + 1)
 
 
 def test_a_job_made_suspended_gets_no_pods_and_no_start():

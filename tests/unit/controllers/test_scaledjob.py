@@ -305,6 +305,12 @@ def test_rollout_of_a_changed_spec(rollout, expected):
     assert plan.steps[-1] == ComeBack(NOW)
 
 
+def test_a_rollout_goes_before_the_clean_up():
+    body = scaled_job(metadata={"generation": 2}, successfulJobsHistoryLimit=0)
+    jobs = [child("work-z-0", "Complete"), child("work-z-1", "Complete", generation=2)]
+    assert deleted(decide(snapshot(body, *jobs, reading=reading(sample(0), generation=2)), NOW)) == ["work-z-0"]
+
+
 def test_a_job_without_a_generation_belongs_to_an_earlier_one():
     bare = child("work-z-0")
     del bare.body["metadata"]["annotations"]
