@@ -17,7 +17,7 @@ from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Request
 from workers.plan import Plan
 from workers.readings import Readings
-from workers.snapshot import Entry, Snapshot
+from workers.snapshot import Entry, Reading, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Reconciler:
                 ref=ref,
                 body=entry.body if (entry := found[lease].entry) else None,
                 children={**found[lease].children, **grandchildren.get(lease, {})},
-                reading=readings.get(lease.key),
+                reading=_reading_of(found[lease].entry, readings.get(lease.key)),
                 failures=lease.failures,
                 last_error=lease.reason,
                 at=observed.now,
@@ -174,3 +174,10 @@ class Reconciler:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
         return Failed(reason[:500], after=error.retry_after if isinstance(error, ClusterError) else None)
+
+
+def _reading_of(entry: Entry | None, reading: Reading | None) -> Reading | None:
+    """The reading, unless it is of a deleted object of the same name: what waited then was that object's to take."""
+    if entry is None or entry.body is None or reading is None or not reading.uid:
+        return reading
+    return reading if reading.uid == entry.body["metadata"]["uid"] else None

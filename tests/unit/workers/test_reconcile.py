@@ -137,6 +137,14 @@ async def test_a_decision_sees_the_object_its_children_and_the_last_reading(hous
     assert (snapshot.reading.id, snapshot.failures, snapshot.last_error) == (7, 0, None)
 
 
+async def test_a_decision_never_sees_the_reading_of_a_deleted_namesake(house):
+    house = await house()
+    old = Reading(id=7, started=1, generation=1, uid="uid-of-a-namesake")
+    await house.readings.put_many({OWNER.key: old}, house.lane)
+    await house.bell()
+    assert house.snapshots[-1].reading is None
+
+
 @pytest.mark.parametrize(("wants", "seen"), [(True, ["p"]), (False, None)], ids=["asked for", "not asked for"])
 async def test_grandchildren_are_read_only_for_decisions_that_ask(house, wants, seen):
     house = await house(spec={"pods": wants})
