@@ -59,4 +59,5 @@ class Script:
         try:
             return await client.evalsha(self._digest, len(keys), *keys, *args)
         except NoScriptError:
-            return await client.eval(self.text, len(keys), *keys, *args)
+            await client.script_load(self.text)
+            return await client.evalsha(self._digest, len(keys), *keys, *args)

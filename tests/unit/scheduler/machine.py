@@ -16,8 +16,8 @@ from scheduler.keys import Keys
 from scheduler.queue import Again, Backoff, ComeBack, Done, Failed, Lane, Lease, Outcome
 from tests.unit.scheduler.model import SECOND, Model
 
-# The second failure in a row waits for longer than a lease lasts, the fourth for the cap.
-LEASE, BASE, CAP = 10, 8, 40
+# The second failure in a row waits for longer than a lease lasts, the third for the cap.
+LEASE, BASE, CAP = 10, 8, 30
 # Few, so that the interesting meetings happen: one namespace with several keys, two with one.
 KEYS = [f"scaledjobs.keda.sh/{name}" for name in ("blue/a", "blue/b", "blue/c", "green/a", "red/a")]
 
@@ -48,8 +48,8 @@ class Replaying:
         answer = await self._client.evalsha(*args)
         return await self._client.evalsha(*args) if self.twice else answer
 
-    async def eval(self, *args: Any) -> Any:
-        return await self._client.eval(*args)
+    async def script_load(self, *args: Any) -> Any:
+        return await self._client.script_load(*args)
 
 
 @dataclass

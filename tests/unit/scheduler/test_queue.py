@@ -1,0 +1,299 @@
+"""The keyed work queue, promise by promise; the property tests cover how the promises mix."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as BrokerAway
+
+from scheduler.keys import Keys
+from scheduler.queue import Again, Backoff, ComeBack, Done, Failed, Lane, Outcome
+from tests.unit.scheduler.conftest import Clock
+
+A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
+
+NewLane = Callable[..., Lane]
+
+
+async def keys_of(lane: Lane, n: int = 100) -> list[str]:
+    """Claims what is ready."""
+    return [lease.key for lease in (await lane.claim(n)).leases]
+
+
+async def work_off(lane: Lane, outcome: Outcome, n: int = 100) -> list[str]:
+    """Claims what is ready and finishes all of it with one outcome."""
+    claim = await lane.claim(n)
+    await lane.finish((lease, outcome) for lease in claim.leases)
+    return [lease.key for lease in claim.leases]
+
+
+async def test_a_thousand_marks_are_one_reconcile(lane: Lane) -> None:
+    for _ in range(10):
+        await lane.mark([A] * 100)
+    assert await work_off(lane, Done()) == [A]
+    assert await keys_of(lane) == []
+
+
+async def test_a_thousand_marks_during_a_reconcile_are_one_more(lane: Lane) -> None:
+    await lane.mark([A])
+    (lease,) = (await lane.claim(1)).leases
+    for _ in range(10):
+        await lane.mark([A] * 100)
+    assert await keys_of(lane) == []
+    await lane.finish([(lease, Done())])
+    assert await work_off(lane, Done()) == [A]
+    assert await keys_of(lane) == []
+
+
+async def test_more_keys_than_fit_into_one_call_are_all_marked_claimed_and_finished(lane: Lane) -> None:
+    keys = [f"jobs.batch/default/{n}" for n in range(9_500)]
+    assert (await lane.mark(keys)).ready == len(keys)
+    claim = await lane.claim(10_000)
+    assert sorted(lease.key for lease in claim.leases) == sorted(keys)
+    assert await lane.renew(claim.leases) == frozenset()
+    assert (await lane.finish((lease, Done()) for lease in claim.leases)).stale == ()
+    stats = await lane.stats()
+    assert (stats.ready, stats.leased, stats.later) == (0, 0, 0)
+
+
+async def test_more_keys_than_fit_into_one_command_are_swept_in_one_call(lane: Lane, clock: Clock) -> None:
+    await lane.book({f"jobs.batch/default/{n}": clock.seconds for n in range(9_500)})
+    assert (await lane.sweep(10_000)).moved == 9_500
+    assert (await lane.stats()).ready == 9_500
+
+
+async def test_a_wait_grows_with_each_failure_in_a_row_to_the_cap_and_success_resets_it(
+    lane: Lane, clock: Clock
+) -> None:
+    waits = []
+    await lane.mark([A])
+    for _ in range(8):
+        assert await work_off(lane, Failed("no")) == [A]
+        due = (await lane.sweep()).next
+        assert due is not None
+        waits.append(due - clock.seconds)
+        clock.now = round(due * 1e6)
+        await lane.sweep()
+    assert waits == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
+
+    await work_off(lane, Done())
+    await lane.mark([A])
+    (lease,) = (await lane.claim(1)).leases
+    assert (lease.failures, lease.reason) == (0, None)
+
+
+async def test_a_wait_is_shortened_by_chance_and_never_by_more_than_the_jitter(fake_redis: Redis, clock: Clock) -> None:
+    lane = Lane(fake_redis, "jittery", Keys("test"), backoff=Backoff(base=10, cap=60, jitter=0.5), clock=clock)
+    await lane.open()
+    keys = [f"jobs.batch/default/{n}" for n in range(50)]
+    await lane.mark(keys)
+    await work_off(lane, Failed("no"))
+    waits = [at / 1e6 - clock.seconds for _, at in await fake_redis.zrange(lane.keys.all()[3], 0, -1, withscores=True)]
+    assert len(set(waits)) > 25
+    assert all(5 <= wait <= 10 for wait in waits)
+
+
+async def test_the_reason_of_a_failure_travels_with_the_next_claim(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    await work_off(lane, Failed("422: spec.template: Required value — ü"))
+    clock.forward(1)
+    await lane.sweep()
+    (lease,) = (await lane.claim(1)).leases
+    assert (lease.failures, lease.reason) == (1, "422: spec.template: Required value — ü")
+
+
+async def test_a_key_that_kills_its_holders_waits_for_longer_each_time(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    rests = []
+    for _ in range(6):
+        assert await keys_of(lane) == [A]
+        clock.forward(10)
+        due = (await lane.sweep()).next
+        rests.append(0 if due is None else due - clock.seconds)
+        clock.forward(rests[-1])
+        await lane.sweep()
+    # 1, 2, 4 and 8 seconds are over before the lease of 10 is; 16 and 32 are not.
+    assert rests == pytest.approx([0, 0, 0, 0, 6, 22])
+    (lease,) = (await lane.claim(1)).leases
+    assert lease.failures == 6
+    assert lease.reason == "the lease expired: its holder died or stood still"
+
+
+async def test_a_new_keyspace_is_closed_until_every_holder_from_before_must_be_dead(
+    new_lane: NewLane, clock: Clock
+) -> None:
+    lane = new_lane(lease=10)
+    await lane.mark([A])
+    claim = await lane.claim(1)
+    assert (claim.leases, claim.opens) == ((), 10.0)
+    clock.forward(9.999)
+    assert (await lane.claim(1)).leases == ()
+    clock.forward(0.001)
+    claim = await lane.claim(1)
+    assert (len(claim.leases), claim.opens) == (1, None)
+
+
+async def test_a_flush_closes_an_open_lane_and_refuses_what_old_holders_say(
+    lane: Lane, clock: Clock, fake_redis: Redis
+) -> None:
+    await lane.mark([A])
+    (old,) = (await lane.claim(1)).leases
+    await fake_redis.flushall()
+    await lane.mark([A])
+    assert await keys_of(lane) == []
+    assert await lane.renew([old]) == {old}
+    assert (await lane.finish([(old, Done())])).stale == (old,)
+    clock.forward(10)
+    (new,) = (await lane.claim(1)).leases
+    assert new.generation != old.generation
+    assert new.token > old.token
+
+
+async def test_opening_one_lane_leaves_the_others_as_they_are(new_lane: NewLane) -> None:
+    reconcile, poll = new_lane("reconcile"), new_lane("poll")
+    await reconcile.open()
+    await reconcile.mark([A])
+    await poll.mark([A])
+    assert await keys_of(poll) == []
+    await poll.open()
+    assert await keys_of(poll) == [A]
+    assert await keys_of(reconcile) == [A]
+
+
+async def test_opening_gives_back_what_a_crash_left_leased(lane: Lane) -> None:
+    await lane.mark([A, B])
+    await lane.claim(2)
+    await lane.open()
+    claim = await lane.claim(2)
+    assert sorted((lease.key, lease.failures) for lease in claim.leases) == [(A, 0), (B, 0)]
+
+
+async def test_numbers_of_a_lane(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A, B, C])
+    clock.forward(3)
+    claim = await lane.claim(2)
+    await lane.mark([claim.leases[0].key])
+    await lane.finish([(claim.leases[1], Failed("no"))])
+    await lane.book({"jobs.batch/default/d": clock.seconds + 5})
+    clock.forward(2)
+    stats = await lane.stats()
+    assert (stats.ready, stats.later, stats.due, stats.leased, stats.expired, stats.dirty, stats.failing) == (
+        1,
+        2,
+        1,
+        1,
+        0,
+        1,
+        1,
+    )
+    assert stats.oldest == 5.0
+
+
+class TestBells:
+    async def test_one_key_rings_one_bell_and_further_marks_none(self, lane: Lane) -> None:
+        assert (await lane.mark([A])).bells == 1
+        assert (await lane.mark([A])).bells == 0
+        assert (await lane.mark([B])).bells == 0
+
+    async def test_no_more_bells_are_on_their_way_than_there_are_slots(self, lane: Lane) -> None:
+        keys = [f"jobs.batch/default/{n}" for n in range(500)]
+        assert sum([(await lane.mark([key])).bells for key in keys]) == lane.slots
+
+    async def test_an_answered_bell_makes_room_for_another(self, lane: Lane) -> None:
+        await lane.mark([A])
+        claim = await lane.claim(1, bell=True)
+        assert (await lane.mark([B])).bells == 1
+        assert (await lane.finish([(claim.leases[0], Done())])).bells == 0
+
+    async def test_finishing_rings_for_what_is_left(self, lane: Lane) -> None:
+        await lane.mark([A, B])
+        claim = await lane.claim(1, bell=True)
+        assert (await lane.finish([(claim.leases[0], Done())])).bells == 1
+
+    async def test_marking_nothing_rings_for_what_is_left(self, lane: Lane) -> None:
+        await lane.mark([A, B])
+        await lane.claim(1, bell=True)
+        assert (await lane.mark([])).bells == 1
+
+    async def test_a_lost_bell_is_rung_again_after_a_second(self, lane: Lane, clock: Clock) -> None:
+        await lane.mark([A])
+        clock.forward(0.9)
+        assert (await lane.sweep()).bells == 0
+        clock.forward(0.1)
+        assert (await lane.sweep()).bells == 1
+
+    async def test_an_idle_lane_gives_a_fresh_bell_its_time(self, lane: Lane, clock: Clock) -> None:
+        await lane.mark([A])
+        await work_off(lane, Done())
+        clock.forward(3600)
+        await lane.mark([A])
+        assert (await lane.sweep()).bells == 0
+
+    async def test_without_workers_bells_do_not_pile_up(self, lane: Lane, clock: Clock) -> None:
+        await lane.mark([A])
+        rung = 0
+        for _ in range(600):
+            clock.forward(1)
+            rung += (await lane.sweep()).bells
+        # Twice as patient each time, up to 32 s: 1, 2, 4, 8, 16, then every 32.
+        assert rung == 5 + (600 - 31) // 32
+
+    async def test_nothing_rings_for_a_lane_that_is_closed(self, new_lane: NewLane, clock: Clock) -> None:
+        lane = new_lane(lease=10)
+        await lane.claim(1)
+        assert (await lane.mark([A])).bells == 0
+        clock.forward(5)
+        assert (await lane.sweep()).bells == 0
+        clock.forward(5)
+        assert (await lane.sweep()).bells == 1
+
+
+class Flaky:
+    """A client whose broker carries a call out and then cannot say so."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+
+    async def evalsha(self, *args: Any) -> Any:
+        await self._client.evalsha(*args)
+        raise BrokerAway("connection reset")
+
+    async def script_load(self, *args: Any) -> Any:
+        return await self._client.script_load(*args)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(Done(), id="done"),
+        pytest.param(Again(), id="again"),
+        pytest.param(ComeBack(2e9), id="come back"),
+        pytest.param(Failed("no"), id="failed"),
+    ],
+)
+async def test_an_outcome_that_is_told_twice_counts_once(
+    outcome: Outcome, lane: Lane, fake_redis: Redis, clock: Clock
+) -> None:
+    await lane.mark([A])
+    (lease,) = (await lane.claim(1)).leases
+    flaky = Lane(cast(Redis, Flaky(fake_redis)), "reconcile", Keys("test"), clock=clock)
+    with pytest.raises(BrokerAway):
+        await flaky.finish([(lease, outcome)])
+    before = await lane.stats()
+    # A second call of our own, not a replay: it is refused, and nothing is done twice.
+    assert (await lane.finish([(lease, outcome)])).stale == (lease,)
+    assert await lane.stats() == before
+
+
+async def test_a_claim_whose_answer_was_lost_comes_back_when_its_lease_is_over(
+    lane: Lane, fake_redis: Redis, clock: Clock
+) -> None:
+    await lane.mark([A])
+    flaky = Lane(cast(Redis, Flaky(fake_redis)), "reconcile", Keys("test"), lease=10, clock=clock)
+    with pytest.raises(BrokerAway):
+        await flaky.claim(1)
+    assert await keys_of(lane) == []
+    clock.forward(10)
+    await lane.sweep()
+    assert await keys_of(lane) == [A]

@@ -1,0 +1,44 @@
+"""Lua sources: how they are put together, and what every one of them says about itself."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from scheduler.keys import Keys
+from scheduler.scripts import load
+
+LUA = resources.files("scheduler") / "lua"
+NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir() if file.name.endswith(".lua"))
+SCRIPTS = [name for name in NAMES if "-- KEYS " in (LUA / f"{name}.lua").read_text()]
+
+
+def test_an_include_is_replaced_by_its_text_once_however_often_it_is_named() -> None:
+    text = load("scheduler", "claim")
+    assert text.count("local function ask(") == 1
+    assert "include:" not in text
+
+
+def test_an_include_that_is_not_there_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="'nowhere'"):
+        load("scheduler", "nowhere")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_states_its_keys_arguments_and_answer(name: str) -> None:
+    text = (LUA / f"{name}.lua").read_text()
+    for part in ("-- KEYS ", "-- ARGV ", "-- Answer:"):
+        assert part in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_key_is_made_up_inside_a_script(name: str) -> None:
+    assert not re.search(r"redis\.call\('\w+', *['\"]", (LUA / f"{name}.lua").read_text())
+
+
+def test_every_key_is_on_one_hash_tag() -> None:
+    keys = Keys("acme")
+    lane = keys.lane("reconcile")
+    names = [*lane.all(), lane.call("1"), keys.generation, keys.beat("runs")]
+    assert all(name.startswith("{acme}:") for name in names)
+    assert len(set(names)) == len(names)
