@@ -132,6 +132,7 @@ def test_a_status_is_accepted(before: Any, now: Any, spec: Any) -> None:
         pytest.param({}, {"failedIndexes": ""}, {}, ["failedIndexes"], id="failed indexes of a job without"),
         pytest.param({}, {"completedIndexes": "3,2"}, INDEXED, ["completedIndexes"], id="falling indexes"),
         pytest.param({}, {"completedIndexes": "3-3"}, INDEXED, ["completedIndexes"], id="an interval of one"),
+        pytest.param({}, {"completedIndexes": "3,3"}, INDEXED, ["completedIndexes"], id="an index twice"),
         pytest.param({}, {"completedIndexes": "x"}, INDEXED, ["completedIndexes"], id="no numbers"),
         pytest.param({}, {"completedIndexes": "10"}, INDEXED, ["completedIndexes"], id="beyond the end"),
         pytest.param({}, {"completedIndexes": "1-3", "failedIndexes": "3"}, INDEXED, ["failedIndexes"], id="overlap"),

@@ -95,6 +95,16 @@ def test_a_pod_in_a_word(status: Any, shown: list[str]) -> None:
     assert cells(POD, body)[1:4] == shown
 
 
+def test_the_first_container_in_trouble_names_the_pod() -> None:
+    states = [
+        state(waiting={"reason": "ErrImagePull"}),
+        state(waiting={"reason": "CrashLoopBackOff"}),
+        state(running={}),
+    ]
+    body = {"spec": {"containers": [{}, {}, {}]}, "status": {"phase": "Pending", "containerStatuses": states}}
+    assert cells(POD, body)[1:3] == ["1/3", "ErrImagePull"]
+
+
 def test_restarts_tell_when_the_last_one_was() -> None:
     ended = {"terminated": {"finishedAt": "2026-01-10T11:55:00Z"}}
     status = {"containerStatuses": [{**state(running={}), "restartCount": 3, "lastState": ended}]}
