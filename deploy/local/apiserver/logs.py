@@ -107,7 +107,7 @@ def stream(ctx: Context, request: Request, target: Target) -> Stream:
 
     def finished() -> bool:
         now = ctx.store.get(target.resource.storage, target.key)
-        if now is None or now.uid != record.uid:
+        if ctx.hub.closing or now is None or now.uid != record.uid:
             return True
         body = now.body
         status = _status(body, container)

@@ -133,7 +133,18 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()
+        hanging_up = asyncio.create_task(self._hang_up())
         await super().shutdown(sockets)
+        hanging_up.cancel()
+
+    async def _hang_up(self) -> None:
+        """Drops connections that are closed but whose clients, idle, do not answer TLS's goodbye."""
+        while True:
+            await asyncio.sleep(0.1)
+            for connection in list(self.server_state.connections):
+                transport = connection.transport
+                if transport.is_closing():
+                    transport.abort()
 
 
 async def _until_displaced(server: uvicorn.Server, store: Store) -> None:

@@ -108,7 +108,7 @@ class Hub:
         self._history: dict[str, deque[Change]] = defaultdict(deque)
         self._floors = {resource: store.table(resource).changed for resource in store.resources()}
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
-        self._closing = False
+        self.closing = False
         store.listeners.append(self._publish)
 
     def _publish(self, change: Change) -> None:
@@ -144,7 +144,7 @@ class Hub:
                 raise too_old(since, floor)
             for change in self._since(resource, since):
                 watcher.offer(change)
-        if self._closing:
+        if self.closing:
             watcher.close()
         self._watchers[resource].add(watcher)
         return watcher
@@ -164,7 +164,7 @@ class Hub:
 
     def close(self) -> None:
         """Ends all watches, now and later: the server is stopping."""
-        self._closing = True
+        self.closing = True
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.close()
