@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import redis.asyncio as redis_async
@@ -13,6 +14,7 @@ from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB
+from workers.errors import Unavailable
 from workers.informer import Informer, Pace
 from workers.mirror import Deposed, Mirror
 
@@ -162,11 +164,22 @@ async def test_a_server_that_answers_nothing_lets_the_kind_grow_stale(world: Wor
         await eventually(lambda: world.fresh(0.3))
 
 
-async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(world: World) -> None:
+def _refusing(*_: object, **__: object) -> AsyncIterator[object]:
+    raise Unavailable("no more watches")
+
+
+async def _flapping(*_: object, **__: object) -> AsyncIterator[tuple[object, ...]]:
+    """Opens, and breaks before the server could send what was missed."""
+    yield ()
+    raise Unavailable("the connection broke")
+
+
+@pytest.mark.parametrize("follow", [_refusing, _flapping])
+async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(world: World, follow: Any) -> None:
     async with world.informing():
         await eventually(world.fresh)
-        follow = world.cluster.follow
-        world.cluster.follow = _refusing  # type: ignore[assignment]
+        working = world.cluster.follow
+        world.cluster.follow = follow  # type: ignore[method-assign]
         world.cluster.disconnect()
         world.cluster.put(JOB, job("a", 0))
 
@@ -175,15 +188,9 @@ async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(world:
 
         await eventually(stale)
         assert not await world.in_step()
-        world.cluster.follow = follow  # type: ignore[method-assign]
+        world.cluster.follow = working  # type: ignore[method-assign]
         await eventually(world.in_step)
         await eventually(world.fresh)
-
-
-def _refusing(*_: object, **__: object) -> AsyncIterator[object]:
-    from workers.errors import Unavailable
-
-    raise Unavailable("no more watches")
 
 
 async def test_a_flushed_broker_is_filled_again_and_everything_is_marked(world: World) -> None:

@@ -356,6 +356,7 @@ async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(world: Wo
     await world.mirror.touch(JOB, 1, world.now)
     assert await world.mirror.get(ref(JOB, "a")) is None
     assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["b"]
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
 
 
 async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_asked(world: World) -> None:
