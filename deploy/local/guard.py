@@ -21,14 +21,18 @@ from pathlib import Path
 class Guard:
     """The master's end: says which groups the guard must end if the master dies.
 
-    delay: seconds the guard waits after the master's death before it acts; lock: a file a successor of the master
-    holds locked (`hold`): when somebody holds it after the delay began, the groups are the successor's and the guard
-    leaves them alone. grace: seconds between TERM and KILL.
+    pids: a folder and a pattern of files in it that hold the numbers of more groups, looked for when the master is
+    dead; such a group counts only if its leader's command line names the file's folder. This way no group is missed
+    that was started just before. delay: seconds the guard waits after the master's death before it acts; lock: a file
+    a successor of the master holds locked (`hold`): when it is locked at the end of the delay, the groups are the
+    successor's and the guard leaves them alone. grace: seconds between TERM and KILL.
     """
 
-    def __init__(self, *, delay: float = 0.0, lock: Path | None = None, grace: float = 10.0) -> None:
+    def __init__(
+        self, *, delay: float = 0.0, lock: Path | None = None, grace: float = 10.0, pids: tuple[Path, str] | None = None
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, str(delay), str(grace), str(lock or "")],
+            [sys.executable, "-I", "-S", __file__, str(delay), str(grace), str(lock or ""), *map(str, pids or ())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -47,10 +51,6 @@ class Guard:
     def remove(self, group: int) -> None:
         """The group has ended; its number may soon be somebody else's."""
         self._say(f"-{group}\n")
-
-    def alive(self) -> bool:
-        """Whether the guard still stands; a master that cares starts another one when it does not."""
-        return self._process.poll() is None
 
     def dismiss(self) -> None:
         """Says farewell: the guard ends without touching anything."""
@@ -87,16 +87,37 @@ def signal_group(group: int, number: int) -> bool:
     return True
 
 
+def command_line(pid: int) -> str:
+    """The command line of a process that is alive, its words separated by blanks; empty otherwise."""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            # a zombie's is empty
+            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return ""
+    listed = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return listed.stdout
+
+
+def _noted(folder: str, pattern: str) -> set[int]:
+    """Groups whose numbers stand in files."""
+    found = set()
+    for path in Path(folder).glob(pattern):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(path.read_text())
+            if str(path.parent) in command_line(pid):
+                found.add(pid)
+    return found
+
+
 def _succeeded(lock: str, delay: float) -> bool:
-    """Whether a successor of the master took the lock within the delay."""
-    deadline = time.monotonic() + delay
-    while lock and time.monotonic() < deadline:
-        descriptor = hold(Path(lock))
-        if descriptor is None:
-            return True
-        os.close(descriptor)
-        time.sleep(0.2)
-    return False
+    """Waits for the delay; whether a successor of the master holds the lock then.
+
+    Not sooner: the system may close a dead master's pipe before it lets go of its lock. When nobody has it, it stays
+    with this process, so that nobody takes over groups that are being ended.
+    """
+    time.sleep(delay)
+    return bool(lock) and hold(Path(lock)) is None
 
 
 def _end(groups: set[int], grace: float) -> None:
@@ -111,7 +132,7 @@ def _end(groups: set[int], grace: float) -> None:
 
 def main() -> None:
     """Reads ``+group``, ``-group`` and ``bye`` lines from standard input until it ends."""
-    delay, grace, lock = float(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    delay, grace, lock, *pids = float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:]
     groups: set[int] = set()
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
@@ -120,8 +141,8 @@ def main() -> None:
             groups.discard(int(line[1:]))
         else:
             return
-    if groups and not _succeeded(lock, delay):
-        _end(groups, grace)
+    if (groups or pids) and not _succeeded(lock, delay):
+        _end(groups | (_noted(*pids) if pids else set()), grace)
 
 
 if __name__ == "__main__":

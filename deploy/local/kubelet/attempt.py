@@ -21,7 +21,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deploy.local.guard import signal_group
+from deploy.local.guard import command_line, signal_group
 from deploy.local.kubelet.states import LOST, Running, Terminated
 
 #: $1: the attempt's folder; the rest: the command. Signals for the group reach the command too; the shim only notes
@@ -42,9 +42,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: How often an ending is looked for where the system cannot announce it (seconds).
 _POLL = 0.05
-#: Linux has these two; elsewhere an ending is polled for, and `ps` knows command lines.
+#: Linux has it; elsewhere an ending is polled for.
 _pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
-_HAS_PROC = Path("/proc/self/cmdline").exists()
 
 
 class NotStartable(Exception):  # noqa: N818 - says what it is
@@ -134,7 +133,7 @@ class Attempt:
     def _is_alive(self) -> bool:
         if self._child is not None:
             return self._child.returncode is None
-        return self.pid is not None and str(self.folder) in _command_line(self.pid)
+        return self.pid is not None and str(self.folder) in command_line(self.pid)
 
 
 def latest(container_folder: Path) -> int:
@@ -166,25 +165,13 @@ def _last_change(folder: Path) -> float:
     return max((path.stat().st_mtime for path in (folder / "out", folder / "err") if path.exists()), default=0.0)
 
 
-def _command_line(pid: int) -> str:
-    """The command line of a process that is alive, empty otherwise."""
-    if _HAS_PROC:
-        try:
-            # a zombie's is empty
-            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            return ""
-    listed = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return listed.stdout
-
-
 async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
     """Waits until the process has ended; a child stays a zombie where the system can announce the end."""
     if _pidfd_open is not None:
         with contextlib.suppress(ProcessLookupError):
             await _readable(_pidfd_open(pid))
         return
-    while (child.poll() is None) if child is not None else _command_line(pid):  # noqa: ASYNC110 - nobody tells us
+    while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - nobody tells us
         await asyncio.sleep(_POLL)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.local.guard import Guard
 from deploy.local.kubelet.announcer import Announcer
 from deploy.local.kubelet.configs import Configs
 from deploy.local.kubelet.lifecycle import Backoff
@@ -32,7 +31,6 @@ class Host:
     reports: Reports
     configs: Configs
     announcer: Announcer
-    guard: Guard
     clock: Callable[[], float] = time.time
     pumps: set[Log] = field(default_factory=set)
 

@@ -327,10 +327,10 @@ async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
     if (held := guard.hold(lock)) is None:
         raise UserError(f"--root {root}: another kubelet works in this folder")
     reports, announcer = Reports(cluster), Announcer(cluster, options.events)
-    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell)
     pods = root / "pods"
+    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
     pods.mkdir(exist_ok=True)
-    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), announcer, watchman)
+    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), announcer)
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()

@@ -188,15 +188,11 @@ class Worker:
     async def _attend(self, name: str, attempt: Attempt) -> None:
         """Follows an attempt to its end."""
         output = Log(attempt.folder, self._log_path(name, int(attempt.folder.name)))
-        group = attempt.pid
-        assert group is not None
-        self._host.guard.add(group)
         self._host.pumps.add(output)
         try:
             await attempt.ended()
         finally:
             self._host.pumps.discard(output)
-        self._host.guard.remove(group)
         await output.finish()
         if probe := self._probes.pop(name, None):
             probe.cancel()

@@ -20,9 +20,15 @@ from deploy.local.guard import Guard, hold
 home, delay, farewell = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 lock = home / "lock"
 assert hold(lock) is not None
-one = Guard(delay=delay, lock=lock, grace=0.2)
-child = subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], start_new_session=True)
-one.add(child.pid)
+one = Guard(delay=delay, lock=lock, grace=0.2, pids=(home, "*/pid"))
+command = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done", "name", str(home / "noted")]
+child = subprocess.Popen(command, start_new_session=True)
+if farewell in ("noted", "recycled"):
+    folder = home / farewell
+    folder.mkdir()
+    (folder / "pid").write_text(str(child.pid))
+else:
+    one.add(child.pid)
 (home / "guard").write_text(str(one.pid))
 if farewell == "bye":
     one.dismiss()
@@ -58,7 +64,16 @@ async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     await until(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
 
 
-@pytest.mark.parametrize("farewell", ["bye", "removed"])
+async def test_groups_are_found_by_the_files_that_note_them(
+    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
+) -> None:
+    master = start(farewell="noted")
+    await until(lambda: pid_in("child"))
+    master.kill()
+    await until(lambda: not alive(pid_in("child")))
+
+
+@pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])
 async def test_groups_are_left_alone_after(
     farewell: str, start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
 ) -> None:
@@ -72,7 +87,7 @@ async def test_groups_are_left_alone_after(
 async def test_a_successor_that_holds_the_lock_keeps_the_groups(
     start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int], tmp_path: Path
 ) -> None:
-    master = start(delay=30.0)
+    master = start(delay=3.0)
     await until(lambda: pid_in("child"))
     assert guard.hold(tmp_path / "lock") is None, "the master holds it"
     master.kill()
