@@ -104,6 +104,9 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     if kind.id == "namespaces":
         body.setdefault("status", {})["phase"] = "Terminating"
     if gone and not meta.get("finalizers"):
+        if kind.id == "pods" and body != before and not options.dry:
+            # As on a real server, watchers see that the pod is being deleted before they see it gone.
+            ctx.put(resource.storage, record.key, body)
         return Deletion(True, body, None if options.dry else ctx.remove(resource.storage, record.key))
     if gone:
         meta.setdefault("deletionTimestamp", stamp(now))
@@ -171,11 +174,9 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         grace = 0
     if grace < 0:
         grace = 1
-    if not grace:
-        return True
     meta["deletionTimestamp"] = stamp(now + timedelta(seconds=grace))
     meta["deletionGracePeriodSeconds"] = grace
-    return False
+    return grace == 0
 
 
 async def one(ctx: Context, request: Request, target: Target) -> Response:

@@ -130,10 +130,10 @@ def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes, type: str, c
     assert (answer.code, answer.body["kind"]) == (code, "Status")
 
 
-def test_yaml_is_understood(api: Api) -> None:
+def test_yaml_is_understood(ours: Api) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: written\ndata:\n  day: '2026-01-01'\n"
-    assert api("POST", api.maps, text, type="application/yaml").body["data"] == {"day": "2026-01-01"}
-    assert b"day: " in api("GET", f"{api.maps}/written", accept="application/yaml").text
+    assert ours("POST", ours.maps, text, type="application/yaml").body["data"] == {"day": "2026-01-01"}
+    assert b"day: " in ours("GET", f"{ours.maps}/written", accept="application/yaml").text
 
 
 def test_another_kind_is_refused(api: Api) -> None:

@@ -19,8 +19,10 @@ def test_a_watch_from_a_list_sees_what_follows_and_nothing_else(api: Api) -> Non
         api.patch(f"{api.pods}/one", {"metadata": {"labels": {"a": "b"}}})
         deleted = api("DELETE", f"{api.pods}/one")
         assert deleted.code == 200
-        seen = list(islice(events, 3))
-    assert _seen(seen) == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+        seen = list(islice(events, 4))
+    assert _seen(seen) == [("ADDED", "one"), ("MODIFIED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+    assert "deletionTimestamp" not in seen[1]["object"]["metadata"]
+    assert seen[2]["object"]["metadata"]["deletionGracePeriodSeconds"] == 0
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in seen]
     assert versions == sorted(set(versions))
     assert seen[0]["object"]["kind"] == "Pod"
