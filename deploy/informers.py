@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from redis.exceptions import RedisError
 
 from deploy import ready
-from workers import logs, metrics, services
+from workers import base, logs, metrics
 from workers.api.kinds import POD, Kind
 from workers.controller import Controller
 from workers.controllers import registry
@@ -53,9 +53,10 @@ async def _until_signal(settings: Settings) -> None:
 
 async def serve(settings: Settings) -> None:
     """Follow the kinds until cancelled."""
-    kinds, top = followed(registry.controllers(settings.jobs))
-    async with services.base(settings) as parts:
-        cluster = await services.connect(settings)
+    controllers = registry.controllers(settings.jobs)
+    kinds, top = followed(controllers)
+    async with base.base(settings, controllers) as parts:
+        cluster = await base.connect(settings)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring, top=top))

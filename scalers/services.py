@@ -9,8 +9,8 @@ from scalers.polling import Poller
 from scalers.triggers import Triggers
 from scalers.wakeups import Wakeups
 from scheduler.keys import Keys
+from workers.base import base, connect, draining
 from workers.drain import Drain
-from workers.services import base, connect, draining
 from workers.settings import Settings
 
 

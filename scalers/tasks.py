@@ -3,8 +3,8 @@
 from scalers.services import measuring
 from workers.app import LANES, app
 from workers.process import Process
+from workers.serving import serve
 from workers.settings import Settings
-from workers.tasks import serve
 
 process = Process(lambda: measuring(Settings()))
 

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from scheduler.queue import Claim
+from scheduler.queue import Claim, Failed
 from workers import metrics
 from workers.holding import Hands, Ring
 
@@ -45,12 +45,23 @@ class Drain:
             metrics.CLAIMED.labels(lane.name).inc(len(claim.leases))
             self._hands.take(claim.leases)
             with metrics.ACTIVE.labels(lane.name).track_inprogress():
-                await self._handle(claim, self._hands)
+                await self._answer(claim)
             if time.monotonic() > until:
                 # Marking nothing answers how many bells are missing for what is ready.
                 marked = await lane.mark(())
                 await self._ring({lane.name: marked.bells})
                 return worked
+
+    async def _answer(self, claim: Claim) -> None:
+        """Hand the claim over; whatever happens, none of its leases is renewed afterwards."""
+        try:
+            await self._handle(claim, self._hands)
+        except Exception as error:
+            log.exception("a claim could not be worked off", extra={"lane": self._hands.lane.name})
+            left = [lease for lease in claim.leases if self._hands.holds(lease)]
+            await self._hands.settle_all([(lease, Failed(f"{type(error).__name__}: {error}")) for lease in left])
+        finally:
+            self._hands.drop(claim.leases)
 
     async def sweep_forever(self, every: float = 1.0) -> None:
         """Keep the lane moving when beat or a bell got lost: what is due becomes ready, missing bells are rung."""

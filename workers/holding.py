@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from scheduler.queue import Lane, Lease, Outcome
@@ -87,6 +87,15 @@ class Hands:
         deadline = self._deadlines.get(lease)
         if deadline is None or time.monotonic() > deadline - MARGIN:
             raise LeaseLost(f"the lease of {lease.key} ran out")
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether this lease is still to be settled."""
+        return lease in self._held
+
+    def drop(self, leases: Iterable[Lease]) -> None:
+        """Stop renewing these; those not settled expire, and their keys become ready for somebody else."""
+        for lease in leases:
+            self._forget(lease)
 
     def _forget(self, lease: Lease) -> None:
         self._held.pop(lease, None)

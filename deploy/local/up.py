@@ -279,9 +279,9 @@ async def _open(settings: Settings, store: str) -> None:
     """Allow claims at once: whoever held leases in this broker ran under this home, and is gone."""
     from pydantic import SecretStr
 
-    from workers import services
+    from workers.base import base
 
-    async with services.base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
+    async with base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
         for lane in parts.lanes.values():
             await lane.open()
 

@@ -42,7 +42,7 @@ def empty(key):
 EMPTY = """
 import contextlib
 from scheduler.queue import Done
-from workers import services
+from workers.base import base, draining
 from workers.app import app
 from workers.process import Process
 from workers.settings import Settings
@@ -52,7 +52,7 @@ async def handle(claim, hands):
 
 @contextlib.asynccontextmanager
 async def empty(settings):
-    async with services.base(settings) as base, services.draining(base, "reconcile", handle) as drain:
+    async with base(settings) as parts, draining(parts, "reconcile", handle) as drain:
         yield drain
 
 process = Process(lambda: empty(Settings()))

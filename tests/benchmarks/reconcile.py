@@ -13,13 +13,13 @@ from tests.benchmarks.harness import Figure, broker
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.base import lanes_of
 from workers.controllers import registry
 from workers.drain import Drain
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
 from workers.readings import Readings
 from workers.reconcile import Reconciler
-from workers.services import lanes_of
 from workers.snapshot import Reading, Sample
 
 SIZES = (100, 10_000, 100_000)

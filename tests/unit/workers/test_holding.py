@@ -163,3 +163,29 @@ async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, h
     await Drain(hands, handle, ring, batch=10, work=60.0).bell()
     assert sorted(rounds[0]) == [KEY, OTHER]
     assert rounds[1:] == [[KEY]]
+
+
+async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, hands, ring):
+    async def handle(claim, hands):
+        await hands.settle(claim.leases[0], Done())
+        raise ConnectionError("the broker went away")
+
+    await lane.mark([KEY, OTHER])
+    await Drain(hands, handle, ring, batch=10, work=60.0).bell()
+    stats = await lane.stats()
+    assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
+
+
+async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever(lane, hands, ring):
+    started = asyncio.Event()
+
+    async def handle(claim, hands):
+        started.set()
+        await asyncio.Event().wait()
+
+    await lane.mark([KEY])
+    bell = asyncio.create_task(Drain(hands, handle, ring, batch=10, work=60.0).bell())
+    await started.wait()
+    bell.cancel()
+    await asyncio.gather(bell, return_exceptions=True)
+    assert hands._held == {}

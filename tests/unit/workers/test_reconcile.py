@@ -241,6 +241,8 @@ async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, f
         house.cluster.add(JOB, owned(f"j{number}", owner))
     await house.follow()
     leases = (await house.lane.claim(50)).leases
+    # The first time the scripts themselves travel.
+    await house.reconciler.observe(leases)
     calls = 0
     execute = fake_redis.execute_command
 
@@ -252,4 +254,4 @@ async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, f
     fake_redis.execute_command = counted
     snapshots = await house.reconciler.observe(leases)
     assert sum(bool(snapshot.children[JOB.id]) for snapshot in snapshots.values()) == 40
-    assert calls <= 3
+    assert calls <= 2

@@ -1,0 +1,123 @@
+"""What every process of ours stands on: the broker and what is kept in it, opened in one place and closed again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+
+from scheduler.keys import Keys
+from scheduler.queue import Backoff, Lane
+from workers import broker
+from workers.app import LANES, app
+from workers.bells import Bells
+from workers.cluster import Cluster
+from workers.controller import Controller
+from workers.drain import Drain, Handler
+from workers.holding import Hands, Ring
+from workers.mirror import Mirror
+from workers.readings import Readings
+from workers.settings import Settings
+
+
+def utc_now() -> datetime:
+    """The wall clock, read at the edge only; below it time is an argument."""
+    return datetime.now(UTC)
+
+
+def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
+    """A client of the broker: every call has a deadline, and a lost connection is tried again for a moment.
+
+    Every script is idempotent under that replay.
+    """
+    return broker.client(
+        settings.broker.get_secret_value(),
+        socket_timeout=5,
+        socket_connect_timeout=3,
+        socket_keepalive=True,
+        health_check_interval=10,
+        max_connections=connections,
+        retry=Retry(ExponentialBackoff(cap=0.5, base=0.05), 3),
+        client_name="penstock",
+    )
+
+
+@dataclass(frozen=True)
+class Base:
+    """What every process of ours has: the broker, the lanes, the mirror, the readings and the bells."""
+
+    settings: Settings
+    client: redis.Redis
+    lanes: Mapping[str, Lane]
+    mirror: Mirror
+    readings: Readings
+    ring: Ring
+
+
+def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -> dict[str, tuple[Lane, ...]]:
+    """By kind id, the lanes in which a change of an object of that kind is news."""
+    return {
+        kind_id: (lanes["reconcile"], lanes["poll"]) if controller.polled else (lanes["reconcile"],)
+        for kind_id, controller in controllers.items()
+    }
+
+
+@asynccontextmanager
+async def base(settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})) -> AsyncIterator[Base]:
+    """Open the broker's side of a process.
+
+    controllers: by kind id. A process that writes to the mirror must know them: they say whose keys are marked.
+    """
+    keys = Keys(settings.prefix)
+    client = broker_client(settings)
+    backoff = Backoff(base=settings.backoff_base, cap=settings.backoff_cap)
+    lanes = {
+        name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
+    }
+    bells = Bells(app, LANES)
+    try:
+        yield Base(
+            settings=settings,
+            client=client,
+            lanes=lanes,
+            mirror=Mirror(
+                client,
+                keys,
+                lanes_of(controllers, lanes),
+                accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
+            ),
+            readings=Readings(client, keys),
+            ring=bells.ring,
+        )
+    finally:
+        bells.close()
+        await client.aclose()
+
+
+@asynccontextmanager
+async def draining(base: Base, lane: str, handle: Handler) -> AsyncIterator[Drain]:
+    """Answer the bells of one lane with this handler, and keep the lane moving between bells."""
+    hands = Hands(base.lanes[lane], base.ring, lease=base.settings.lease)
+    drain = Drain(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work)
+    sweeping = asyncio.create_task(drain.sweep_forever(), name=f"sweep {lane}")
+    try:
+        yield drain
+    finally:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+        await hands.close()
+
+
+async def connect(settings: Settings) -> Cluster:
+    """The API server these settings name."""
+    return await Cluster.connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        timeout=settings.timeout,
+        in_flight=settings.in_flight,
+    )

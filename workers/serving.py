@@ -1,0 +1,35 @@
+"""A Celery worker's life: the service behind its bells opens when it is ready and closes with it."""
+
+from typing import Any
+
+from celery import signals
+
+from workers import logs, metrics
+from workers.app import LANES
+from workers.process import Process
+from workers.settings import Settings
+
+
+def serve(lane: str, process: Process[Any]) -> None:
+    """Open the process's service when a Celery worker that listens to the lane's bells is ready; close it with it.
+
+    Not on the first bell: the sweep must run even if no bell ever arrives.
+    """
+
+    def ready(sender: Any, **_: Any) -> None:
+        if LANES[lane][1] in sender.app.amqp.queues.consume_from:
+            metrics.serve(Settings().metrics_port)
+            process.start()
+
+    def shutdown(**_: Any) -> None:
+        process.stop()
+
+    signals.worker_ready.connect(ready, weak=False)
+    signals.worker_shutdown.connect(shutdown, weak=False)
+
+
+def _set_up_logging(**_: Any) -> None:
+    logs.set_up(Settings().log_level)
+
+
+signals.setup_logging.connect(_set_up_logging)
