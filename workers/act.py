@@ -11,13 +11,19 @@ from workers import metrics
 from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of
 from workers.cluster import Cluster
 from workers.coalesce import Coalescer
-from workers.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from workers.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
 from workers.events import Recorder
 from workers.holding import Ring
 from workers.merge import diff
 from workers.mirror import Change, Mirror
 from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Step, Together
 from workers.snapshot import Snapshot
+
+#: Pauses (seconds) before a create that got no answer is posted again.
+REPEATS = (0.1, 0.5)
+#: A create whose answer never came is decided on again after so many seconds, when the watch has surely shown it or is
+#: known to be behind: a fresh reading before that could make the same Job under another name.
+UNCERTAIN = 12.0
 
 #: Raises LeaseLost when the key is no longer ours; called before every write.
 Check = Callable[[], None]
@@ -85,13 +91,33 @@ class _Run:
     async def _create(self, step: Create) -> None:
         self._check()
         try:
-            created = await self._actor.cluster.create(step.kind, step.body)
+            created = await self._post(step)
         except AlreadyExists as error:
             ref = ref_of(step.kind, step.body)
             created = await self._actor.cluster.get(ref)
             if not self._owns(created):
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
         await self._through(step.kind, Change(created))
+
+    async def _post(self, step: Create) -> Object:
+        """Post until there is an answer: the name makes repeating safe, and not knowing would not be.
+
+        Raises Unavailable with `retry_after` when the answer stays away; by then the watch has told what became of it.
+        """
+        for pause in REPEATS:
+            try:
+                return await self._actor.cluster.create(step.kind, step.body)
+            except Unavailable as error:
+                if error.status:
+                    raise
+                await asyncio.sleep(pause)
+                self._check()
+        try:
+            return await self._actor.cluster.create(step.kind, step.body)
+        except Unavailable as error:
+            if not error.status:
+                error.retry_after = UNCERTAIN
+            raise
 
     def _owns(self, body: Object) -> bool:
         controller = controller_of(body)

@@ -227,6 +227,45 @@ async def test_a_lost_lease_stops_the_plan_before_the_next_write(world):
     assert world.cluster.log == [("create", "a")]
 
 
+async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(world, monkeypatch):
+    monkeypatch.setattr("workers.act.REPEATS", (0, 0))
+    create, answers = world.cluster.create, iter((False, True))
+
+    async def loses_the_first_answer(kind, body):
+        created = await create(kind, body)
+        if not next(answers):
+            raise Unavailable("the connection broke")
+        return created
+
+    world.cluster.create = loses_the_first_answer
+    await world.act(Create(JOB, world.job("a")))
+    assert world.cluster.log == [("create", "a"), ("create", "a")]
+    assert await world.children() == {"a": False}
+
+
+async def test_a_create_that_never_gets_an_answer_is_not_decided_on_before_the_watch_has_told(world, monkeypatch):
+    monkeypatch.setattr("workers.act.REPEATS", (0, 0))
+
+    def refuse(verb, ref):
+        raise Unavailable("no route")
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable) as raised:
+        await world.act(Create(JOB, world.job("a")))
+    assert raised.value.retry_after > 10
+    assert len(world.cluster.log) == 3
+
+
+async def test_a_server_that_says_it_is_overloaded_is_not_asked_again_at_once(world):
+    def refuse(verb, ref):
+        raise Unavailable("too many requests", status=429, retry_after=3)
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable) as raised:
+        await world.act(Create(JOB, world.job("a")))
+    assert (len(world.cluster.log), raised.value.retry_after) == (1, 3)
+
+
 async def test_a_failed_step_stops_the_plan(world):
     def refuse(verb, ref):
         raise Unavailable("the server is overloaded", status=503)
