@@ -157,8 +157,11 @@ def _kubelet(options: Options) -> Component:
         "--logs": home.pod_logs,
         "--root": home.pods,
         "--max-pods": pods(options.settings.pods),
+        "--ready-file": home.ready("kubelet"),
     }
-    return Component("kubelet", _module("deploy.local.kubelet", arguments))
+    return Component(
+        "kubelet", _module("deploy.local.kubelet", arguments), ready=home.ready("kubelet"), timeout=STARTING
+    )
 
 
 def _module(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
