@@ -78,6 +78,8 @@ class Cluster:
         await self._streams.close()
         await self._calls.close()
         await self._api.close()
+        # Sockets are let go in the loop's next turn; it must not be the one after its last.
+        await asyncio.sleep(0)
 
     async def get(self, ref: Ref) -> Object:
         """The object as it is now."""
@@ -122,6 +124,8 @@ class Cluster:
             query["continue"] = metadata.get("continue") or ""
             if not query["continue"]:
                 return
+
+    # Whoever leaves one of the following streams before its end closes it (contextlib.aclosing): it holds a connection.
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, resource_version: str, label_selector: str = "", timeout: float

@@ -1,6 +1,7 @@
 """The client against API servers that mean it."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
@@ -64,11 +65,12 @@ async def test_a_watch_tells_everything_after_its_version_once_and_in_order(clus
     seen: list[tuple[str, str]] = []
 
     async def watch() -> None:
-        async for event in cluster.watch(CONFIG_MAP, namespace, resource_version=version, timeout=60):
-            if event.type != "BOOKMARK":
-                seen.append((event.type, event.object["metadata"]["name"]))
-            if event.type == "DELETED":
-                return
+        async with aclosing(cluster.watch(CONFIG_MAP, namespace, resource_version=version, timeout=60)) as events:
+            async for event in events:
+                if event.type != "BOOKMARK":
+                    seen.append((event.type, event.object["metadata"]["name"]))
+                if event.type == "DELETED":
+                    return
 
     watching = asyncio.create_task(watch())
     await cluster.create(CONFIG_MAP, config_map(namespace, "a"))
@@ -82,11 +84,11 @@ async def test_the_event_of_a_deletion_carries_a_version_of_its_own(cluster: Clu
     created = await cluster.create(CONFIG_MAP, config_map(namespace, "a"))
     await cluster.delete(Ref(CONFIG_MAP, namespace, "a"))
     version = created["metadata"]["resourceVersion"]
-    async for event in cluster.watch(CONFIG_MAP, namespace, resource_version=version, timeout=60):
-        assert event.type == "DELETED"
-        assert int(event.object["metadata"]["resourceVersion"]) > int(version)
-        assert event.object["metadata"]["uid"] == created["metadata"]["uid"]
-        break
+    async with aclosing(cluster.watch(CONFIG_MAP, namespace, resource_version=version, timeout=60)) as watch:
+        event = await anext(watch)
+    assert event.type == "DELETED"
+    assert int(event.object["metadata"]["resourceVersion"]) > int(version)
+    assert event.object["metadata"]["uid"] == created["metadata"]["uid"]
 
 
 async def test_a_watch_ends_when_its_time_is_over(cluster: Cluster, namespace: str) -> None:

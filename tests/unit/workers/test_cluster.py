@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -255,12 +256,8 @@ async def test_an_event_cut_in_pieces_is_put_together_and_nothing_is_drained_bef
 
 async def test_a_quiet_stream_says_so_again_and_again(server: Server, cluster: Cluster) -> None:
     server.streams(hang=True)
-    count = 0
-    async for burst in cluster.follow(JOB, resource_version="1", timeout=60, idle=0.01):
-        assert burst == ()
-        count += 1
-        if count == 5:
-            break
+    async with aclosing(cluster.follow(JOB, resource_version="1", timeout=60, idle=0.01)) as bursts:
+        assert [await anext(bursts) for _ in range(5)] == [()] * 5
 
 
 async def test_a_silent_connection_is_given_up(server: Server, cluster: Cluster) -> None:
