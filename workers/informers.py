@@ -26,13 +26,11 @@ async def run_informers(
     ring: Ring,
     *,
     top: Collection[Kind],
-    namespace: str = "default",
     terms: Terms | None = None,
 ) -> None:
     """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
 
     top: the kinds that the settings' label selector narrows; their children are followed whatever their labels.
-    namespace: where the Leases are kept.
     """
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
@@ -46,7 +44,7 @@ async def run_informers(
                 selector=settings.selector if kind in top else "",
                 pace=pace(settings),
             )
-            lease = Ref(LEASE, namespace, lease_name(settings.prefix, kind))
+            lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
             elector = Elector(cluster, lease, identity, terms=terms or Terms(), floor=_Floor(mirror, kind))
             group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
 

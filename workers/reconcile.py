@@ -132,7 +132,8 @@ class Reconciler:
                 children = (child.body for entries in observation.children.values() for child in entries)
                 wanted += [(lease, kind, child["metadata"]["uid"]) for child in children if child is not None]
         grown: dict[Lease, dict[str, tuple[Entry, ...]]] = {}
-        answers = await self._mirror.children_many([(kind, uid) for _, kind, uid in wanted]) if wanted else []
+        owners = [(kind, uid) for _, kind, uid in wanted]
+        answers = await self._mirror.children_many(owners, limit=self._stale) if owners else []
         for (lease, kind, _), entries in zip(wanted, answers, strict=True):
             into = grown.setdefault(lease, {})
             into[kind.id] = (*into.get(kind.id, ()), *entries)

@@ -32,6 +32,7 @@ class Settings(BaseSettings):
     kubeconfig: Path | None = Field(None, description="kubeconfig file; without one KUBECONFIG, then the pod's account")
     context: str | None = Field(None, description="context of the kubeconfig; without one its current context")
     namespaces: Names = Field((), description="namespaces to watch, comma separated; empty means all")
+    own_namespace: str = Field("default", description="namespace of Penstock's own Leases")
     selector: str = Field("", description="label selector: reconcile only matching objects (children always)")
     jobs: Literal["managed", "all"] = Field(
         "managed",
