@@ -32,7 +32,7 @@ class World:
         self.namespace = namespace
         self.lane = Lane(client, "reconcile", Keys("test"))
         self.mirror = Mirror(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
-        self.settings = Settings(prefix="test", namespaces=(namespace,), stale=2)
+        self.settings = Settings(prefix="test", namespaces=(namespace,), own_namespace=namespace, stale=2)
 
     async def ring(self, bells: Mapping[str, int]) -> None:
         """Nobody listens."""
@@ -47,7 +47,6 @@ class World:
                 [CONFIG_MAP],
                 self.ring,
                 top=[CONFIG_MAP],
-                namespace=self.namespace,
                 terms=QUICK,
             )
             task = asyncio.create_task(informers)
