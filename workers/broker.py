@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import redis.asyncio as redis
-from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
+
+#: Seconds a call waits for its turn when all connections are taken.
+PATIENCE = 10.0
 
 
 class _Cancellable:
@@ -44,7 +47,10 @@ _CANCELLABLE: dict[type[Any], type[Any]] = {
 
 
 def client(url: str, **options: Any) -> redis.Redis:
-    """A client for this URL; options are those of `redis.asyncio.Redis.from_url`. Closing it closes its connections."""
-    pool = ConnectionPool.from_url(url, **options)
+    """A client for this URL; options are those of `redis.asyncio.Redis.from_url`. Closing it closes its connections.
+
+    A call that finds all `max_connections` taken waits for one: a batch of keys may ask more at once than there are.
+    """
+    pool = BlockingConnectionPool.from_url(url, timeout=PATIENCE, **options)
     pool.connection_class = _CANCELLABLE[pool.connection_class]
     return redis.Redis.from_pool(pool)

@@ -30,3 +30,8 @@ async def test_a_url_chooses_the_kind_of_connection(redis_url: str) -> None:
     for url, name in (("redis://h", "_Plain"), ("rediss://h", "_Tls"), ("unix:///h", "_Socket")):
         async with broker.client(url) as client:
             assert client.connection_pool.connection_class.__name__ == name
+
+
+async def test_more_calls_at_once_than_connections_wait_for_their_turn(redis_url: str) -> None:
+    async with broker.client(redis_url, max_connections=4) as client:
+        assert await asyncio.gather(*(client.echo(str(n)) for n in range(200))) == [str(n).encode() for n in range(200)]
