@@ -1,4 +1,8 @@
-"""Push to Job: how long after an item arrives its Job exists, woken by the push and by polling alone."""
+"""Push to Job: how long after an item arrives its Job exists, woken by the push and by polling alone.
+
+On the embedded API server only: the whole way needs a server that stores ScaledJobs, and kube-apiserver 1.20 built
+with Go 1.18 or newer dies on custom resources.
+"""
 
 import asyncio
 import random
@@ -6,7 +10,7 @@ import time
 
 from deploy.demo.report import percentile
 from tests.benchmarks.harness import Figure
-from tests.benchmarks.stack import Stack, scaled_job, servers, stack
+from tests.benchmarks.stack import Stack, scaled_job, stack
 from workers.api.kinds import JOB, SCALED_JOB
 
 PUSHES = 100
@@ -16,22 +20,19 @@ POLLING = 1
 
 
 async def figures() -> list[Figure]:
-    found = []
-    for which in servers():
-        async with stack(which) as running:
-            woken = await _delays(running, "woken", PUSHES, polling=3600)
-        async with stack(which, wakeups=False) as running:
-            polled = await _delays(running, "polled", POLLED_PUSHES, polling=POLLING)
-        group = f"push to Job created, {which}"
-        for share in (0.5, 0.99):
-            name = f"p{share * 100:.0f}"
-            value = percentile(woken, share) * 1000
-            found.append(Figure(group, f"woken by the push, {name}", value, "ms", goal="< 50 ms"))
-        for share in (0.5, 0.99):
-            name = f"p{share * 100:.0f}"
-            value = percentile(polled, share) * 1000
-            found.append(Figure(group, f"polled every {POLLING} s, {name}", value, "ms"))
-    return found
+    async with stack() as running:
+        woken = await _delays(running, "woken", PUSHES, polling=3600)
+    async with stack(wakeups=False) as running:
+        polled = await _delays(running, "polled", POLLED_PUSHES, polling=POLLING)
+    group = "push to Job created, embedded API server"
+    return [
+        *(_figure(group, "woken by the push", woken, share, goal="< 50 ms") for share in (0.5, 0.99)),
+        *(_figure(group, f"polled every {POLLING} s", polled, share) for share in (0.5, 0.99)),
+    ]
+
+
+def _figure(group: str, subject: str, delays: list[float], share: float, goal: str = "") -> Figure:
+    return Figure(group, f"{subject}, p{share * 100:.0f}", percentile(delays, share) * 1000, "ms", goal=goal)
 
 
 async def _delays(running: Stack, name: str, pushes: int, *, polling: int) -> list[float]:

@@ -19,7 +19,7 @@ IN_FLIGHT = 16
 
 
 async def figures() -> list[Figure]:
-    async with stack("embedded") as running, redis.Redis.from_url(running.broker) as client:
+    async with stack() as running, redis.Redis.from_url(running.broker) as client:
         mirror = Mirror(client, Keys("penstock"), {})
         rest = await _resident(running, client)
         await _create(running)

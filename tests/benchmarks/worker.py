@@ -1,0 +1,96 @@
+"""The parts of a reconcile worker, in this process: what a decision costs without the processes around it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import redis.asyncio as redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from workers.act import Actor
+from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
+from workers.base import lanes_of
+from workers.controllers import registry
+from workers.drain import Drain
+from workers.holding import Hands
+from workers.mirror import Change, Mirror
+from workers.readings import Readings
+from workers.reconcile import Reconciler
+from workers.snapshot import Reading, Sample
+
+
+class _Silent:
+    def record(self, *_: object) -> None:
+        """Nobody listens."""
+
+
+async def _ring(_bells: Mapping[str, int]) -> None:
+    """Nobody listens: whoever measures answers the bells."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker on a broker of its own: its lanes, what it believes, and its answer to a bell."""
+
+    client: redis.Redis
+    lanes: Mapping[str, Lane]
+    mirror: Mirror
+    readings: Readings
+    drain: Drain
+
+    async def settle(self) -> None:
+        """Answer bells until nothing is left to do."""
+        while await self.drain.bell():
+            await asyncio.sleep(0)
+
+    async def fill(self, kind: Kind, bodies: list[Object]) -> None:
+        """Make these the objects of their kind that the mirror knows."""
+        listing = await self.mirror.begin(kind, 1)
+        await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
+        await self.mirror.finish(listing, {"": "999999999"})
+        now = await self.mirror.touch(kind, 1, None)
+        await self.mirror.touch(kind, 1, now)
+
+    async def read(self, owner: Object, items: int) -> None:
+        """Tell that so many items wait for this ScaledJob; asks for no decision."""
+        seconds, micros = await self.client.time()
+        now = seconds * 1_000_000 + micros
+        sample = Sample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
+        reading = Reading(id=now, started=now, generation=1, samples=(sample,), uid=owner["metadata"]["uid"])
+        await self.readings.put_many({ref_of(SCALED_JOB, owner).key: reading}, self.lanes["reconcile"])
+
+
+@asynccontextmanager
+async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> AsyncIterator[Worker]:
+    """A worker that writes to this cluster and believes its mirror for an hour: no informer runs beside it."""
+    await client.flushall()
+    keys = Keys("bench")
+    lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
+    await lanes["reconcile"].open()
+    controllers = registry.controllers("managed")
+    mirror, readings = Mirror(client, keys, lanes_of(controllers, lanes)), Readings(client, keys)
+    reconciler = Reconciler(
+        controllers=controllers,
+        mirror=mirror,
+        readings=readings,
+        actor=Actor(
+            cluster=cluster,
+            mirror=mirror,
+            recorder=_Silent(),  # type: ignore[arg-type]
+            poll=lanes["poll"],
+            ring=_ring,
+            in_flight=in_flight,
+        ),
+        clock=lambda: datetime.now(UTC),
+        deadline=60.0,
+        stale=3600.0,
+    )
+    hands = Hands(lanes["reconcile"], _ring, lease=15.0)
+    try:
+        yield Worker(client, lanes, mirror, readings, Drain(hands, reconciler.handle, _ring, batch=64, work=60.0))
+    finally:
+        await hands.close()
