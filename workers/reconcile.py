@@ -14,7 +14,7 @@ from workers.api.kinds import Kind, Ref
 from workers.controller import Controller
 from workers.errors import ClusterError, Stale, UserError
 from workers.holding import Hands, LeaseLost
-from workers.mirror import Mirror, Observation, Request
+from workers.mirror import Mirror, Observation, Observed, Request
 from workers.plan import Plan
 from workers.readings import Readings
 from workers.snapshot import Entry, Reading, Snapshot
@@ -50,16 +50,15 @@ class Reconciler:
 
     async def handle(self, claim: Claim, hands: Hands) -> None:
         """Reconcile every key of the claim side by side, each under its own lease."""
-        try:
-            snapshots = await self.observe(claim.leases)
-        except Stale as error:
-            outcomes: list[tuple[Lease, Outcome]] = [(lease, Failed(str(error))) for lease in claim.leases]
-            await hands.settle_all(outcomes)
-            return
+        snapshots = await self.observe(claim.leases)
         idle: list[tuple[Lease, Outcome]] = []
         busy: list[tuple[Lease, Snapshot, Plan]] = []
         for lease in claim.leases:
             snapshot = snapshots.get(lease)
+            if isinstance(snapshot, Stale):
+                metrics.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
+                idle.append((lease, Failed(str(snapshot))))
+                continue
             try:
                 plan = self._decide(snapshot) if snapshot else None
             except Exception as error:
@@ -70,28 +69,34 @@ class Reconciler:
             else:
                 busy.append((lease, snapshot, plan))
         if idle:
-            metrics.RECONCILES.labels("any", "nothing to do").inc(len(idle))
+            metrics.RECONCILES.labels("any", "nothing to do").inc(sum(outcome == Done() for _, outcome in idle))
             await hands.settle_all(idle)
-        await asyncio.gather(
-            *(hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
-        )
+        works = (hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
+        # All of them are waited for: whoever hears of an error gives every lease back, and no work may go on then.
+        for ended in await asyncio.gather(*works, return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
 
-    async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot]:
+    async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Stale]:
         """Snapshots of all keys that a controller takes care of, in a handful of round trips for all together.
 
-        Raises Stale when a kind that has to be seen is not being followed closely enough to be believed.
+        Stale stands for an object whose decision must see a kind that is not followed closely enough to be believed.
         """
         refs = self._ours(leases)
         if not refs:
             return {}
         requests = [Request(ref, self._controllers[ref.kind.id].children) for ref in refs.values()]
         observed = await self._mirror.observe(requests)
-        observed.require_fresh(self._needed(refs.values()), self._stale)
-        found = dict(zip(refs, observed.observations, strict=True))
-        grandchildren = await self._grandchildren(found)
+        stale = self._stale_kinds(observed, refs.values())
+        unseen: dict[Lease, Stale] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
+        if unseen:
+            log.warning("not decided on", extra={"keys": len(unseen), "error": "; ".join(map(str, stale.values()))})
+        found = {lease: seen for lease, seen in zip(refs, observed.observations, strict=True) if lease not in unseen}
+        grandchildren, more = await self._grandchildren(found)
+        unseen |= more
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
-        return {
+        return unseen | {
             lease: Snapshot(
                 ref=ref,
                 body=entry.body if (entry := found[lease].entry) else None,
@@ -102,12 +107,18 @@ class Reconciler:
                 at=observed.now,
             )
             for lease, ref in refs.items()
+            if lease not in unseen
         }
 
-    def _needed(self, refs: Iterable[Ref]) -> set[Kind]:
-        """The kinds that have to be fresh for these objects' decisions."""
-        kinds = {ref.kind for ref in refs}
-        return {needed for kind in kinds for needed in (kind, *self._controllers[kind.id].children)}
+    def _stale_kinds(self, observed: Observed, refs: Iterable[Ref]) -> dict[Kind, Stale]:
+        """The kinds of these objects that cannot be decided on, and why; a slow watch stops no other kind."""
+        stale = {}
+        for kind in {ref.kind for ref in refs}:
+            try:
+                observed.require_fresh((kind, *self._controllers[kind.id].children), self._stale)
+            except Stale as error:
+                stale[kind] = error
+        return stale
 
     def _ours(self, leases: Sequence[Lease]) -> dict[Lease, Ref]:
         refs = {}
@@ -121,7 +132,9 @@ class Reconciler:
                 refs[lease] = ref
         return refs
 
-    async def _grandchildren(self, found: Mapping[Lease, Observation]) -> dict[Lease, dict[str, tuple[Entry, ...]]]:
+    async def _grandchildren(
+        self, found: Mapping[Lease, Observation]
+    ) -> tuple[dict[Lease, dict[str, tuple[Entry, ...]]], dict[Lease, Stale]]:
         """What the children own, for the objects whose decisions ask for it; one more round trip if any does."""
         wanted: list[tuple[Lease, Kind, str]] = []
         for lease, observation in found.items():
@@ -133,11 +146,14 @@ class Reconciler:
                 wanted += [(lease, kind, child["metadata"]["uid"]) for child in children if child is not None]
         grown: dict[Lease, dict[str, tuple[Entry, ...]]] = {}
         owners = [(kind, uid) for _, kind, uid in wanted]
-        answers = await self._mirror.children_many(owners, limit=self._stale) if owners else []
+        try:
+            answers = await self._mirror.children_many(owners, limit=self._stale) if owners else []
+        except Stale as error:
+            return {}, {lease: error for lease, _, _ in wanted}
         for (lease, kind, _), entries in zip(wanted, answers, strict=True):
             into = grown.setdefault(lease, {})
             into[kind.id] = (*into.get(kind.id, ()), *entries)
-        return grown
+        return grown, {}
 
     def _decide(self, snapshot: Snapshot) -> Plan | None:
         controller = self._controllers[snapshot.ref.kind.id]

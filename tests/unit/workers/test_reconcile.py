@@ -1,11 +1,12 @@
 """Observe, decide, act: what a decision sees, and what becomes of the key afterwards."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane
+from scheduler.queue import Done, Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
@@ -171,6 +172,51 @@ async def test_nothing_is_decided_while_a_child_kind_is_unknown(house):
     await house.bell()
     assert house.snapshots == []
     assert (await house.lane.stats()).failing == 1
+
+
+async def test_a_slow_watch_stops_decisions_that_need_it_and_no_others(house):
+    house = await house(follow=False)
+    house.kinds = (SCALED_JOB, JOB)
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "asks", "namespace": "default"}, "spec": {"pods": True}})
+    await house.follow()
+    asks = Ref(SCALED_JOB, "default", "asks")
+    owner = (await house.mirror.get(asks)).body
+    await house.mirror.apply(JOB, [Change(house.cluster.add(JOB, owned("asks-1", owner)))])
+    house.reconciler._controllers[JOB.id] = Controller(JOB, nothing, children=(POD,))
+    await house.lane.mark([OWNER.key, asks.key, "jobs.batch/default/asks-1"])
+    assert await house.bell() == 3
+    assert [snapshot.ref.name for snapshot in house.snapshots] == ["work"]
+    stats = await house.lane.stats()
+    assert (stats.leased, stats.failing) == (0, 2)
+
+
+async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(house, monkeypatch):
+    house = await house(lambda snapshot, now: Plan((Create(JOB, owned(snapshot.ref.name, snapshot.body)),)))
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "slow", "namespace": "default"}, "spec": {}})
+    await house.follow()
+    slow_is_at_work, may_go_on = asyncio.Event(), asyncio.Event()
+    create, finish = house.cluster.create, house.lane.finish
+    finished = []
+
+    async def creating(kind, body):
+        if body["metadata"]["name"] == "slow":
+            slow_is_at_work.set()
+            await may_go_on.wait()
+        return await create(kind, body)
+
+    async def finishing(outcomes):
+        finished.append({lease.key: type(outcome) for lease, outcome in outcomes})
+        if len(finished) == 1:
+            await slow_is_at_work.wait()
+            asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, may_go_on.set)
+            raise ConnectionError("the broker went away")
+        return await finish(outcomes)
+
+    monkeypatch.setattr(house.cluster, "create", creating)
+    monkeypatch.setattr(house.lane, "finish", finishing)
+    await house.bell()
+    key = "scaledjobs.keda.sh/default/slow"
+    assert [outcomes[key] for outcomes in finished if key in outcomes] == [Done]
 
 
 async def test_an_object_that_is_not_ours_is_left_alone(house):
