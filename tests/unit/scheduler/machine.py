@@ -78,6 +78,8 @@ class QueueMachine(RuleBasedStateMachine):
             slots=2,
             clock=lambda: self.now,
         )
+        #: On some days nothing works, so that failures in a row get long.
+        self.moody = False
         self.hands: list[Hand] = []
         self.spent: list[Hand] = []
         self.wanted: set[str] = set()
@@ -94,8 +96,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.runner.run(self.redis.aclose())
         self.runner.close()
 
-    @initialize(opened=st.sampled_from([True, True, True, False]))
-    def start(self, opened: bool) -> None:
+    @initialize(opened=st.sampled_from([True, True, False]), moody=st.sampled_from([False, False, False, True]))
+    def start(self, opened: bool, moody: bool) -> None:
+        self.moody = moody
         if opened:
             self.open()
 
@@ -108,10 +111,20 @@ class QueueMachine(RuleBasedStateMachine):
         assert twice or marked.ready == with_replay
         self.wanted.update(keys)
 
-    @rule(key=st.sampled_from(KEYS), after=seconds)
-    def book(self, key: str, after: int) -> None:
-        self.model.book(key, self.now + after * SECOND)
-        self.runner.run(self.lane.book({key: self.now / SECOND + after}))
+    @rule(keys=some_keys, after=seconds)
+    def book(self, keys: list[str], after: int) -> None:
+        for key in keys:
+            self.model.book(key, self.now + after * SECOND)
+        self.runner.run(self.lane.book(dict.fromkeys(keys, self.now / SECOND + after)))
+
+    @precondition(lambda self: self.hands)
+    @rule(data=st.data(), after=seconds, marked=st.booleans())
+    def news_of_a_held_key(self, data: st.DataObject, after: int, marked: bool) -> None:
+        key = data.draw(st.sampled_from(self.hands)).lease.key
+        if marked:
+            self.mark([key], priority=0, forgive=False, twice=False)
+        else:
+            self.book([key], after)
 
     @rule(n=st.integers(1, 3), bell=st.booleans(), twice=st.booleans())
     def claim(self, n: int, bell: bool, twice: bool) -> None:
@@ -156,25 +169,43 @@ class QueueMachine(RuleBasedStateMachine):
                 unique_by=lambda hand: hand.lease,
             )
         )
-        outcomes = [(hand.lease, data.draw(self.outcome())) for hand in hands]
+        self.give_back([(hand, data.draw(self.outcome())) for hand in hands], twice)
+
+    def give_back(self, outcomes: list[tuple[Hand, Outcome]], twice: bool = False) -> None:
         self.replaying.twice = twice
-        finished = self.runner.run(self.lane.finish(outcomes))
+        finished = self.runner.run(self.lane.finish((hand.lease, outcome) for hand, outcome in outcomes))
         self.replaying.twice = False
         stale = set()
-        for lease, outcome in sorted(outcomes, key=lambda pair: _order(pair[1])):
-            if not self.model.finish_lease(lease.key, lease.token, outcome, self.now):
-                stale.add(lease)
+        for hand, outcome in sorted(outcomes, key=lambda pair: _order(pair[1])):
+            if not self.model.finish_lease(hand.lease.key, hand.lease.token, outcome, self.now):
+                stale.add(hand.lease)
         assert set(finished.stale) == stale, "I6: a stale outcome is refused and said to be"
         # A holder that has spoken holds nothing any more; it may still speak again.
-        self.spent += [hand for hand in hands if hand in self.hands]
-        self.hands = [hand for hand in self.hands if hand not in hands]
+        self.spent += [hand for hand, _ in outcomes if hand in self.hands]
+        self.hands = [hand for hand in self.hands if hand not in self.spent]
+
+    @rule(data=st.data(), n=st.integers(1, 3))
+    def work(self, data: st.DataObject, n: int) -> None:
+        """A whole turn, so that keys get far enough to fail several times in a row."""
+        due = min(self.model.later.values(), default=self.now)
+        self.sweep(max(0, due - self.now) // SECOND, limit=1000)
+        held = len(self.hands)
+        self.claim(n, bell=True, twice=False)
+        outcome = data.draw(self.outcome())
+        if claimed := self.hands[held:]:
+            self.give_back([(hand, outcome) for hand in claimed])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
+        failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0)])
+        if self.moody:
+            return failed
         return st.one_of(
+            st.just(Done()),
+            st.just(Done()),
             st.just(Done()),
             st.just(Again()),
             seconds.map(lambda after: ComeBack(self.now / SECOND + after)),
-            st.sampled_from([Failed("no"), Failed("not yet", after=15.0)]),
+            failed,
         )
 
     @rule(after=seconds)

@@ -99,5 +99,5 @@ def test_a_broken_queue_is_caught(mutant: tuple[str, str, str], monkeypatch: pyt
         # Finding one counterexample is enough; making it small is for people.
         run_state_machine_as_test(
             OnFakeServer,
-            settings=settings(SETTINGS, max_examples=150, phases=[Phase.generate], report_multiple_bugs=False),
+            settings=settings(SETTINGS, max_examples=400, phases=[Phase.generate], report_multiple_bugs=False),
         )
