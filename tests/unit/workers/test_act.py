@@ -12,7 +12,7 @@ from workers.act import Actor
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.errors import AlreadyExists, Conflict, Forbidden, Unavailable
 from workers.holding import LeaseLost
-from workers.mirror import Mirror
+from workers.mirror import Change, Mirror
 from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Together
 from workers.snapshot import Snapshot
 
@@ -105,6 +105,15 @@ async def test_creating_what_is_there_and_ours_is_success(world):
     world.cluster.add(JOB, world.job("a"))
     await world.act(Create(JOB, world.job("a")))
     assert await world.children() == {"a": False}
+
+
+async def test_a_child_that_was_there_already_is_news_for_its_owner_whatever_became_of_it(world):
+    await world.mirror.apply(SCALED_JOB, [Change(world.owner)])
+    lane = world.lanes["reconcile"]
+    await lane.claim(10)
+    world.cluster.add(JOB, world.job("a", succeeded=1))
+    await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
+    assert (await lane.stats()).dirty == 1, "its watch brings the same version and would say nothing more"
 
 
 async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(world):
@@ -218,6 +227,33 @@ async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
     world.cluster.create = slow
     await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(10))))
     assert most == 3
+
+
+async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_writes_nothing(fake_redis, monkeypatch):
+    world = World(fake_redis, in_flight=1)
+    flying, most, held = 0, 0, True
+    create = world.cluster.create
+
+    def check():
+        if not held:
+            raise LeaseLost("it ran out")
+
+    async def slow(kind, body):
+        nonlocal flying, most, held
+        flying += 1
+        most = max(most, flying)
+        await asyncio.sleep(0.01)
+        held = False
+        flying -= 1
+        return await create(kind, body)
+
+    monkeypatch.setattr(world.cluster, "create", slow)
+    plans = (Plan((Create(JOB, world.job(f"j{number}")),)) for number in range(10))
+    acts = (world.actor.act(Snapshot(OWNER, world.owner), plan, check) for plan in plans)
+    ended = await asyncio.gather(*acts, return_exceptions=True)
+    assert most == 2
+    assert [type(outcome) for outcome in ended].count(LeaseLost) == 8
+    assert len(world.cluster.log) == 2
 
 
 async def test_a_lost_lease_stops_the_plan_before_the_next_write(world):
