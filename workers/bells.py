@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
 
 from workers import metrics
 
@@ -46,5 +47,5 @@ class Bells:
                     for _ in range(count):
                         self._app.send_task(task, queue=queue, producer=producer, ignore_result=True)
                     metrics.BELLS.labels(lane).inc(count)
-        except (OSError, OperationalError) as error:
+        except (OSError, KombuError, RedisError) as error:
             log.warning("bells could not be rung", extra={"lanes": sorted(bells), "error": str(error)})

@@ -5,6 +5,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from redis.exceptions import RedisError
+
 from scheduler.queue import Claim, Failed
 from workers import metrics
 from workers.holding import Hands, Ring
@@ -59,17 +61,28 @@ class Drain:
         except Exception as error:
             log.exception("a claim could not be worked off", extra={"lane": self._hands.lane.name})
             left = [lease for lease in claim.leases if self._hands.holds(lease)]
-            await self._hands.settle_all([(lease, Failed(f"{type(error).__name__}: {error}")) for lease in left])
+            reason = f"{type(error).__name__}: {error}"[:500]
+            await self._hands.settle_all([(lease, Failed(reason)) for lease in left])
         finally:
             self._hands.drop(claim.leases)
 
     async def sweep_forever(self, every: float = 1.0) -> None:
         """Keep the lane moving when beat or a bell got lost: what is due becomes ready, missing bells are rung."""
+        lane, away = self._hands.lane, False
         while True:
             await asyncio.sleep(every)
             try:
-                swept = await self._hands.lane.sweep()
-                await self._ring({self._hands.lane.name: swept.bells})
-            except Exception:
+                swept = await lane.sweep()
+                await self._ring({lane.name: swept.bells})
+                metrics.lane(lane.name, await lane.stats())
+            except RedisError as error:
                 # The broker may be away for a while; the sweep is what gets things moving when it is back.
-                log.exception("a sweep failed", extra={"lane": self._hands.lane.name})
+                if not away:
+                    log.warning("the broker is away; waiting for it", extra={"lane": lane.name, "error": str(error)})
+                away = True
+            except Exception:
+                log.exception("a sweep failed", extra={"lane": lane.name})
+            else:
+                if away:
+                    log.info("the broker is back", extra={"lane": lane.name})
+                away = False

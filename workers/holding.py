@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
+from redis.exceptions import RedisError
+
 from scheduler.queue import Lane, Lease, Outcome
 from workers import metrics
 from workers.coalesce import Coalescer
@@ -116,8 +118,10 @@ class Hands:
             await asyncio.sleep(self._lease / 3)
             try:
                 await self._renew()
-            except Exception:
+            except RedisError as error:
                 # The deadlines keep running: if the broker stays away, the work stops by itself in time.
+                log.warning("leases could not be renewed", extra={"lane": self.lane.name, "error": str(error)})
+            except Exception:
                 log.exception("leases could not be renewed", extra={"lane": self.lane.name})
 
     async def _renew(self) -> None:

@@ -29,6 +29,7 @@ class Process(Generic[Service]):
         self._thread: threading.Thread | None = None
         self._context: AbstractAsyncContextManager[Service] | None = None
         self._service: Service | None = None
+        self._calls: set[asyncio.Task[Any]] = set()
 
     def run(self, work: Callable[[Service], Awaitable[Answer]]) -> Answer:
         """Do something with the service from any thread; waits for the answer."""
@@ -36,7 +37,13 @@ class Process(Generic[Service]):
 
         async def call() -> Answer:
             assert self._service is not None
-            return await work(self._service)
+            task = asyncio.current_task()
+            assert task is not None
+            self._calls.add(task)
+            try:
+                return await work(self._service)
+            finally:
+                self._calls.discard(task)
 
         answer: Answer = self._submit(call).result()
         return answer
@@ -55,16 +62,26 @@ class Process(Generic[Service]):
             self._context = context
 
     def stop(self) -> None:
-        """Close the service and end the loop's thread; stopping twice is stopping once."""
+        """Close the service and end the loop's thread; stopping twice is stopping once.
+
+        What still runs is cancelled first: a thread that waited for it on a loop that has ended would wait for ever.
+        """
         with self._lock:
             if self._context is not None:
                 context, self._context, self._service = self._context, None, None
+                self._submit(self._cancel_calls).result()
                 self._submit(lambda: context.__aexit__(None, None, None)).result()
             if self._loop is not None and self._thread is not None:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
                 self._loop.close()
                 self._loop = self._thread = None
+
+    async def _cancel_calls(self) -> None:
+        calls = tuple(self._calls)
+        for task in calls:
+            task.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
     def _submit(self, work: Callable[[], Awaitable[Any]]) -> Future[Any]:
         async def call() -> Any:

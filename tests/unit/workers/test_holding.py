@@ -1,13 +1,18 @@
 """Leases in a process's hands: given back once, stopped in time, never harmful after they are lost."""
 
 import asyncio
+import socket
 import time
 from dataclasses import replace
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client import REGISTRY
+from redis.exceptions import ConnectionError
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
+from workers import metrics
 from workers.drain import Drain
 from workers.holding import Hands, LeaseLost
 
@@ -189,3 +194,45 @@ async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever
     bell.cancel()
     await asyncio.gather(bell, return_exceptions=True)
     assert hands._held == {}
+
+
+async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_that_is_away(
+    lane, hands, ring, caplog, monkeypatch
+):
+    caplog.set_level("INFO", "workers")
+    sweep, sweeps, enough = lane.sweep, 0, asyncio.Event()
+
+    async def away_for_three():
+        nonlocal sweeps
+        sweeps += 1
+        if sweeps <= 3:
+            raise ConnectionError("refused")
+        if sweeps == 6:
+            enough.set()
+        return await sweep()
+
+    monkeypatch.setattr(lane, "sweep", away_for_three)
+    await lane.mark([KEY, OTHER])
+    await lane.claim(1)
+    sweeping = asyncio.create_task(Drain(hands, None, ring, batch=1, work=1.0).sweep_forever(every=0.0))
+    async with asyncio.timeout(10):
+        await enough.wait()
+    sweeping.cancel()
+    await asyncio.gather(sweeping, return_exceptions=True)
+    assert [record.message for record in caplog.records] == ["the broker is away; waiting for it", "the broker is back"]
+    labels = {"lane": "reconcile"}
+    assert REGISTRY.get_sample_value("penstock_workqueue_depth", labels) == 1
+    assert REGISTRY.get_sample_value("penstock_workqueue_keys", {**labels, "state": "leased"}) == 1
+    assert REGISTRY.get_sample_value("penstock_oldest_ready_seconds", labels) > 0
+
+
+def test_a_metrics_port_is_opened_once_and_one_that_is_taken_stops_nothing(caplog):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        metrics.serve(port)
+        assert [record.message for record in caplog.records] == ["metrics are not served"]
+    metrics.serve(port)
+    metrics.serve(port)
+    assert len(caplog.records) == 1
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        assert b"penstock_reconcile_total" in answer.read()

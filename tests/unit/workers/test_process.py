@@ -1,7 +1,8 @@
 """The loop of a process: opened when needed, from any thread, closed once."""
 
+import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
@@ -50,6 +51,23 @@ def test_what_the_work_raises_reaches_the_caller_and_the_service_lives_on():
         process.run(fails)
     assert process.run(lambda opened: opened.work()) == "penstock-loop"
     process.stop()
+
+
+def test_work_that_is_under_way_when_the_process_stops_is_cancelled_and_nobody_waits_for_it_for_ever():
+    service, started = Opened(), threading.Event()
+    process = Process(service)
+
+    async def endless(_):
+        started.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        call = threads.submit(process.run, endless)
+        assert started.wait(10)
+        process.stop()
+        with pytest.raises(CancelledError):
+            call.result(10)
+    assert service.closed == 1
 
 
 def test_a_service_that_could_not_be_opened_is_tried_again_at_the_next_call():
