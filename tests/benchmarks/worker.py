@@ -72,7 +72,9 @@ async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> A
     lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
     await lanes["reconcile"].open()
     controllers = registry.controllers("managed")
-    mirror, readings = Mirror(client, keys, lanes_of(controllers, lanes)), Readings(client, keys)
+    accepts = {kind_id: controller.accepts for kind_id, controller in controllers.items()}
+    mirror = Mirror(client, keys, lanes_of(controllers, lanes), accepts=accepts)
+    readings = Readings(client, keys)
     reconciler = Reconciler(
         controllers=controllers,
         mirror=mirror,

@@ -322,3 +322,51 @@ async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(worl
     claim = await world.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
     assert world.rung == {"poll": 1}
+
+
+async def test_the_effects_of_a_large_stage_reach_the_mirror_in_few_calls(world, monkeypatch):
+    calls = []
+    apply = world.mirror.apply
+
+    async def counted(kind, changes, **options):
+        calls.append(len(changes))
+        return await apply(kind, changes, **options)
+
+    monkeypatch.setattr(world.mirror, "apply", counted)
+    await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(200))))
+    assert len(await world.children()) == 200
+    assert sum(calls) == 200
+    assert len(calls) <= 5
+
+
+async def test_what_a_plan_did_is_in_the_mirror_also_when_its_time_is_over(world):
+    create = world.cluster.create
+
+    async def stuck(kind, body):
+        if body["metadata"]["name"] == "j3":
+            await asyncio.Event().wait()
+        return await create(kind, body)
+
+    world.cluster.create = stuck
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(6))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await world.act(Together(jobs))
+    assert sorted(await world.children()) == ["j0", "j1", "j2", "j4", "j5"]
+
+
+async def test_effects_that_the_broker_did_not_take_are_offered_once_more(world, monkeypatch):
+    apply = world.mirror.apply
+    refused = []
+
+    async def unsure(kind, changes, **options):
+        if not refused:
+            refused.append(len(changes))
+            raise ConnectionError("the broker went away")
+        return await apply(kind, changes, **options)
+
+    monkeypatch.setattr(world.mirror, "apply", unsure)
+    with pytest.raises(ConnectionError):
+        await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(80))))
+    created = [name for verb, name in world.cluster.log if verb == "create"]
+    assert sorted(await world.children()) == sorted(created)
