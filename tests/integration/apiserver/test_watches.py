@@ -76,8 +76,9 @@ def test_a_bookmark_tells_how_far_the_watcher_is(ours: Api) -> None:
     version = ours.get(ours.jobs).version
     with ours.watch(ours.jobs, seconds=2, resourceVersion=version, allowWatchBookmarks="true") as events:
         ours.create(ours.maps, config_map())
-        (bookmark,) = events
-    assert bookmark["type"] == "BOOKMARK"
+        # How many there are depends on when the server's interval ends; the last one counts.
+        *_, bookmark = bookmarks = list(events)
+    assert {event["type"] for event in bookmarks} == {"BOOKMARK"}
     assert bookmark["object"]["kind"] == "Job"
     assert int(bookmark["object"]["metadata"]["resourceVersion"]) > int(version)
 

@@ -69,7 +69,12 @@ async def server() -> AsyncIterator[int]:
     """Answers 200 to ``/good?`` with the right header, 302 to ``/moved``, 500 to everything else."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:
+            # A TCP probe connects and says nothing.
+            writer.close()
+            return
         path = head.split(" ")[1]
         status = {"/good": "200 OK" if "X-A: b" in head else "400 Bad", "/moved": "302 Found"}.get(path, "500 Oops")
         writer.write(f"HTTP/1.1 {status}\r\nLocation: /bad\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
