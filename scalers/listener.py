@@ -89,6 +89,9 @@ class Listener:
                 await self._listen()
             except* (exceptions.RedisError, OSError) as group:
                 self._error = reason(_first(group))
+            except* Exception as group:
+                self._error = type(_first(group)).__name__
+                log.exception("listening failed unexpectedly", extra={"source": str(self._server)})
             if not self._failures:
                 log.warning("no wake-ups from a server", extra={"source": str(self._server), "error": self._error})
             self._failures += 1

@@ -1,6 +1,7 @@
 """A scaler process: polls what is due and listens for pushes."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,6 +13,8 @@ from scheduler.keys import Keys
 from workers.base import base, connect, draining
 from workers.drain import Drain
 from workers.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -32,7 +35,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
                 mirror=parts.mirror,
                 triggers=triggers,
             )
-            listening = asyncio.create_task(wakeups.run(), name="wake-ups")
+            listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
             stack.push_async_callback(_cancel, listening)
         poller = Poller(
             mirror=parts.mirror,
@@ -45,6 +48,16 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
         )
         stack.push_async_callback(poller.close)
         yield await stack.enter_async_context(draining(parts, "poll", poller.handle))
+
+
+async def _listen(wakeups: Wakeups, *, pause: float = 5.0) -> None:
+    """Listen until cancelled. What nobody foresaw is told and listening begins afresh; polling goes on meanwhile."""
+    while True:
+        try:
+            await wakeups.run()
+        except Exception:
+            log.exception("listening for wake-ups failed; it begins afresh")
+        await asyncio.sleep(pause)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -21,6 +22,10 @@ BURST = 25
 REFILL_SECONDS = 300.0
 #: Objects whose allowance is remembered.
 REMEMBERED = 4096
+#: Sayings that wait to be written at most, should the API server be away.
+WAITING = 1000
+#: Seconds that writing what is left may take at the end.
+LAST_WORDS = 5.0
 
 COMPONENT = "penstock"
 
@@ -93,10 +98,12 @@ class Recorder:
         self._writer = asyncio.create_task(self._write_forever(), name="events")
 
     async def close(self) -> None:
-        """Write what is collected, once, and stop."""
+        """Write what is collected, once and not for long, and stop."""
         self._writer.cancel()
         await asyncio.gather(self._writer, return_exceptions=True)
-        await self._flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await self._flush()
 
     def record(self, kind: Kind, regarding: Object, record: Record) -> None:
         """Note an Event. Returns at once; too many about one object are counted and dropped."""
@@ -106,7 +113,7 @@ class Recorder:
         if known is not None:
             known.count += 1
             known.last = now
-        elif self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
+        elif len(self._pending) < WAITING and self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
             self._pending[name] = _Pending(kind, regarding, record, 1, now)
         else:
             metrics.EVENTS_DROPPED.labels("too many").inc()
@@ -134,6 +141,10 @@ class Recorder:
                 # An Event is a courtesy: its namespace may be going, or the quota for events be used up.
                 metrics.EVENTS_DROPPED.labels("refused").inc()
                 log.debug("an event was not written", extra={"reason": entry.record.reason, "error": str(error)})
+            except Exception:
+                # One that nobody foresaw must not silence all that follow.
+                metrics.EVENTS_DROPPED.labels("error").inc()
+                log.exception("an event was not written", extra={"reason": entry.record.reason})
 
     async def _write(self, entry: _Pending) -> None:
         body = new_event(entry.kind, entry.regarding, entry.record, count=entry.count, now=entry.last)

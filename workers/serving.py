@@ -1,13 +1,18 @@
 """A Celery worker's life: the service behind its bells opens when it is ready and closes with it."""
 
+import logging
 from typing import Any
 
 from celery import signals
+from celery.exceptions import WorkerShutdown
 
 from workers import logs, metrics
 from workers.app import LANES
+from workers.errors import UserError
 from workers.process import Process
 from workers.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 def serve(lane: str, process: Process[Any]) -> None:
@@ -19,7 +24,12 @@ def serve(lane: str, process: Process[Any]) -> None:
     def ready(sender: Any, **_: Any) -> None:
         if LANES[lane][1] in sender.app.amqp.queues.consume_from:
             metrics.serve(Settings().metrics_port)
-            process.start()
+            try:
+                process.start()
+            except UserError as error:
+                # It would fail for every bell: better not to seem to be at work.
+                log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
+                raise WorkerShutdown(1) from error
 
     def shutdown(**_: Any) -> None:
         process.stop()

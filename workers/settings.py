@@ -6,7 +6,7 @@ Nothing below the command line and the Celery app reads the environment.
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
@@ -20,12 +20,18 @@ def _split(value: Any) -> Any:
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
+def _redis(url: SecretStr) -> SecretStr:
+    if not url.get_secret_value().startswith(("redis://", "rediss://")):
+        raise ValueError("must begin with redis:// or rediss://")
+    return url
+
+
 class Settings(BaseSettings):
     """Settings of one process. Durations are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
 
-    broker: SecretStr = Field(
+    broker: Annotated[SecretStr, AfterValidator(_redis)] = Field(
         SecretStr("redis://127.0.0.1:6379/0"), description="URL of the Redis 6.2+ or Valkey server that holds the queue"
     )
     prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9._-]+$", description="first part of every key in the broker")

@@ -1,5 +1,6 @@
 """Events about our objects: aggregated over time and processes, bounded per object, never an error."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -149,3 +150,38 @@ def test_the_name_tells_apart_what_differs_and_fits_a_long_owner():
     }
     assert len(names) == 3
     assert len(event_name(scaled_job("x" * 253), CREATED)) <= 253
+
+
+async def test_an_event_that_fails_as_nobody_foresaw_does_not_silence_the_next_one(cluster, clock, caplog):
+    events = Recorder(cluster, clock=clock, every=0.0)
+    cluster.refuse = KeyError("metadata")
+    events.record(kinds.SCALED_JOB, scaled_job(), CREATED)
+    async with asyncio.timeout(10):
+        while not caplog.records:
+            await asyncio.sleep(0)
+        cluster.refuse = None
+        events.record(kinds.SCALED_JOB, scaled_job("other", "u2"), CREATED)
+        while not cluster.stored:
+            await asyncio.sleep(0)
+    await events.close()
+    assert [event["involvedObject"]["name"] for event in cluster.stored.values()] == ["other"]
+
+
+async def test_a_server_that_is_away_makes_neither_a_heap_of_events_nor_a_long_goodbye(
+    cluster, recorder, clock, monkeypatch
+):
+    monkeypatch.setattr("workers.events.WAITING", 10)
+    monkeypatch.setattr("workers.events.LAST_WORDS", 0.01)
+    events, tried = recorder(), []
+
+    async def never_answers(kind, body):
+        tried.append(body["metadata"]["name"])
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(cluster, "create", never_answers)
+    for number in range(50):
+        events.record(kinds.SCALED_JOB, scaled_job(uid=f"u{number}"), CREATED)
+    assert len(events._pending) == 10
+    async with asyncio.timeout(10):
+        await events.close()
+    assert len(tried) == 1
