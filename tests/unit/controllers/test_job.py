@@ -534,6 +534,20 @@ def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
         assert step == Delete(Ref(JOB, "default", "crunch"), UID, "Foreground")
 
 
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        pytest.param({"ttlSecondsAfterFinished": 50}, 50, id="when its time will be up"),
+        pytest.param({"ttlSecondsAfterFinished": 0}, 0, id="at once"),
+        pytest.param({}, None, id="never, without a time to live"),
+    ],
+)
+def test_the_plan_that_finishes_a_job_comes_back_to_remove_it(changes, seconds):
+    plan = run(job(completions=1, **changes), pod("a", "Succeeded"))
+    assert "Complete" in str(plan.steps)
+    assert back(plan) == seconds
+
+
 def test_a_job_being_deleted_is_left_to_the_garbage_collector():
     assert run(job(metadata={"deletionTimestamp": at(0)}), pod("a")) == NOTHING
 

@@ -172,6 +172,9 @@ class _Decision:
         return _Change((stage,), tally, self.now + _LOOK_AGAIN)
 
     def _finish(self, over: Ending, change: _Change) -> Plan:
+        if change.tally.quiet and self._spec.ttl is not None:
+            # What the plan itself writes is no news for this key: nothing else would bring it back.
+            change = replace(change, back=self.now + timedelta(seconds=self._spec.ttl))
         return self._assemble(change, status.ended(over, change.tally), self._started_at_last, None)
 
     def _assemble(

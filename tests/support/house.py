@@ -1,0 +1,77 @@
+"""A whole Penstock beside a cluster that it did not bring: ``penstock up --kubeconfig`` and a process kubelet."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import kube
+from tests.support.embedded import embedded_apiserver
+
+#: Seconds that eight Python processes may take to start, or to stop, on a busy machine.
+PATIENCE = 90.0
+
+
+@dataclass(frozen=True)
+class House:
+    """kubeconfig: how to reach its cluster. logs: the folder of the pods' output. home: of Penstock's own parts."""
+
+    kubeconfig: Path
+    logs: Path
+    home: Path
+
+
+@contextmanager
+def house(which: str, folder: Path, **settings: str) -> Iterator[House]:
+    """Everything running, on the ``embedded`` API server or a ``real`` one; it runs the pods of every Job.
+
+    settings: further PENSTOCK_* variables by their names after the prefix, in lower case.
+    """
+    with ExitStack() as stack:
+        if which == "embedded":
+            server = stack.enter_context(embedded_apiserver(folder / "cluster"))
+            kubeconfig, logs = server.kubeconfig, server.logs
+        else:
+            kubeconfig = stack.enter_context(kube.control_plane(kube.assets(), folder / "cluster")).kubeconfig
+            logs = folder / "logs"
+        home = folder / "home"
+        variables = {"jobs": "all", "home": str(home), **settings}
+        up = ["-m", "deploy.cli.main", "up", "--kubeconfig", str(kubeconfig), "--install-crds"]
+        stack.enter_context(_process(folder / "up.log", up, variables, lambda log: "Ctrl-C stops everything" in log))
+        ready = folder / "kubelet.ready"
+        kubelet = ["-m", "deploy.local.kubelet", "--kubeconfig", str(kubeconfig), "--logs", str(logs)]
+        kubelet += ["--root", str(folder / "pods"), "--max-pods", "4", "--ready-file", str(ready)]
+        stack.enter_context(_process(folder / "kubelet.log", kubelet, {}, lambda _: ready.exists()))
+        yield House(kubeconfig, logs, home)
+
+
+@contextmanager
+def _process(
+    log: Path, words: Sequence[str], settings: Mapping[str, str], ready: Callable[[str], bool]
+) -> Iterator[None]:
+    """A process of ours, once it is ready; stopped by SIGTERM."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    environment = {**kept, **{f"PENSTOCK_{name.upper()}": value for name, value in settings.items()}}
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-u", *words], env=environment, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        try:
+            end = time.monotonic() + PATIENCE
+            while not ready(log.read_text()):
+                if process.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError(f"not ready: {' '.join(words)}\n{log.read_text()}")
+                time.sleep(0.05)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
