@@ -22,6 +22,7 @@ from scheduler.queue import Lane
 from workers.api import kinds
 from workers.api.kinds import Object
 from workers.holding import Ring
+from workers.logs import Outage
 from workers.mirror import Mirror
 
 log = logging.getLogger(__name__)
@@ -192,11 +193,14 @@ class Wakeups:
                 await asyncio.sleep(self._refresh)
 
     async def _refresh_forever(self) -> None:
+        outage = Outage(log)
         while True:
             try:
                 await self.refresh()
             except RedisError as error:
-                log.warning("the watchlist could not be read", extra={"error": str(error)})
+                outage.lasts("the watchlist could not be read", error=str(error))
+            else:
+                outage.over("the watchlist is read again")
             await asyncio.sleep(self._refresh)
 
     async def refresh(self) -> None:

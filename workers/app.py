@@ -53,6 +53,8 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_serializer": "json",
         "accept_content": ["json"],
         "worker_prefetch_multiplier": 1,
+        # Bells wait for one loop per process; a forked child would wait for its parent's, which it does not have.
+        "worker_pool": "threads",
         "worker_concurrency": settings.slots,
         "worker_disable_rate_limits": True,
         # Anyone who can PUBLISH could otherwise stop the fleet.

@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from scheduler.queue import Claim, Failed
 from workers import metrics
 from workers.holding import Hands, Ring
+from workers.logs import Outage
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Drain:
 
     async def sweep_forever(self, every: float = 1.0) -> None:
         """Keep the lane moving when beat or a bell got lost: what is due becomes ready, missing bells are rung."""
-        lane, away = self._hands.lane, False
+        lane, outage = self._hands.lane, Outage(log)
         while True:
             await asyncio.sleep(every)
             try:
@@ -77,12 +78,8 @@ class Drain:
                 metrics.lane(lane.name, await lane.stats())
             except RedisError as error:
                 # The broker may be away for a while; the sweep is what gets things moving when it is back.
-                if not away:
-                    log.warning("the broker is away; waiting for it", extra={"lane": lane.name, "error": str(error)})
-                away = True
+                outage.lasts("the broker is away; waiting for it", lane=lane.name, error=str(error))
             except Exception:
                 log.exception("a sweep failed", extra={"lane": lane.name})
             else:
-                if away:
-                    log.info("the broker is back", extra={"lane": lane.name})
-                away = False
+                outage.over("the broker is back", lane=lane.name)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
+from workers.logs import Outage
 
 log = logging.getLogger(__name__)
 
@@ -102,12 +103,15 @@ class Elector:
             await self._pause()
 
     async def _acquire(self) -> int:
+        outage = Outage(log)
         while True:
             try:
                 if (epoch := await self._attempt()) is not None:
                     return epoch
             except errors.ClusterError as error:
-                log.warning("could not campaign", extra={"lease": str(self._ref), "error": str(error)})
+                outage.lasts("could not campaign", lease=str(self._ref), error=str(error))
+            else:
+                outage.over("campaigning again", lease=str(self._ref))
             await self._pause()
 
     async def _attempt(self) -> int | None:

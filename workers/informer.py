@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.cluster import WatchEvent
+from workers.logs import Outage
 from workers.mirror import Change, Listing, Lost, Mirror
 
 log = logging.getLogger(__name__)
@@ -211,6 +212,7 @@ class Informer:
 
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
         """Says how fresh the kind is, again and again. Raises `Lost` when the broker was flushed, or `Deposed`."""
+        outage = Outage(log)
         while True:
             await asyncio.sleep(self._pace.beat)
             fresh = min(stream.fresh for stream in streams)
@@ -219,7 +221,9 @@ class Informer:
                 if self._clock() - max(fresh, self._probed) > self._pace.probe:
                     await self._probe()
             except (errors.ClusterError, RedisError, TimeoutError) as error:
-                log.warning("no word about freshness", extra={"kind": self._kind.id, "error": str(error)})
+                outage.lasts("no word about freshness", kind=self._kind.id, error=str(error))
+            else:
+                outage.over("freshness is told again", kind=self._kind.id)
 
     async def _probe(self) -> None:
         """Lists a single object, only to see that the server answers."""

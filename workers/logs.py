@@ -1,7 +1,10 @@
 """One log line is one JSON object: time, level, a constant message, and the fields beside it."""
 
 import logging
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -23,6 +26,33 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()
+
+
+class Outage:
+    """Tells of something that goes on failing: when it begins, now and then while it lasts, and when it is over.
+
+    log: where. every: seconds between two words about it. clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, log: logging.Logger, *, every: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._every = every
+        self._clock = clock
+        self._told: float | None = None
+
+    def lasts(self, message: str, **fields: Any) -> None:
+        """It failed (again)."""
+        if self._told is None or self._clock() - self._told >= self._every:
+            self._told = self._clock()
+            self._log.warning(message, extra=fields)
+
+    def over(self, message: str, **fields: Any) -> None:
+        """It works; said only if it was told to fail before."""
+        if self._told is not None:
+            self._told = None
+            self._log.info(message, extra=fields)
 
 
 def set_up(level: str) -> None:
