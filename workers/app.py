@@ -7,6 +7,7 @@ control are all off: none of them can help a message that has nothing to say, an
 from typing import Any
 
 from celery import Celery
+from pydantic import ValidationError
 
 from workers.settings import Settings
 
@@ -76,6 +77,16 @@ def configuration(settings: Settings) -> dict[str, Any]:
     }
 
 
+def from_environment() -> dict[str, Any]:
+    """The configuration that the ``PENSTOCK_*`` variables ask for; ends the process, saying why, if one is wrong."""
+    try:
+        return configuration(Settings())
+    except ValidationError as error:
+        # Without the values: one of them may be a URL with a password.
+        problems = (f"PENSTOCK_{problem['loc'][0]}".upper() + f": {problem['msg']}" for problem in error.errors())
+        raise SystemExit(f"penstock: {'; '.join(problems)}") from error
+
+
 app = Celery("penstock", set_as_current=False)
 # A function, so that importing this module reads no environment: Celery asks when it first needs a setting.
-app.add_defaults(lambda: configuration(Settings()))
+app.add_defaults(from_environment)

@@ -9,6 +9,7 @@ from celery.utils.dispatch import Signal
 from pydantic import ValidationError
 
 from workers import serving
+from workers.app import from_environment
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -61,6 +62,17 @@ def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming
     assert [(record.message, record.error) for record in caplog.records] == [
         ("this worker cannot work", "kubeconfig /nowhere: no such file")
     ]
+
+
+def test_a_wrong_variable_ends_celery_with_a_line_that_names_it_and_keeps_secrets(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_LEASE", "soon")
+    monkeypatch.setenv("PENSTOCK_BROKER", "amqp://:secret@broker")
+    with pytest.raises(SystemExit) as ended:
+        from_environment()
+    assert str(ended.value) == (
+        "penstock: PENSTOCK_BROKER: Value error, must begin with redis:// or rediss://; "
+        "PENSTOCK_LEASE: Input should be a valid number, unable to parse string as a number"
+    )
 
 
 @pytest.mark.parametrize("url", ["amqp://broker", "nonsense", "unix:///run/redis.sock", ""])
