@@ -34,7 +34,7 @@ Check = Callable[[], None]
 
 
 class Actor:
-    """Carries plans out against one cluster and writes every effect through to the mirror at once.
+    """Carries plans out against one cluster and writes every effect through to the mirror before its step ends.
 
     The write-through is what makes the next decision see what this one did, without waiting for the watch.
     """

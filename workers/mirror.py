@@ -1,8 +1,8 @@
 """The mirror: the cluster's objects as far as we watch them, shared by all workers, in the broker.
 
-One informer per kind fills it; whatever a worker itself creates, changes or deletes is written through at once. The
-later version of an object always wins, whoever brings it when, and in the same script the keys it concerns are marked
-in the work queue: nothing can die between the two. docs/mirror.md tells the whole story.
+One informer per kind fills it; whatever a worker itself creates, changes or deletes is written through before it
+decides again. The later version of an object always wins, whoever brings it when, and in the same script the keys it
+concerns are marked in the work queue: nothing can die between the two. docs/mirror.md tells the whole story.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
