@@ -44,6 +44,10 @@ class WatchEvent:
     object: Object
 
 
+#: Layers of a connection that each take one turn of the loop to close: the session, TLS, the socket; and one to spare.
+LAYERS = 4
+
+
 class Cluster:
     """A client of one API server, for one event loop. Every method raises `errors.ClusterError` in one of its kinds.
 
@@ -78,8 +82,9 @@ class Cluster:
         await self._streams.close()
         await self._calls.close()
         await self._api.close()
-        # Sockets are let go in the loop's next turn; it must not be the one after its last.
-        await asyncio.sleep(0)
+        # Sockets are let go in the loop's next turns, one per layer; the loop's last must not come before them.
+        for _ in range(LAYERS):
+            await asyncio.sleep(0)
 
     async def get(self, ref: Ref) -> Object:
         """The object as it is now."""
@@ -280,6 +285,9 @@ class Cluster:
                     raise transport.refusal(f"GET {path}", response.status, data, response.headers.get("Retry-After"))
                 yield response.content
             finally:
+                # Not a polite TLS good-bye, which waits for the server's: nobody would wait for it with us.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
                 response.close()
 
     async def _arguments(self, body: Any, headers: Mapping[str, str] | None) -> dict[str, Any]:
