@@ -1,9 +1,10 @@
 """``make bench``: every benchmark, or those named (``make bench ARGS="queue beat"``), as a table and as JSON."""
 
-import asyncio
 import importlib
 import sys
 from pathlib import Path
+
+import uvloop
 
 from tests.benchmarks import harness
 
@@ -19,7 +20,7 @@ def main(names: list[str]) -> int:
     figures: list[harness.Figure] = []
     for name in names or BENCHMARKS:
         print(f"measuring: {name} ...", file=sys.stderr, flush=True)
-        figures += asyncio.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
+        figures += uvloop.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
     harness.show(figures)
     harness.save(figures, Path("build/bench.json"))
     return 0
