@@ -84,10 +84,14 @@ class ComeBack:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It failed; again after the backoff, and not within `after` seconds."""
+    """It failed; again after the backoff, not before `after` seconds, and within `within` (both None: the backoff).
+
+    within: for what is nobody's fault and may be over at any moment, such as a server that is away.
+    """
 
     reason: str
     after: float | None = None
+    within: float | None = None
 
 
 Outcome = Done | Again | ComeBack | Failed
@@ -307,8 +311,9 @@ class Lane:
                 return 1, ()
             case ComeBack(at):
                 return 2, (_micros(at),)
-            case Failed(reason, after):
-                return 3, (1.0 - self._backoff.jitter * random(), _micros(after or 0.0), reason)
+            case Failed(reason, after, within):
+                longest = self._cap if within is None else _micros(within)
+                return 3, (1.0 - self._backoff.jitter * random(), _micros(after or 0.0), longest, reason)
 
 
 def _micros(seconds: float) -> int:

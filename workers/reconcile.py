@@ -12,7 +12,7 @@ from workers.act import Actor
 from workers.api import kinds
 from workers.api.kinds import Kind, Ref
 from workers.controller import Controller
-from workers.errors import ClusterError, Stale, UserError
+from workers.errors import ClusterError, Stale, Unavailable, UserError
 from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Observed, Request
 from workers.plan import Plan
@@ -20,6 +20,9 @@ from workers.readings import Readings
 from workers.snapshot import Entry, Reading, Snapshot
 
 log = logging.getLogger(__name__)
+
+#: Longest wait (seconds) of keys that failed because the API server or a watch is away: it may be back at any moment.
+AWAY = 5.0
 
 
 class Reconciler:
@@ -57,7 +60,7 @@ class Reconciler:
             snapshot = snapshots.get(lease)
             if isinstance(snapshot, Stale):
                 metrics.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
-                idle.append((lease, Failed(str(snapshot))))
+                idle.append((lease, Failed(str(snapshot), within=AWAY)))
                 continue
             try:
                 plan = self._decide(snapshot) if snapshot else None
@@ -190,7 +193,11 @@ class Reconciler:
         else:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
-        return Failed(reason[:500], after=error.retry_after if isinstance(error, ClusterError) else None)
+        return Failed(
+            reason[:500],
+            after=error.retry_after if isinstance(error, ClusterError) else None,
+            within=AWAY if isinstance(error, Unavailable | TimeoutError) else None,
+        )
 
 
 def _reading_of(entry: Entry | None, reading: Reading | None) -> Reading | None:

@@ -10,7 +10,7 @@
 --         done       key, token
 --         again      key, token
 --         come back  key, token, due moment (us)
---         failed     key, token, part of the backoff to wait (0..1), shortest wait (us), reason
+--         failed     key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
 -- Answer: {bells to ring, the stale ones, as their places in the order above, from 0, ...}
 -- Replay: answers the same again.
 -- include: clock
@@ -37,7 +37,7 @@ end
 -- Where each lease stands in ARGV, and where each kind ends.
 local keys, places, ends = {}, {}, {}
 local place = 10
-for kind, stride in ipairs({ 2, 2, 3, 5 }) do
+for kind, stride in ipairs({ 2, 2, 3, 6 }) do
   for _ = 1, tonumber(ARGV[5 + kind]) do
     keys[#keys + 1] = ARGV[place]
     places[#places + 1] = place
@@ -55,7 +55,7 @@ local bells_and_stale = { 0 }
 
 local function back_off(key, at)
   local known = redis.call('HGET', of.failures, key)
-  local remembered, wait = failed(known, ARGV[at + 4], base, cap)
+  local remembered, wait = failed(known, ARGV[at + 5], base, math.min(cap, tonumber(ARGV[at + 4])))
   failing[#failing + 1] = key
   failing[#failing + 1] = remembered
   later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))

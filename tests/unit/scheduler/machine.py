@@ -196,7 +196,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.give_back([(hand, outcome) for hand in claimed])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
-        failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0)])
+        failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0)])
         if self.moody:
             return failed
         return st.one_of(

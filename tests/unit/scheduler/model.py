@@ -72,9 +72,10 @@ class Model:
             return False
         dirty, booked = self._release(key)
         match outcome:
-            case Failed(reason, after):
+            case Failed(reason, after, within):
                 self._fail(key, reason)
-                self.later[key] = now + max(self._wait(key), round((after or 0) * SECOND))
+                longest = self._wait(key) if within is None else round(within * SECOND)
+                self.later[key] = now + max(min(self._wait(key), longest), round((after or 0) * SECOND))
                 return True
             case Done():
                 if not booked:

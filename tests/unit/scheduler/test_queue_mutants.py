@@ -59,6 +59,11 @@ MUTANTS = {
         "math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",
         "wait * tonumber(ARGV[at + 2])",
     ),
+    "a failure that is nobody's fault waits as long as any": (
+        "finish",
+        "math.min(cap, tonumber(ARGV[at + 4]))",
+        "cap",
+    ),
     "backoff has no cap": (
         "finish",
         "math.min(base * 2 ^ math.min(failures - 1, 52), cap)",

@@ -1,6 +1,7 @@
 """Observe, decide, act: what a decision sees, and what becomes of the key afterwards."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,10 +13,10 @@ from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.controller import Controller
 from workers.drain import Drain
-from workers.errors import Invalid
+from workers.errors import Invalid, Unavailable
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
-from workers.plan import NOTHING, ComeBack, Create, Plan
+from workers.plan import NOTHING, ComeBack, Create, PatchStatus, Plan
 from workers.readings import Readings
 from workers.reconcile import Reconciler
 from workers.snapshot import Reading
@@ -301,3 +302,21 @@ async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, f
     snapshots = await house.reconciler.observe(leases)
     assert sum(bool(snapshot.children[JOB.id]) for snapshot in snapshots.values()) == 40
     assert calls <= 2
+
+
+@pytest.mark.parametrize(
+    ("error", "soon"),
+    [(Unavailable("no route to host"), True), (Invalid("spec.template: Required value", status=422), False)],
+    ids=["a server that is away", "a refusal"],
+)
+async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(house, error, soon):
+    house = await house(lambda snapshot, now: Plan((PatchStatus({"a": 1}),)))
+    house.lane._base = house.lane._cap = 3600 * 1_000_000
+
+    def refuse(verb, ref):
+        raise error
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert (swept.next - time.time() < 60) is soon
