@@ -27,8 +27,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
-    """No test leaves its log handlers to the next: they write to a stream that is closed by then."""
+    """No test leaves its log handlers and levels to the next: handlers write to a stream that is closed by then."""
     yield
+    for package in ("scheduler", "workers", "scalers", "deploy"):
+        logging.getLogger(package).setLevel(logging.NOTSET)
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler.formatter, JsonLines)]:
         root.removeHandler(handler)
