@@ -49,7 +49,7 @@ def redis_server() -> Iterator[str]:
 @pytest.fixture
 async def redis_url(redis_server: str) -> AsyncIterator[str]:
     """The real server's URL, emptied before and after the test."""
-    async with redis_async.Redis.from_url(redis_server) as client:
+    async with redis_async.Redis.from_url(redis_server, client_name="tests") as client:
         await client.flushall()
         yield redis_server
         await client.flushall()
@@ -58,7 +58,7 @@ async def redis_url(redis_server: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def real_redis(redis_url: str) -> AsyncIterator[redis_async.Redis]:
     """A client of the real server (bytes in, bytes out)."""
-    async with broker.client(redis_url) as client:
+    async with broker.client(redis_url, client_name="tests") as client:
         yield client
 
 

@@ -62,8 +62,9 @@ async def rejected(client: Redis, command: str) -> int:
 
 
 async def kill_measuring(client: Redis) -> int:
-    """Cut the connections that measure or listen: they are the ones that introduce themselves with nothing."""
-    others = [other for other in await client.client_list() if not other.get("lib-name")]
+    """Cut the connections that measure or listen: those without a name that are younger than the test's own."""
+    own = await client.client_id()
+    others = [other for other in await client.client_list() if not other["name"] and int(other["id"]) > own]
     for other in others:
         await client.client_kill_filter(_id=other["id"])
     return len(others)

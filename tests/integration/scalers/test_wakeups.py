@@ -314,6 +314,8 @@ async def test_a_server_that_hides_its_configuration_is_listened_to_all_the_same
 
 async def test_listening_writes_nothing_to_the_measured_server(world: World, port: int) -> None:
     async with listening(world, port, refresh=60.0):
+        started = await world.client.client_id()
         log = await world.client.client_list()
-        own = [client["cmd"] for client in log if not client.get("lib-name")]
+        own = [client["cmd"] for client in log if not client["name"] and int(client["id"]) > started]
+    assert own, "there is a connection that listens"
     assert set(own) <= {"subscribe", "config|get", "eval", "evalsha"}
