@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from workers import metrics
+from workers.api import times
 from workers.api.kinds import EVENT, Kind, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
@@ -38,11 +39,6 @@ def event_name(regarding: Object, record: Record) -> str:
     return f"{metadata['name'][:200]}.{digest}"
 
 
-def rfc3339(moment: datetime) -> str:
-    """A moment as Kubernetes writes it: UTC with whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def new_event(kind: Kind, regarding: Object, record: Record, *, count: int, now: datetime) -> Object:
     """A core/v1 Event, as `kubectl describe` looks for it."""
     metadata = regarding["metadata"]
@@ -65,8 +61,8 @@ def new_event(kind: Kind, regarding: Object, record: Record, *, count: int, now:
         "message": record.message[:1024],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
-        "firstTimestamp": rfc3339(now),
-        "lastTimestamp": rfc3339(now),
+        "firstTimestamp": times.render(now),
+        "lastTimestamp": times.render(now),
         "count": count,
     }
 
