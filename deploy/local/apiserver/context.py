@@ -22,11 +22,6 @@ def utcnow() -> datetime:
     return datetime.now(UTC)
 
 
-def stamp(instant: datetime) -> str:
-    """An instant as metadata spells it: RFC 3339, whole seconds."""
-    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 @dataclass(slots=True)
 class Context:
     """The parts of a running server. logs: where the kubelet leaves containers' output."""

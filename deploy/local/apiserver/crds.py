@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from deploy.local.apiserver.context import Context, stamp
+from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.resources import Registry, Resource, custom
 from deploy.local.apiserver.store import Change, Store
+from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object
 
 ID = CUSTOM_RESOURCE_DEFINITION.id
@@ -25,7 +26,7 @@ def established(body: Object, now: datetime) -> Object:
     ):
         if kind not in have:
             condition = {"type": kind, "status": "True", "reason": reason, "message": message}
-            conditions.append({**condition, "lastTransitionTime": stamp(now)})
+            conditions.append({**condition, "lastTransitionTime": times.render(now)})
     stored = list(status.get("storedVersions") or ())
     stored += [v["name"] for v in spec["versions"] if v.get("storage") and v["name"] not in stored]
     return {**body, "status": {"conditions": conditions, "acceptedNames": names, "storedVersions": stored}}

@@ -10,11 +10,12 @@ import orjson
 
 from deploy.local.apiserver import answers, fields, reading
 from deploy.local.apiserver.answers import bad_request
-from deploy.local.apiserver.context import Context, stamp, written
+from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.request import Request, Response, Target, json_response
 from deploy.local.apiserver.resources import Resource
 from deploy.local.apiserver.store import Record
 from deploy.local.apiserver.writing import remaining
+from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 
 #: The finalizers by which an object waits for the collector.
@@ -109,7 +110,7 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
             ctx.put(resource.storage, record.key, body)
         return Deletion(True, body, None if options.dry else ctx.remove(resource.storage, record.key))
     if gone:
-        meta.setdefault("deletionTimestamp", stamp(now))
+        meta.setdefault("deletionTimestamp", times.render(now))
         meta["deletionGracePeriodSeconds"] = 0
     if body == before:
         return Deletion(False, body, None)
@@ -146,7 +147,7 @@ def _kept(body: Object, now: datetime) -> bool:
     meta = body["metadata"]
     if not remaining(body):
         return False
-    meta.setdefault("deletionTimestamp", stamp(now))
+    meta.setdefault("deletionTimestamp", times.render(now))
     if meta.get("finalizers"):
         meta["deletionGracePeriodSeconds"] = 0
     return True
@@ -165,7 +166,7 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         if grace is None or grace >= left:
             return False
         begun = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=left)
-        meta["deletionTimestamp"] = stamp(begun + timedelta(seconds=max(grace, 0)))
+        meta["deletionTimestamp"] = times.render(begun + timedelta(seconds=max(grace, 0)))
         meta["deletionGracePeriodSeconds"] = max(grace, 0)
         return grace <= 0
     if grace is None:
@@ -174,7 +175,7 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         grace = 0
     if grace < 0:
         grace = 1
-    meta["deletionTimestamp"] = stamp(now + timedelta(seconds=grace))
+    meta["deletionTimestamp"] = times.render(now + timedelta(seconds=grace))
     meta["deletionGracePeriodSeconds"] = grace
     return grace == 0
 

@@ -2,9 +2,10 @@
 
 from deploy.local.apiserver import answers, deletion
 from deploy.local.apiserver.answers import bad_request
-from deploy.local.apiserver.context import Context, stamp, written
+from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.request import Request, Response, Target, json_response
 from deploy.local.apiserver.store import Record
+from workers.api import times
 from workers.api.kinds import Kind, Object
 
 BINDING = Kind("", "v1", "Binding", "pods/binding")
@@ -51,7 +52,7 @@ async def bind(ctx: Context, request: Request, target: Target) -> Response:
     status = body.setdefault("status", {})
     others = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-    status["conditions"] = [*others, {**scheduled, "lastTransitionTime": stamp(ctx.now())}]
+    status["conditions"] = [*others, {**scheduled, "lastTransitionTime": times.render(ctx.now())}]
     await written(ctx.put(target.resource.storage, record.key, body))
     return json_response(answers.success(code=201), 201)
 

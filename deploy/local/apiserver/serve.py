@@ -20,11 +20,12 @@ import yaml
 
 from deploy.local.apiserver import auth, certificate, crds
 from deploy.local.apiserver.app import App
-from deploy.local.apiserver.context import Context, stamp
+from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.gc import Collector
 from deploy.local.apiserver.resources import Registry
 from deploy.local.apiserver.store import Store, StoreKeys
 from deploy.local.apiserver.watch import Hub
+from workers.api import times
 from workers.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ async def prepare(ctx: Context) -> None:
             meta = {
                 "name": name,
                 "uid": str(uuid4()),
-                "creationTimestamp": stamp(ctx.now()),
+                "creationTimestamp": times.render(ctx.now()),
                 "labels": {"kubernetes.io/metadata.name": name},
             }
             body = {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}

@@ -13,9 +13,10 @@ import orjson
 
 from deploy.local.apiserver import answers, crds, fields, patches, patching, reading, strategic
 from deploy.local.apiserver.answers import ApiError, bad_request
-from deploy.local.apiserver.context import Context, stamp, written
+from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.request import Request, Response, Target, parse_json, parse_yaml
 from deploy.local.apiserver.store import Record
+from workers.api import times
 from workers.api.kinds import Kind, Object
 
 #: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
@@ -158,7 +159,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     _name(ctx, target, meta)
     now = ctx.now()
     meta["uid"] = str(uuid4())
-    meta["creationTimestamp"] = stamp(now)
+    meta["creationTimestamp"] = times.render(now)
     strategy = resource.strategy
     body = strategy.prepare_create(resource.schema.default(body), now)
     name = body["metadata"].get("name") or ""

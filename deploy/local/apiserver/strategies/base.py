@@ -10,15 +10,11 @@ from datetime import datetime
 from deploy.local.apiserver import names
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import metadata
+from workers.api import times
 from workers.api.kinds import Object
 
 #: Not part of what an author declares.
 _NOT_DECLARED = ("apiVersion", "kind", "metadata", "status")
-
-
-def timestamp(now: datetime) -> str:
-    """An aware instant as objects carry it: UTC, whole seconds."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Strategy:
@@ -53,7 +49,7 @@ class Strategy:
             if name
             not in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation")
         }
-        kept["creationTimestamp"] = timestamp(now)
+        kept["creationTimestamp"] = times.render(now)
         if self.generation:
             kept["generation"] = 1
         result = {**body, "metadata": kept}
