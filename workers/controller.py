@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import Kind, Object, Ref
 from workers.plan import Plan
 from workers.snapshot import Snapshot
 
@@ -17,6 +17,10 @@ def _no_kinds(_body: Object) -> tuple[Kind, ...]:
     return ()
 
 
+def _no_refs(_body: Object) -> tuple[Ref, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Controller:
     """One kind's controller.
@@ -25,6 +29,9 @@ class Controller:
     children: kinds whose objects, owned by the reconciled one, the decision must see.
     grandchildren: of this object, kinds owned by its children that the decision must see too; they stand in
     `Snapshot.children` under their own kind id. Asked per object because reading them costs.
+    adopts: kinds whose objects that nobody controls, in the reconciled object's namespace, the decision must see
+    (`Snapshot.loose`).
+    relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
     accepts: whether this object is ours at all; others are left alone (a Job that names another manager).
     polled: whether triggers of this kind's objects are measured by the scalers.
     """
@@ -33,5 +40,7 @@ class Controller:
     decide: Callable[[Snapshot, datetime], Plan]
     children: tuple[Kind, ...] = ()
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
+    adopts: tuple[Kind, ...] = ()
+    relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

@@ -13,10 +13,15 @@ from workers.api.kinds import Kind, Object, Ref
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success."""
+    """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success.
+
+    taken: recorded when an object that is not ours has the name; the step then counts as done and the plan goes on.
+    Without it a taken name is an error.
+    """
 
     kind: Kind
     body: Object
+    taken: "Record | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,15 @@ class Patch:
     ref: Ref
     body: Object
     resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinalize:
+    """Take one finalizer off the object of this UID, whatever else changed on it. Gone already is success."""
+
+    ref: Ref
+    uid: str
+    finalizer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +83,16 @@ class Together:
     stops the plan after these steps.
     """
 
-    steps: tuple[Create | Delete | Patch, ...]
+    steps: tuple[Create | Delete | Patch | Unfinalize, ...]
     then: Record | None = None
     otherwise: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Ask for another object to be reconciled: what was seen here is news for it."""
+
+    ref: Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +107,7 @@ class ComeBack:
     at: datetime
 
 
-Step = Create | Delete | Patch | PatchStatus | Record | Together | Poll | ComeBack
+Step = Create | Delete | Patch | Unfinalize | PatchStatus | Record | Together | Mark | Poll | ComeBack
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ class Settings(BaseSettings):
         description="which batch/v1 Jobs to run pods for: those whose spec.managedBy names us, or all of them",
     )
 
+    cronjobs: bool = Field(
+        False, description="run batch/v1 CronJobs too: only where the cluster's own CronJob controller is switched off"
+    )
+
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
     batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")
     work: float = Field(1.0, gt=0, description="how long one bell works before it rings the next")

@@ -70,15 +70,21 @@ class Reading:
 class Snapshot:
     """What one reconcile observed.
 
-    body: the object, or None when it is known not to exist. children: by kind id, the objects whose controller is
-    this object, tombstones included (`Entry.gone`), in no particular order. reading: the last one, or None before
-    the first. failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
+    body: the object, or None when it is known not to exist.
+    children: by kind id, the objects whose controller is this object, tombstones included (`Entry.gone`), in no
+    particular order; of an object that is gone, those it left behind.
+    loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
+    relatives: other objects the controller asked to see; None for one that is known not to exist.
+    reading: the last one, or None before the first.
+    failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
     at: when all this was observed (microseconds, broker's clock), or 0 when that is not known.
     """
 
     ref: Ref
     body: Object | None
     children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
     reading: Reading | None = None
     failures: int = 0
     last_error: str | None = None

@@ -62,6 +62,8 @@ class Ref:
 
 SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
 JOB = Kind("batch", "v1", "Job", "jobs")
+CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
+SCHEDULED_JOB = Kind("penstock.dev", "v1alpha1", "ScheduledJob", "scheduledjobs")
 POD = Kind("", "v1", "Pod", "pods")
 EVENT = Kind("", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
@@ -79,6 +81,8 @@ KINDS: dict[str, Kind] = {
     for kind in (
         SCALED_JOB,
         JOB,
+        CRON_JOB,
+        SCHEDULED_JOB,
         POD,
         EVENT,
         LEASE,
