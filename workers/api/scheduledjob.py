@@ -34,7 +34,7 @@ class CatchUp(Model):
 
 
 class Exclusion(Model):
-    """A time in which no run starts: from start to end, or whole days, or durationSeconds from every slot of a schedule."""
+    """A time in which no run starts: start to end, whole days, or after every slot of a schedule."""
 
     start: Text | None = None
     """RFC 3339; included."""
