@@ -1,0 +1,162 @@
+"""Completion indexes: sets of them, their text in a Job's status, and the index and failure counts a pod carries."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Self
+
+from workers.api.kinds import Object
+
+#: Annotation, and label, of every pod of an Indexed Job: its completion index.
+INDEX = "batch.kubernetes.io/job-completion-index"
+#: Annotation: failures of the index before this pod that count towards backoffLimitPerIndex.
+FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
+#: Annotation: failures of the index before this pod that the pod failure policy ignores; left out when there are none.
+IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
+#: The largest failure count an annotation may hold.
+MOST_FAILURES = 2**31 - 1
+
+_NUMBER = re.compile(r"\+?[0-9]{1,19}", re.ASCII)
+_LARGEST = 2**63 - 1
+
+#: The first and the last index of an unbroken run.
+Run = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """A set of completion indexes. runs: ascending, none touching the next, so that equal sets compare equal.
+
+    As cheap as it has gaps, whatever the number of indexes.
+    """
+
+    runs: tuple[Run, ...] = ()
+
+    @classmethod
+    def of(cls, indexes: Iterable[int]) -> Self:
+        """The set of these indexes, in any order, repeated or not."""
+        return cls(_joined((index, index) for index in indexes))
+
+    @classmethod
+    def parse(cls, text: str | None, completions: int | None = None) -> Self:
+        """The set that a text such as ``1,3-5,7`` names; never an error.
+
+        A part that cannot be read is ignored. With completions, reading stops at the first part that begins beyond
+        the last index, and a part that ends there is clipped: a Job that shrank forgets what is out of its range.
+        """
+        runs = []
+        for part in (text or "").split(","):
+            first, hyphen, last = part.partition("-")
+            start, end = _number(first), _number(last if hyphen else first)
+            if start is not None and completions is not None and start >= completions:
+                break
+            if start is not None and end is not None and start <= end:
+                runs.append((start, end if completions is None else min(end, completions - 1)))
+        return cls(_joined(runs))
+
+    @property
+    def text(self) -> str:
+        """The set as a Job's status has it: runs of three and more as ``a-b``; the empty text for the empty set."""
+        return ",".join(part for run in self.runs for part in _parts(run))
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.runs)
+
+    def __contains__(self, index: int) -> bool:
+        place = bisect_right(self.runs, index, key=lambda run: run[0])
+        return place > 0 and index <= self.runs[place - 1][1]
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.runs:
+            yield from range(first, last + 1)
+
+    def __or__(self, other: "Indexes") -> "Indexes":
+        return Indexes(_joined((*self.runs, *other.runs)))
+
+    def __and__(self, other: "Indexes") -> "Indexes":
+        return Indexes(tuple(_common(self.runs, other.runs)))
+
+
+def pending(completions: int, taken: Indexes, number: int) -> list[int]:
+    """The lowest indexes below completions that are not taken, so many at most."""
+    return list(islice(_free(completions, taken), max(number, 0)))
+
+
+def index_of(pod: Object) -> int | None:
+    """The pod's completion index as its annotation says; None when that is missing, negative or unreadable."""
+    return _number(_annotation(pod, INDEX))
+
+
+def valid(pod: Object, completions: int) -> bool:
+    """Whether the pod belongs to one of the Job's indexes."""
+    index = index_of(pod)
+    return index is not None and index < completions
+
+
+def count_of(pod: Object) -> int:
+    """Counted failures of the pod's index before this pod."""
+    return _count(pod, FAILURE_COUNT)
+
+
+def ignored_count_of(pod: Object) -> int:
+    """Ignored failures of the pod's index before this pod."""
+    return _count(pod, IGNORED_FAILURE_COUNT)
+
+
+def _count(pod: Object, name: str) -> int:
+    """Anybody may write annotations: one that is no proper count reads as 0."""
+    count = _number(_annotation(pod, name))
+    return count if count is not None and count <= MOST_FAILURES else 0
+
+
+def _annotation(pod: Object, name: str) -> str | None:
+    value = (pod["metadata"].get("annotations") or {}).get(name)
+    return value if isinstance(value, str) else None
+
+
+def _number(text: str | None) -> int | None:
+    """A natural number of 64 bits, or None. `int` alone would accept blanks, underscores and other scripts' digits."""
+    if text is None or not _NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number <= _LARGEST else None
+
+
+def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs in any order and overlapping, as the fewest that cover the same indexes."""
+    joined: list[Run] = []
+    for first, last in sorted(runs):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def _common(left: tuple[Run, ...], right: tuple[Run, ...]) -> Iterator[Run]:
+    i = j = 0
+    while i < len(left) and j < len(right):
+        first, last = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if first <= last:
+            yield first, last
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+
+
+def _free(completions: int, taken: Indexes) -> Iterator[int]:
+    start = 0
+    for first, last in taken.runs:
+        yield from range(start, min(first, completions))
+        start = last + 1
+    yield from range(start, completions)
+
+
+def _parts(run: Run) -> tuple[str, ...]:
+    first, last = run
+    if last - first > 1:
+        return (f"{first}-{last}",)
+    return tuple(str(index) for index in range(first, last + 1))
