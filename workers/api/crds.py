@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scaledjob
+from workers.api import kinds, scaledjob, scheduledjob
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
@@ -17,14 +17,16 @@ from workers.api.schemas import structural
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of `kubectl get`: its title, where the value is, and its type."""
+    """One column of `kubectl get`: its title, where the value is, and its type. wide: only shown with `-o wide`."""
 
     name: str
     path: str
     type: str = "string"
+    wide: bool = False
 
     def render(self) -> Object:
-        return {"name": self.name, "jsonPath": self.path, "type": self.type}
+        shown = {"name": self.name, "jsonPath": self.path, "type": self.type}
+        return {**shown, "priority": 1} if self.wide else shown
 
 
 def condition(name: str) -> Column:
@@ -105,6 +107,26 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         "Runs Jobs as long as its triggers find work.",
+    ),
+    Definition(
+        kinds.SCHEDULED_JOB,
+        scheduledjob.ScheduledJobSpec,
+        scheduledjob.Status,
+        ("schj",),
+        (
+            Column("Schedule", ".spec.schedule"),
+            Column("Schedules", ".spec.schedules[*].schedule", wide=True),
+            Column("Zone", ".spec.timeZone"),
+            Column("Suspend", ".spec.suspend", "boolean"),
+            Column("Active", ".status.active[*].name"),
+            Column("Last", ".status.lastScheduleTime", "date"),
+            # A date column shows ages, and the future has none.
+            Column("Next", ".status.nextScheduleTime"),
+            Column("Missed", ".status.missedRuns", "integer", wide=True),
+            condition("Ready"),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Runs Jobs at the times its schedules name.",
     ),
 )
 

@@ -73,7 +73,8 @@ class Rollout(Model):
     """How immediate deletes; default background."""
 
 
-_JOB_SCHEMA = {
+#: A Job's spec in a structural schema: all of it is kept, and a pod template must be there.
+JOB_SCHEMA = {
     "required": ["template"],
     "properties": {"template": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
 }
@@ -82,7 +83,7 @@ _JOB_SCHEMA = {
 class Spec(Model):
     """What to run, and when to run how many of it."""
 
-    job_target_ref: Annotated[dict[str, Any], Field(json_schema_extra={**_JOB_SCHEMA})]
+    job_target_ref: Annotated[dict[str, Any], Field(json_schema_extra={**JOB_SCHEMA})]
     """A batch/v1 JobSpec, copied into every Job as it is."""
     triggers: Annotated[Items[Trigger], Field(min_length=1)]
     """The sources of work."""

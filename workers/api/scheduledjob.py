@@ -4,15 +4,31 @@ A `batch/v1` CronJob is read with the same model: the fields it does not have ke
 Kubernetes' behaviour.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from workers.api import model
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import Natural, Positive, Text
+from workers.api.scaledjob import JOB_SCHEMA, Natural, Positive, Text
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 CatchUpPolicy = Literal["Latest", "All", "None"]
+Trigger = Literal["schedule", "manual"]
+
+#: Longest of the durations that only a ScheduledJob has: 68 years, which no instant overflows with.
+LONGEST = 2**31 - 1
+Seconds = Annotated[int, Field(ge=0, le=LONGEST)]
+Duration = Annotated[int, Field(ge=1, le=LONGEST)]
+#: RFC 3339 with a zone. The schema says so too; what the text means is parsed where it is used.
+Instant = Annotated[Text, Field(json_schema_extra={"format": "date-time"})]
+Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
+def _one_of(*alternatives: tuple[str, ...]) -> ConfigDict:
+    """What a schema says of an object that needs the fields of at least one of these."""
+    return ConfigDict(json_schema_extra={"anyOf": [{"required": list(each)} for each in alternatives]})
 
 
 class Timetable(Model):
@@ -20,7 +36,7 @@ class Timetable(Model):
 
     schedule: Text
     """Five fields as in a CronJob, or six with seconds in front."""
-    time_zone: str | None = None
+    time_zone: Text | None = None
     """IANA name; default the object's."""
 
 
@@ -36,18 +52,28 @@ class CatchUp(Model):
 class Exclusion(Model):
     """A time in which no run starts: start to end, whole days, or after every slot of a schedule."""
 
-    start: Text | None = None
+    model_config = _one_of(("start",), ("end",), ("dates",), ("schedule", "durationSeconds"))
+
+    start: Instant | None = None
     """RFC 3339; included."""
-    end: Text | None = None
+    end: Instant | None = None
     """RFC 3339; not included."""
-    dates: Items[Text] | None = None
+    dates: Items[Day] | None = None
     """Days as YYYY-MM-DD in the time zone."""
     schedule: Text | None = None
     """Every slot of this schedule opens a window."""
-    duration_seconds: Positive | None = None
+    duration_seconds: Duration | None = None
     """How long a window that `schedule` opens lasts."""
-    time_zone: str | None = None
+    time_zone: Text | None = None
     """IANA name; default the object's."""
+
+    @model_validator(mode="after")
+    def _says_when(self) -> Self:
+        if self.schedule and not self.duration_seconds:
+            raise ValueError("a schedule needs durationSeconds")
+        if not (self.start or self.end or self.dates or self.schedule):
+            raise ValueError("one of start, end, dates and schedule is needed")
+        return self
 
 
 class Retry(Model):
@@ -55,50 +81,123 @@ class Retry(Model):
 
     limit: Natural
     """So many further Jobs for the same run."""
-    delay_seconds: Natural = 10
+    delay_seconds: Seconds = 10
     """Wait before the first; doubles with every further one."""
-    max_delay_seconds: Natural = 600
+    max_delay_seconds: Seconds = 600
     """Longest wait."""
+
+
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+_METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
 
 
 class JobTemplate(Model):
     """What every run's Job is made from."""
 
-    metadata: dict[str, Any] | None = None
+    metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
     """Labels and annotations of the Jobs."""
-    spec: dict[str, Any]
+    spec: Annotated[dict[str, Any], Field(json_schema_extra={**JOB_SCHEMA})]
     """The spec of a batch/v1 Job."""
 
 
 class ScheduledJobSpec(Model):
     """When Jobs are made, and from what. At least one of schedule and schedules is needed."""
 
+    model_config = _one_of(("schedule",), ("schedules",))
+
     schedule: Text | None = None
     """Five fields as in a CronJob, or six with seconds in front (ScheduledJob only)."""
-    schedules: Items[Timetable] | None = None
+    schedules: Annotated[Items[Timetable] | None, Field(min_length=1)] = None
     """Further schedules of the same object; slots that coincide are one run."""
-    time_zone: str | None = None
+    time_zone: Text | None = None
     """IANA name; default UTC."""
     starting_deadline_seconds: Natural | None = None
     """A run that could not start for so long is missed."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
     """What happens to a run that is due while another is at work."""
-    suspend: bool | None = None
+    suspend: bool | None = False
     """No run starts."""
-    suspend_until: Text | None = None
+    suspend_until: Instant | None = None
     """RFC 3339: no run of a slot before this instant starts."""
-    jitter_seconds: Natural = 0
+    jitter_seconds: Seconds = 0
     """Every run starts up to so many seconds after its slot, always the same for the same slot."""
     catch_up: CatchUp = CatchUp()
     exclusions: Items[Exclusion] = ()
     retry: Retry | None = None
-    run_time_limit_seconds: Positive | None = None
+    run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
     outcomes_limit: Natural = 10
     """How many runs `status.outcomes` remembers, whatever becomes of their Jobs."""
     successful_jobs_history_limit: Natural | None = 3
+    """Finished Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
+    """Failed Jobs to keep."""
     job_template: JobTemplate
+
+    @model_validator(mode="after")
+    def _has_a_schedule(self) -> Self:
+        if not (self.schedule or self.schedules):
+            raise ValueError("one of schedule and schedules is needed")
+        return self
+
+
+class ActiveJob(Model):
+    """A Job of a run that is at work: an object reference as CronJob's status has them."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class Outcome(Model):
+    """How one run went. It stays when the run's Jobs are cleaned up."""
+
+    job: str
+    """Name of the run's last Job."""
+    trigger: Trigger
+    """schedule, or manual for a run that somebody asked for."""
+    schedule: str | None = None
+    """The schedule that asked for the run."""
+    scheduled_time: Instant | None = None
+    """The run's slot; of a manual run when it was asked for."""
+    start_time: Instant | None = None
+    completion_time: Instant | None = None
+    outcome: str
+    """Succeeded, Failed, TimedOut, Replaced, Deleted, Missed."""
+    attempts: int | None = None
+    """Jobs that were made for this run."""
+    reason: str | None = None
+    message: str | None = None
+
+
+class Condition(Model):
+    """One aspect of the object's state."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: Instant | None = None
+    observed_generation: int | None = None
+
+
+class Status(Model):
+    """What is written back. Its first three fields are CronJob's whole status."""
+
+    active: Items[ActiveJob] | None = None
+    last_schedule_time: Instant | None = None
+    """The newest slot that was handled."""
+    last_successful_time: Instant | None = None
+    next_schedule_time: Instant | None = None
+    """When the next run is due, jitter not counted."""
+    missed_runs: int | None = None
+    """Runs that never started: past their deadline, or too old to be made up for."""
+    outcomes: Items[Outcome] | None = None
+    """The last runs that ended, the newest last."""
+    conditions: Items[Condition] | None = None
 
 
 class ScheduledJob(Model):

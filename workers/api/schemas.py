@@ -6,13 +6,15 @@ from workers.api.kinds import Object
 from workers.api.model import Model
 
 #: What JSON Schema says and a structural schema must not or need not say.
-_DROPPED = frozenset({"title", "default", "$defs"})
+_DROPPED = frozenset({"title", "$defs"})
+_NULL = {"type": "null"}
 
 
 def structural(model: type[Model]) -> Object:
     """The schema of one model, with all references written out.
 
-    A field that may be None is a field that may be absent; a free-form object keeps what it is given.
+    A field that may be None is a field that may be absent; a free-form object keeps what it is given. Defaults are
+    written for texts, numbers and flags: the server fills them in, so that they can be seen in a stored object.
     """
     document = model.model_json_schema(by_alias=True)
     schema = _node(document, document.get("$defs", {}))
@@ -28,8 +30,9 @@ def _node(node: Any, definitions: Object) -> Any:
     if reference := node.get("$ref"):
         target = definitions[reference.removeprefix("#/$defs/")]
         return _node({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
-    if options := node.get("anyOf"):
-        (given,) = (option for option in options if option != {"type": "null"})
+    # Other alternatives say what a value must have beside its type, and stay.
+    if _NULL in (options := node.get("anyOf", ())):
+        (given,) = (option for option in options if option != _NULL)
         return _node({**given, **{key: value for key, value in node.items() if key != "anyOf"}}, definitions)
     return dict(_members(node, definitions))
 
@@ -42,6 +45,6 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
             members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
         elif key == "additionalProperties" and value is True:
             members.append(("x-kubernetes-preserve-unknown-fields", True))
-        elif key not in _DROPPED:
+        elif key not in _DROPPED and not (key == "default" and not isinstance(value, str | int | float)):
             members.append((key, _node(value, definitions)))
     return members

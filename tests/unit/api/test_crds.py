@@ -12,6 +12,17 @@ from workers.api import crds
 FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
 
 
+def named(name):
+    """The definition of this name."""
+    (crd,) = (each for each in crds.all_crds() if each["metadata"]["name"] == name)
+    return crd
+
+
+def spec_of(name):
+    """The fields of the spec of a kind."""
+    return schema_of(named(name))["properties"]["spec"]["properties"]
+
+
 def schema_of(crd):
     return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
@@ -40,20 +51,23 @@ def test_the_command_prints_them_as_one_stream_and_writes_them_to_a_folder(tmp_p
 
 @pytest.mark.parametrize("crd", crds.all_crds(), ids=lambda crd: crd["metadata"]["name"])
 def test_every_schema_is_structural(crd):
-    """Each node has one type, no references, no alternatives, and nothing that a structural schema forbids."""
+    """Each node has one type and no references; alternatives only say which fields must be there."""
     allowed = {
         *("type", "properties", "items", "additionalProperties", "required", "enum", "description", "format"),
-        *("minimum", "maximum", "minLength", "minItems", "x-kubernetes-preserve-unknown-fields"),
+        *("minimum", "maximum", "minLength", "minItems", "pattern", "x-kubernetes-preserve-unknown-fields"),
+        *("anyOf", "default"),
     }
     for path, node in walk(schema_of(crd)):
         assert set(node) <= allowed, path
         assert isinstance(node["type"], str), path
         assert not ("properties" in node and "additionalProperties" in node), path
+        for alternative in node.get("anyOf", ()):
+            assert set(alternative) == {"required"}, path
+            assert set(alternative["required"]) <= set(node["properties"]), path
 
 
 def test_a_scaledjob_is_defined_as_keda_defines_it():
-    (crd,) = (each for each in crds.all_crds() if each["metadata"]["name"] == "scaledjobs.keda.sh")
-    spec = crd["spec"]
+    spec = named("scaledjobs.keda.sh")["spec"]
     (version,) = spec["versions"]
     assert (spec["scope"], spec["names"]["shortNames"], spec["names"]["singular"]) == (
         "Namespaced",
@@ -67,24 +81,73 @@ def test_a_scaledjob_is_defined_as_keda_defines_it():
     ]
 
 
+def test_a_scheduledjob_shows_what_a_cronjob_shows_and_what_comes_next():
+    spec = named("scheduledjobs.penstock.dev")["spec"]
+    (version,) = spec["versions"]
+    assert (spec["scope"], spec["names"]["shortNames"], spec["names"]["singular"]) == (
+        "Namespaced",
+        ["schj"],
+        "scheduledjob",
+    )
+    assert version["subresources"] == {"status": {}}
+    columns = version["additionalPrinterColumns"]
+    shown = [column["name"] for column in columns if not column.get("priority")]
+    assert shown == ["Schedule", "Zone", "Suspend", "Active", "Last", "Next", "Ready", "Age"]
+    assert [column["name"] for column in columns if column.get("priority")] == ["Schedules", "Missed"]
+
+
+def test_no_two_kinds_share_a_short_name():
+    names = [name for crd in crds.all_crds() for name in crd["spec"]["names"].get("shortNames", ())]
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize(
-    ("field", "expected"),
+    ("kind", "field", "expected"),
     [
-        ("pollingInterval", {"type": "integer", "minimum": 1}),
-        ("minReplicaCount", {"type": "integer", "minimum": 0}),
-        ("maxReplicaCount", {"type": "integer", "minimum": 1}),
-        ("rolloutStrategy", {"type": "string", "enum": ["gradual", "immediate"]}),
+        ("scaledjobs.keda.sh", "pollingInterval", {"type": "integer", "minimum": 1}),
+        ("scaledjobs.keda.sh", "minReplicaCount", {"type": "integer", "minimum": 0}),
+        ("scaledjobs.keda.sh", "maxReplicaCount", {"type": "integer", "minimum": 1}),
+        ("scaledjobs.keda.sh", "rolloutStrategy", {"type": "string", "enum": ["gradual", "immediate"]}),
+        ("scheduledjobs.penstock.dev", "schedule", {"type": "string", "minLength": 1}),
+        (
+            "scheduledjobs.penstock.dev",
+            "concurrencyPolicy",
+            {"type": "string", "enum": ["Allow", "Forbid", "Replace"], "default": "Allow"},
+        ),
+        ("scheduledjobs.penstock.dev", "suspend", {"type": "boolean", "default": False}),
+        ("scheduledjobs.penstock.dev", "suspendUntil", {"type": "string", "minLength": 1, "format": "date-time"}),
+        (
+            "scheduledjobs.penstock.dev",
+            "jitterSeconds",
+            {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0},
+        ),
+        ("scheduledjobs.penstock.dev", "startingDeadlineSeconds", {"type": "integer", "minimum": 0}),
+        (
+            "scheduledjobs.penstock.dev",
+            "successfulJobsHistoryLimit",
+            {"type": "integer", "minimum": 0, "default": 3},
+        ),
+        ("scheduledjobs.penstock.dev", "failedJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 1}),
     ],
 )
-def test_limits_are_in_the_schema(field, expected):
-    (crd,) = crds.all_crds()
-    given = schema_of(crd)["properties"]["spec"]["properties"][field]
+def test_limits_and_defaults_are_in_the_schema(kind, field, expected):
+    given = spec_of(kind)[field]
     assert {key: value for key, value in given.items() if key != "description"} == expected
 
 
-def test_the_job_template_is_kept_as_it_is_and_required():
-    (crd,) = crds.all_crds()
-    target = schema_of(crd)["properties"]["spec"]["properties"]["jobTargetRef"]
-    assert target["required"] == ["template"]
-    assert target["x-kubernetes-preserve-unknown-fields"] is True
-    assert target["properties"]["template"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(spec_of("scaledjobs.keda.sh")["jobTargetRef"], id="scaledjob"),
+        pytest.param(spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"], id="scheduledjob"),
+    ],
+)
+def test_the_jobs_spec_is_kept_as_it_is_and_its_template_required(spec):
+    assert spec["required"] == ["template"]
+    assert spec["x-kubernetes-preserve-unknown-fields"] is True
+    assert spec["properties"]["template"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_objects_without_a_default_of_their_own_stay_away():
+    """A filled in `catchUp: {}` would look as if its author had asked for something."""
+    assert all("default" not in spec_of("scheduledjobs.penstock.dev")[field] for field in ("catchUp", "exclusions"))
