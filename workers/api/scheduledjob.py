@@ -4,11 +4,12 @@ A `batch/v1` CronJob is read with the same model: the fields it does not have ke
 Kubernetes' behaviour.
 """
 
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from workers.api import model
+from workers.api import model, times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
 from workers.api.scaledjob import JOB_SCHEMA, Natural, Positive, Text
@@ -21,9 +22,21 @@ Trigger = Literal["schedule", "manual"]
 LONGEST = 2**31 - 1
 Seconds = Annotated[int, Field(ge=0, le=LONGEST)]
 Duration = Annotated[int, Field(ge=1, le=LONGEST)]
-#: RFC 3339 with a zone. The schema says so too; what the text means is parsed where it is used.
-Instant = Annotated[Text, Field(json_schema_extra={"format": "date-time"})]
-Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
+def _instant(text: str) -> str:
+    times.parse(text)
+    return text
+
+
+def _day(text: str) -> str:
+    date.fromisoformat(text)
+    return text
+
+
+#: RFC 3339 with a zone; kept as its author wrote it.
+Instant = Annotated[Text, Field(json_schema_extra={"format": "date-time"}), AfterValidator(_instant)]
+Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)]
 
 
 def _one_of(*alternatives: tuple[str, ...]) -> ConfigDict:
@@ -98,6 +111,13 @@ class JobTemplate(Model):
     """Labels and annotations of the Jobs."""
     spec: Annotated[dict[str, Any], Field(json_schema_extra={**JOB_SCHEMA})]
     """The spec of a batch/v1 Job."""
+
+    @field_validator("spec")
+    @classmethod
+    def _has_a_template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(value.get("template"), dict):
+            raise ValueError("template is required and must be a pod template")
+        return value
 
 
 class ScheduledJobSpec(Model):

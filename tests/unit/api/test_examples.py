@@ -1,0 +1,118 @@
+"""The examples in the repository work as they stand: models, schemas and the API server's rules take them whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.local.apiserver import schema
+from tests.unit.apiserver import examples as apiserver
+from tests.unit.controllers.factories import NOW, reading, sample, snapshot
+from workers.api import crds, kinds, scaledjob, scheduledjob
+from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB, SCHEDULED_JOB, Kind, Object
+from workers.controllers.scaledjob import decide
+from workers.plan import Create, Together
+
+FOLDER = Path(__file__).parents[3] / "examples"
+FILES = sorted(FOLDER.glob("*.yaml"))
+DEFINED = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
+MODELS: dict[str, Callable[[Object], Any]] = {
+    SCALED_JOB.id: scaledjob.parse,
+    SCHEDULED_JOB.id: scheduledjob.parse,
+    CRON_JOB.id: scheduledjob.parse,
+}
+#: Where a kind keeps the spec of the Jobs it makes.
+TEMPLATES = {
+    SCALED_JOB.id: ("spec", "jobTargetRef"),
+    SCHEDULED_JOB.id: ("spec", "jobTemplate", "spec"),
+    CRON_JOB.id: ("spec", "jobTemplate", "spec"),
+}
+
+
+def documents() -> list[Any]:
+    return [
+        pytest.param(body, id=f"{file.name}:{body['metadata']['name']}")
+        for file in FILES
+        for body in yaml.safe_load_all(file.read_text())
+    ]
+
+
+def example(name: str) -> Object:
+    """The one object of a file."""
+    body: Object = yaml.safe_load((FOLDER / name).read_text())
+    return body
+
+
+def kind_of(body: Object) -> Kind:
+    kind = kinds.by_manifest(body["apiVersion"], body["kind"])
+    assert kind is not None
+    return kind
+
+
+def placed(body: Object) -> Object:
+    """The object as `apply` sends it."""
+    return {**body, "metadata": {"namespace": "default", **body["metadata"]}}
+
+
+def job_of(body: Object) -> Object | None:
+    """A Job as this object's controller would make it, or None for a kind that makes none."""
+    path = TEMPLATES.get(kind_of(body).id)
+    if path is None:
+        return None
+    spec: Any = body
+    for field in path:
+        spec = spec[field]
+    return {"metadata": {"name": "job", "namespace": "default", "uid": "u"}, "spec": spec}
+
+
+@pytest.mark.parametrize("body", documents())
+def test_the_api_server_takes_it_and_knows_every_field(body: Object) -> None:
+    if version := DEFINED.get(body["kind"]):
+        form = schema.custom(version)
+        decoded, _ = form.decode(placed(body), strict="Strict")
+        assert form.validate(form.default(decoded)) == []
+    else:
+        assert apiserver.problems(kind_of(body), placed(body)) == []
+
+
+@pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]).id in MODELS])
+def test_the_typed_model_takes_it(body: Object) -> None:
+    assert MODELS[kind_of(body).id](body).spec is not None
+
+
+@pytest.mark.parametrize("body", documents())
+def test_its_jobs_would_be_taken_too(body: Object) -> None:
+    if job := job_of(body):
+        assert apiserver.problems(JOB, job) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_it_says_what_it_shows(file: Path) -> None:
+    assert file.read_text().startswith("# ")
+
+
+def test_the_scaledjob_makes_a_job_per_event() -> None:
+    body = example("scaledjob.yaml")
+    body["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1", "finalizers": ["finalizer.keda.sh"]}
+    assert scaledjob.parse(body).spec.max_replica_count == 10
+    plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
+    (stage,) = (step for step in plan.steps if isinstance(step, Together))
+    assert [type(step) for step in stage.steps] == [Create] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("seconds", "schedule", "*/10 * * * * *"),
+        ("jitter", "jitter_seconds", 300),
+        ("catch-up", "catch_up", scheduledjob.CatchUp(policy="All", limit=48)),
+        ("retry", "retry", scheduledjob.Retry(limit=3, delay_seconds=60, max_delay_seconds=900)),
+        ("time-limit", "run_time_limit_seconds", 1200),
+        ("pause-until", "suspend_until", "2027-01-02T00:00:00Z"),
+        ("history", "outcomes_limit", 72),
+    ],
+)
+def test_every_wish_is_read_from_its_example(name: str, field: str, value: Any) -> None:
+    assert getattr(scheduledjob.parse(example(f"scheduledjob-{name}.yaml")).spec, field) == value

@@ -1,0 +1,135 @@
+"""The typed ScheduledJob and its schema: what is accepted, what is refused, and that both say the same."""
+
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver import schema
+from workers.api import crds, scheduledjob
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
+from workers.errors import UserError
+
+TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
+(FORM,) = (
+    schema.custom(crd["spec"]["versions"][0])
+    for crd in crds.all_crds()
+    if crd["spec"]["names"]["kind"] == SCHEDULED_JOB.kind
+)
+
+
+def scheduled_job(**spec: Any) -> Object:
+    """A ScheduledJob that runs each minute; None takes a field away."""
+    given = {"schedule": "* * * * *", "jobTemplate": TEMPLATE, **spec}
+    return {
+        "apiVersion": SCHEDULED_JOB.api_version,
+        "kind": SCHEDULED_JOB.kind,
+        "metadata": {"name": "tick", "namespace": "default"},
+        "spec": {field: value for field, value in given.items() if value is not None},
+    }
+
+
+def test_a_short_manifest_behaves_as_a_cronjob_does() -> None:
+    spec = scheduledjob.parse(scheduled_job()).spec
+    assert (spec.concurrency_policy, spec.suspend, spec.starting_deadline_seconds) == ("Allow", False, None)
+    assert (spec.successful_jobs_history_limit, spec.failed_jobs_history_limit) == (3, 1)
+    assert (spec.jitter_seconds, spec.catch_up.policy, spec.exclusions, spec.retry) == (0, "Latest", (), None)
+
+
+def test_the_server_fills_in_what_the_model_assumes() -> None:
+    body = scheduled_job(catchUp={"policy": "All"}, retry={"limit": 1})
+    stored = FORM.default(body)
+    assert scheduledjob.parse(stored) == scheduledjob.parse(body)
+    spec = stored["spec"]
+    assert (spec["concurrencyPolicy"], spec["suspend"], spec["successfulJobsHistoryLimit"]) == ("Allow", False, 3)
+    assert spec["catchUp"] == {"policy": "All", "limit": 100}
+    assert spec["retry"] == {"limit": 1, "delaySeconds": 10, "maxDelaySeconds": 600}
+
+
+def test_a_cronjob_is_read_by_the_same_model() -> None:
+    body = {**scheduled_job(suspend=True), "apiVersion": CRON_JOB.api_version, "kind": CRON_JOB.kind}
+    assert scheduledjob.parse(body).spec.suspend is True
+    body["spec"]["schedule"] = 5
+    with pytest.raises(UserError, match=r"^CronJob default/tick: spec\.schedule: "):
+        scheduledjob.parse(body)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"schedule": None, "schedules": [{"schedule": "@daily"}]}, id="several schedules alone"),
+        pytest.param({"schedules": [{"schedule": "@daily", "timeZone": "Asia/Tokyo"}]}, id="both"),
+        pytest.param({"exclusions": [{"start": "2026-03-01T00:00:00Z"}]}, id="an exclusion without an end"),
+        pytest.param({"exclusions": [{"end": "2026-03-01T00:00:00Z"}]}, id="an exclusion without a start"),
+        pytest.param({"exclusions": [{"dates": ["2026-12-24"]}]}, id="a holiday"),
+        pytest.param({"exclusions": [{"schedule": "@daily", "durationSeconds": 1}]}, id="a window"),
+        pytest.param({"retry": {"limit": 0}, "outcomesLimit": 0, "jitterSeconds": 0}, id="nothing of each"),
+        pytest.param({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}, id="no history"),
+    ],
+)
+def test_both_take_it(spec: Any) -> None:
+    body = scheduled_job(**spec)
+    assert FORM.validate(body) == []
+    scheduledjob.parse(body)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"schedule": None}, "spec", id="no schedule at all"),
+        pytest.param({"schedule": ""}, "spec.schedule", id="an empty schedule"),
+        pytest.param({"schedule": 5}, "spec.schedule", id="a number for a schedule"),
+        pytest.param({"schedule": None, "schedules": []}, "spec.schedules", id="no schedules in the list"),
+        pytest.param({"schedules": [{"timeZone": "UTC"}]}, "spec.schedules[0].schedule", id="a zone alone"),
+        pytest.param({"timeZone": ""}, "spec.timeZone", id="an empty zone"),
+        pytest.param({"startingDeadlineSeconds": -1}, "spec.startingDeadlineSeconds", id="a negative deadline"),
+        pytest.param({"startingDeadlineSeconds": "5"}, "spec.startingDeadlineSeconds", id="a text for a number"),
+        pytest.param({"concurrencyPolicy": "allow"}, "spec.concurrencyPolicy", id="an unknown policy"),
+        pytest.param({"suspend": "yes"}, "spec.suspend", id="a text for a flag"),
+        pytest.param({"jitterSeconds": -1}, "spec.jitterSeconds", id="jitter backwards"),
+        pytest.param({"jitterSeconds": 2**31}, "spec.jitterSeconds", id="jitter of a lifetime"),
+        pytest.param({"suspendUntil": "tomorrow"}, "spec.suspendUntil", id="no instant"),
+        pytest.param({"suspendUntil": "2026-03-01T00:00:00"}, "spec.suspendUntil", id="an instant of no zone"),
+        pytest.param(
+            {"exclusions": [{"start": "2026-03-01"}]}, "spec.exclusions[0].start", id="a day where an instant is meant"
+        ),
+        pytest.param({"catchUp": {"policy": "Some"}}, "spec.catchUp.policy", id="an unknown way to catch up"),
+        pytest.param({"catchUp": {"limit": 0}}, "spec.catchUp.limit", id="catching up with nothing"),
+        pytest.param({"exclusions": [{}]}, "spec.exclusions[0]", id="an exclusion of no time"),
+        pytest.param({"exclusions": [{"schedule": "@daily"}]}, "spec.exclusions[0]", id="a window of no length"),
+        pytest.param(
+            {"exclusions": [{"schedule": "@daily", "durationSeconds": 0}]},
+            "spec.exclusions[0].durationSeconds",
+            id="a window of length zero",
+        ),
+        pytest.param({"exclusions": [{"dates": ["24.12.2026"]}]}, "spec.exclusions[0].dates[0]", id="another calendar"),
+        pytest.param({"retry": {}}, "spec.retry.limit", id="retries without a number"),
+        pytest.param({"retry": {"limit": -1}}, "spec.retry.limit", id="fewer than no retries"),
+        pytest.param({"runTimeLimitSeconds": 0}, "spec.runTimeLimitSeconds", id="no time at all"),
+        pytest.param({"outcomesLimit": -1}, "spec.outcomesLimit", id="fewer than no outcomes"),
+        pytest.param({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit", id="fewer than no Jobs"),
+        pytest.param({"jobTemplate": None}, "spec.jobTemplate", id="no Job"),
+        pytest.param({"jobTemplate": {}}, "spec.jobTemplate.spec", id="a Job without a spec"),
+    ],
+)
+def test_both_refuse_it_and_name_the_field(spec: Any, field: str) -> None:
+    body = scheduled_job(**spec)
+    assert field in [error.field for error in FORM.validate(body)]
+    with pytest.raises(UserError) as refused:
+        scheduledjob.parse(body)
+    assert str(refused.value).startswith(f"ScheduledJob default/tick: {field}: ")
+
+
+def test_the_model_alone_knows_the_calendar_and_the_schema_alone_the_labels() -> None:
+    body = scheduled_job(exclusions=[{"dates": ["2026-02-30"]}])
+    assert FORM.validate(body) == []
+    with pytest.raises(UserError, match=r"spec\.exclusions\[0\]\.dates\[0\]: day is out of range"):
+        scheduledjob.parse(body)
+    body = scheduled_job(jobTemplate={**TEMPLATE, "metadata": {"labels": {"a": 1}}})
+    assert [error.field for error in FORM.validate(body)] == ["spec.jobTemplate.metadata.labels.a"]
+
+
+def test_a_job_without_a_pod_template_is_refused() -> None:
+    body = scheduled_job(jobTemplate={"spec": {}})
+    assert [error.field for error in FORM.validate(body)] == ["spec.jobTemplate.spec.template"]
+    with pytest.raises(UserError, match=r"spec\.jobTemplate\.spec: template is required"):
+        scheduledjob.parse(body)
