@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scaledjob, scheduledjob
+from workers.api import kinds, scaledjob, scheduledjob, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
@@ -90,6 +90,15 @@ class Definition:
         }
 
 
+_AUTHENTICATION_COLUMNS = (
+    Column("PodIdentity", ".spec.podIdentity.provider"),
+    Column("Secret", ".spec.secretTargetRef[*].name"),
+    Column("Env", ".spec.env[*].name"),
+    Column("VaultAddress", ".spec.hashiCorpVault.address"),
+    Column("ScaledObjects", ".status.scaledobjects", wide=True),
+    Column("ScaledJobs", ".status.scaledjobs", wide=True),
+)
+
 DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         kinds.SCALED_JOB,
@@ -127,6 +136,22 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         "Runs Jobs at the times its schedules name.",
+    ),
+    Definition(
+        kinds.TRIGGER_AUTHENTICATION,
+        triggerauthentication.AuthenticationSpec,
+        triggerauthentication.AuthenticationStatus,
+        ("ta", "triggerauth"),
+        _AUTHENTICATION_COLUMNS,
+        "Supplies parameters, secret ones too, to triggers of its namespace.",
+    ),
+    Definition(
+        kinds.CLUSTER_TRIGGER_AUTHENTICATION,
+        triggerauthentication.AuthenticationSpec,
+        triggerauthentication.AuthenticationStatus,
+        ("cta", "clustertriggerauth"),
+        (*_AUTHENTICATION_COLUMNS, Column("FilePath", ".spec.filePath")),
+        "Supplies parameters, secret ones too, to triggers of every namespace.",
     ),
 )
 

@@ -61,6 +61,10 @@ class Ref:
 
 
 SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
+TRIGGER_AUTHENTICATION = Kind("keda.sh", "v1alpha1", "TriggerAuthentication", "triggerauthentications")
+CLUSTER_TRIGGER_AUTHENTICATION = Kind(
+    "keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "clustertriggerauthentications", namespaced=False
+)
 JOB = Kind("batch", "v1", "Job", "jobs")
 CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
 SCHEDULED_JOB = Kind("penstock.dev", "v1alpha1", "ScheduledJob", "scheduledjobs")
@@ -71,6 +75,7 @@ NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 SECRET = Kind("", "v1", "Secret", "secrets")
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
@@ -80,6 +85,8 @@ KINDS: dict[str, Kind] = {
     kind.id: kind
     for kind in (
         SCALED_JOB,
+        TRIGGER_AUTHENTICATION,
+        CLUSTER_TRIGGER_AUTHENTICATION,
         JOB,
         CRON_JOB,
         SCHEDULED_JOB,
@@ -90,6 +97,7 @@ KINDS: dict[str, Kind] = {
         NAMESPACE,
         CONFIG_MAP,
         SECRET,
+        SERVICE_ACCOUNT,
         CUSTOM_RESOURCE_DEFINITION,
     )
 }
