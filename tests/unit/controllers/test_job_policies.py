@@ -55,6 +55,7 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
         pytest.param([on_codes("FailJob", "NotIn", 42)], exits(0), NO_MATCH, id="0 is no failure: NotIn"),
         pytest.param([on_codes("FailJob", "In", 0)], exits(0), NO_MATCH, id="0 is no failure: In"),
         pytest.param([on_codes("FailJob", "Between", 1)], exits(1), NO_MATCH, id="an unknown operator"),
+        pytest.param([on_codes("FailJob", "Between", 1)], exits(2), NO_MATCH, id="an unknown operator, another code"),
         pytest.param([{"action": "FailJob", "onExitCodes": {"values": [1]}}], exits(1), NO_MATCH, id="no operator"),
         pytest.param(
             [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": None}}],
@@ -77,6 +78,9 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
             [on_codes("FailJob", "In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b"), id="the named container"
         ),
         pytest.param([on_codes("FailJob", "In", 1, containerName="b")], exits(1, 2), NO_MATCH, id="only the named one"),
+        pytest.param(
+            [on_codes("FailJob", "In", 1, containerName="")], exits(1), NO_MATCH, id="an empty name is nobody's"
+        ),
         pytest.param(
             [on_codes("FailJob", "In", 1, containerName=None)],
             exits(1),
