@@ -45,6 +45,11 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
             members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
         elif key == "additionalProperties" and value is True:
             members.append(("x-kubernetes-preserve-unknown-fields", True))
-        elif key not in _DROPPED and not (key == "default" and not isinstance(value, str | int | float)):
+        elif key not in _DROPPED and (key != "default" or _shown(value)):
             members.append((key, _node(value, definitions)))
     return members
+
+
+def _shown(default: Any) -> bool:
+    """Whether a default is worth filling in. An empty text is not, and kube-apiserver 1.20 takes it for a null."""
+    return isinstance(default, str | int | float) and default != ""

@@ -12,12 +12,12 @@ from tests.support import kube
 from tests.support.conditions import eventually
 from tests.support.embedded import embedded_apiserver
 from workers.api import crds
-from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, Ref
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
 from workers.cluster import Cluster
 from workers.controllers import conditions
 from workers.errors import Invalid, NotFound
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "scaledjob.yaml"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 REF = Ref(SCALED_JOB, "default", "work")
 
 
@@ -34,7 +34,7 @@ def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 async def cluster(kubeconfig: Path) -> AsyncIterator[Cluster]:
-    """A cluster that has our CRDs and no ScaledJob."""
+    """A cluster that has our CRDs."""
     async with await Cluster.connect(kubeconfig=kubeconfig) as connected:
         for crd in crds.all_crds():
             ref = Ref(CUSTOM_RESOURCE_DEFINITION, "", crd["metadata"]["name"])
@@ -57,7 +57,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @pytest.fixture
 async def objects(cluster: Cluster) -> AsyncIterator[Cluster]:
-    """The same, for tests that store ScaledJobs."""
+    """The same, for tests that store objects of our kinds; they are gone afterwards."""
     version = await cluster.request("GET", "/version")
     release = _numbers(version["gitVersion"])
     go = _numbers(version.get("goVersion", ""))
@@ -66,12 +66,15 @@ async def objects(cluster: Cluster) -> AsyncIterator[Cluster]:
         # vendored reflect2. Nothing about ours is special there.
         pytest.skip(f"{version['gitVersion']} built with {version['goVersion']} CRASHES on any custom resource")
     yield cluster
-    for body in (await cluster.list(SCALED_JOB))[0]:
-        await cluster.delete(Ref(SCALED_JOB, "default", body["metadata"]["name"]))
+    for kind in (SCALED_JOB, SCHEDULED_JOB):
+        for body in (await cluster.list(kind))[0]:
+            await cluster.delete(Ref(kind, "default", body["metadata"]["name"]))
 
 
-def example() -> dict:
-    return yaml.safe_load(EXAMPLE.read_text())
+def example(name: str = "scaledjob") -> dict:
+    body = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    body["metadata"]["namespace"] = "default"
+    return body
 
 
 async def test_every_definition_is_established_and_structural(cluster):
@@ -121,3 +124,69 @@ async def test_a_wrong_field_is_refused_and_named(objects, change, field):
     body["spec"] |= change
     with pytest.raises(Invalid, match=field.replace(".", r"\.")):
         await objects.create(SCALED_JOB, body)
+
+
+async def test_a_scheduledjob_is_kept_with_its_defaults_filled_in(objects):
+    stored = await objects.create(SCHEDULED_JOB, example("scheduledjob-retry"))
+    written = example("scheduledjob-retry")["spec"]
+    assert {field: stored["spec"][field] for field in written} == written
+    filled = {field: value for field, value in stored["spec"].items() if field not in written}
+    assert filled == {"suspend": False, "jitterSeconds": 0, "outcomesLimit": 10, "successfulJobsHistoryLimit": 3}
+
+
+async def test_a_scheduledjobs_status_keeps_what_ended(objects):
+    created = await objects.create(SCHEDULED_JOB, example("scheduledjob-seconds"))
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "heartbeat-1", "uid": "u"}
+    outcome = {
+        "job": "heartbeat-0",
+        "trigger": "schedule",
+        "schedule": "*/10 * * * * *",
+        "scheduledTime": "2026-03-01T12:00:00Z",
+        "startTime": "2026-03-01T12:00:01Z",
+        "completionTime": "2026-03-01T12:00:02Z",
+        "outcome": "Failed",
+        "attempts": 2,
+        "reason": "BackoffLimitExceeded",
+        "message": "Job has reached the specified backoff limit",
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Scheduled",
+        "message": "",
+        "lastTransitionTime": "2026-03-01T12:00:02Z",
+        "observedGeneration": 1,
+    }
+    status = {
+        "active": [reference],
+        "lastScheduleTime": "2026-03-01T12:00:10Z",
+        "lastSuccessfulTime": "2026-03-01T11:00:00Z",
+        "nextScheduleTime": "2026-03-01T12:00:20Z",
+        "missedRuns": 3,
+        "outcomes": [outcome],
+        "conditions": [ready],
+    }
+    ref = Ref(SCHEDULED_JOB, "default", "heartbeat")
+    assert (await objects.patch(ref, {"status": status}, subresource="status"))["status"] == status
+    assert (await objects.get(ref))["spec"] == created["spec"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"schedule": None}, "spec"),
+        ({"schedule": 5}, "spec.schedule"),
+        ({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy"),
+        ({"catchUp": {"limit": 0}}, "spec.catchUp.limit"),
+        ({"exclusions": [{}]}, "spec.exclusions[0]"),
+        ({"suspendUntil": "tomorrow"}, "spec.suspendUntil"),
+        ({"jobTemplate": {"spec": {}}}, "spec.jobTemplate.spec.template"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, change, field):
+    body = example("scheduledjob-seconds")
+    spec = {**body["spec"], **change}
+    body["spec"] = {name: value for name, value in spec.items() if value is not None}
+    with pytest.raises(Invalid, match=re.escape(field)):
+        await objects.create(SCHEDULED_JOB, body)
