@@ -20,10 +20,12 @@ from workers.settings import Settings
 def followed(controllers: Mapping[str, Controller]) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
     """(all kinds to follow, those of them that the settings' selector narrows).
 
-    Children are followed whatever their labels: who owns a selected object must see all it owns. Pods are followed
-    because a controller may ask for grandchildren, object by object.
+    Children, and what may be adopted, are followed whatever their labels: who owns a selected object must see all it
+    owns. Pods are followed because a controller may ask for grandchildren, object by object.
     """
-    children = dict.fromkeys(kind for controller in controllers.values() for kind in controller.children)
+    children = dict.fromkeys(
+        kind for controller in controllers.values() for kind in (*controller.children, *controller.adopts)
+    )
     children |= {POD: None}
     own = [controller.kind for controller in controllers.values()]
     top = tuple(kind for kind in own if kind not in children)

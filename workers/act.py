@@ -10,13 +10,26 @@ from typing import Any
 from scheduler.queue import Lane
 from workers import metrics
 from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of
-from workers.cluster import Cluster
-from workers.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
+from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
+from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound, Unavailable
 from workers.events import Recorder
 from workers.holding import Ring
 from workers.merge import diff
 from workers.mirror import Change, Mirror
-from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Mark,
+    Patch,
+    PatchStatus,
+    Plan,
+    Poll,
+    Record,
+    Step,
+    Together,
+    Unfinalize,
+)
 from workers.snapshot import Snapshot
 
 #: Pauses (seconds) before a create that got no answer is posted again.
@@ -40,11 +53,20 @@ class Actor:
     """
 
     def __init__(
-        self, *, cluster: Cluster, mirror: Mirror, recorder: Recorder, poll: Lane, ring: Ring, in_flight: int
+        self,
+        *,
+        cluster: Cluster,
+        mirror: Mirror,
+        recorder: Recorder,
+        reconcile: Lane,
+        poll: Lane,
+        ring: Ring,
+        in_flight: int,
     ) -> None:
         self.cluster = cluster
         self.mirror = mirror
         self.recorder = recorder
+        self.reconcile = reconcile
         self.poll = poll
         self.ring = ring
         self.in_flight = in_flight
@@ -80,23 +102,36 @@ class _Run:
             Create: self._create,
             Delete: self._delete,
             Patch: self._patch,
+            Unfinalize: self._unfinalize,
             PatchStatus: self._patch_status,
             Together: self._together,
             Record: self._record,
+            Mark: self._mark,
             Poll: self._ask,
         }
 
     async def step(self, step: Step) -> None:
         name = type(step).__name__
         try:
-            await self._steps[type(step)](step)
+            done = await self._carry_out(step)
         except ClusterError as error:
             metrics.WRITES.labels(name, type(error).__name__).inc()
             raise
         finally:
             # Also when the time is over or the lease is lost: what was done was done.
             await self._land()
-        metrics.WRITES.labels(name, "done").inc()
+        metrics.WRITES.labels(name, "done" if done else "taken").inc()
+
+    async def _carry_out(self, step: Step) -> bool:
+        """Carry one step out; False if it made nothing because its name is taken, and the plan goes on without it."""
+        try:
+            await self._steps[type(step)](step)
+        except AlreadyExists:
+            if not isinstance(step, Create) or step.taken is None:
+                raise
+            await self._record(step.taken)
+            return False
+        return True
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -169,6 +204,33 @@ class _Run:
             patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
         await self._keep(step.ref, patched)
 
+    async def _unfinalize(self, step: Unfinalize) -> None:
+        # Not fenced by a version: whoever else writes to the object in these moments does not keep it from going.
+        body = {"metadata": {"uid": step.uid, "$deleteFromPrimitiveList/finalizers": [step.finalizer]}}
+        try:
+            async with self._turn():
+                patched = await self._actor.cluster.patch(step.ref, body, type=STRATEGIC_MERGE_PATCH)
+        except NotFound:
+            patched = None
+        except Conflict:
+            if await self._is_there(step.ref, step.uid):
+                raise
+            patched = None
+        if patched is None:
+            await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
+        elif _went(patched):
+            await self._through(step.ref.kind, Change.deleted(step.ref.kind, patched))
+        else:
+            await self._keep(step.ref, patched)
+
+    async def _is_there(self, ref: Ref, uid: str) -> bool:
+        """Whether the object of this uid has the name, or nobody or another by now."""
+        try:
+            found = await self._actor.cluster.get(ref)
+        except NotFound:
+            return False
+        return bool(found["metadata"]["uid"] == uid)
+
     async def _patch_status(self, step: PatchStatus) -> None:
         if self._body is None:
             return
@@ -191,11 +253,9 @@ class _Run:
             while waiting and not errors:
                 step = waiting.pop()
                 try:
-                    await self._steps[type(step)](step)
+                    done += await self._carry_out(step)
                 except Exception as error:
                     errors.setdefault(str(error), error)
-                else:
-                    done += 1
 
         hands: list[Coroutine[Any, Any, None]] = [
             one_after_the_other() for _ in range(min(self._actor.in_flight, len(waiting)))
@@ -204,7 +264,7 @@ class _Run:
         if stage.then and done:
             await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
         for message, error in errors.items():
-            if stage.otherwise and isinstance(error, ClusterError):
+            if stage.otherwise and isinstance(error, ClusterError) and not _is_terminating(error):
                 told = stage.otherwise.message.replace("{error}", message)
                 await self._record(replace(stage.otherwise, message=told))
         if errors:
@@ -214,9 +274,15 @@ class _Run:
         if self._body is not None:
             self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
 
+    async def _mark(self, step: Mark) -> None:
+        await self._want(self._actor.reconcile, step.ref)
+
     async def _ask(self, _step: Poll) -> None:
-        marked = await self._actor.poll.mark((self._snapshot.ref.key,))
-        await self._actor.ring({self._actor.poll.name: marked.bells})
+        await self._want(self._actor.poll, self._snapshot.ref)
+
+    async def _want(self, lane: Lane, ref: Ref) -> None:
+        marked = await lane.mark((ref.key,))
+        await self._actor.ring({lane.name: marked.bells})
 
     async def _keep(self, ref: Ref, body: Object) -> None:
         if ref == self._snapshot.ref:
@@ -244,3 +310,16 @@ class _Run:
     def _version(self) -> str:
         assert self._body is not None
         return str(self._body["metadata"]["resourceVersion"])
+
+
+def _went(patched: Object) -> bool:
+    """Whether an object went with its last finalizer: the answer to that patch still shows it, and none comes after."""
+    metadata = patched["metadata"]
+    # A pod whose grace period is not over stays for its kubelet.
+    over = "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds") == 0
+    return over and not metadata.get("finalizers")
+
+
+def _is_terminating(error: ClusterError) -> bool:
+    """Nothing can be made in a namespace that is being deleted, and nobody needs to be told so."""
+    return isinstance(error, Forbidden) and error.namespace_terminating

@@ -67,6 +67,19 @@ def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -
     }
 
 
+def mirror_of(
+    client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
+) -> Mirror:
+    """The mirror as these controllers need it: all processes that write to one must know the same ones."""
+    return Mirror(
+        client,
+        keys,
+        lanes_of(controllers, lanes),
+        accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
+        adopted={kind.id for controller in controllers.values() for kind in controller.adopts},
+    )
+
+
 @asynccontextmanager
 async def base(settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})) -> AsyncIterator[Base]:
     """Open the broker's side of a process.
@@ -85,12 +98,7 @@ async def base(settings: Settings, controllers: Mapping[str, Controller] = Mappi
             settings=settings,
             client=client,
             lanes=lanes,
-            mirror=Mirror(
-                client,
-                keys,
-                lanes_of(controllers, lanes),
-                accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
-            ),
+            mirror=mirror_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
             ring=bells.ring,
         )

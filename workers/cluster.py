@@ -25,6 +25,8 @@ from workers.kubeconfig import load
 Objects = list[Object]
 
 MERGE_PATCH = "application/merge-patch+json"
+#: Knows which lists are sets or keyed; for built-in kinds only.
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 #: A watch without a byte for this long is given up: a server sends a bookmark about once a minute.
 SILENCE = 90.0
 

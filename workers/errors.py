@@ -70,6 +70,12 @@ class Invalid(ClusterError):  # noqa: N818
 class Forbidden(ClusterError):  # noqa: N818
     """401 or 403."""
 
+    @property
+    def namespace_terminating(self) -> bool:
+        """Refused because the namespace is being deleted: nothing can be created in it any more."""
+        causes = ((self.body or {}).get("details") or {}).get("causes") or ()
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
 
 class Unavailable(ClusterError):  # noqa: N818
     """429, 5xx, a time-out or no connection at all."""

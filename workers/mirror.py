@@ -5,8 +5,8 @@ decides again. The later version of an object always wins, whoever brings it whe
 concerns are marked in the work queue: nothing can die between the two. docs/mirror.md tells the whole story.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from redis.asyncio import Redis
@@ -53,18 +53,23 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to observe: an object, and of these kinds its children."""
+    """What to observe: an object, of these kinds its children, and of those what nobody controls in its namespace."""
 
     ref: Ref
     children: tuple[Kind, ...] = ()
+    loose: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An object (None: the mirror does not know it) and its children by kind id, tombstones included."""
+    """An object (None: the mirror does not know it) and, by kind id, its children, tombstones included.
+
+    loose: by kind id, the living objects of its namespace that nobody controls.
+    """
 
     entry: Entry | None
     children: Mapping[str, tuple[Entry, ...]]
+    loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class MirrorKeys:
         return f"{self.keys.tag}:objects:{kind_id}"
 
     def owners(self, kind_id: str) -> str:
-        """ZSET, all scores 0: '<owner uid> <namespace>/<name>', the index of children."""
+        """ZSET, all scores 0: '<owner uid> <namespace>/<name>', the index of children and of what nobody controls."""
         return f"{self.keys.tag}:owners:{kind_id}"
 
     def gone(self, kind_id: str) -> str:
@@ -117,7 +122,8 @@ class Mirror:
     client: it must answer bytes. lanes_of: by kind id, the lanes that objects of this kind have keys in: the first
     hears of every version that moved (also of its children), further ones only when an object comes, goes, or its
     generation or annotations change. accepts: by kind id, whether an object is one we reconcile at all (default:
-    yes); others mark nothing. clock: replaces the broker's clock, microseconds; for tests only.
+    yes); others mark nothing. adopted: ids of the kinds whose objects that nobody controls can be asked for. clock:
+    replaces the broker's clock, microseconds; for tests only.
 
     Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached; repeating is safe.
     """
@@ -129,6 +135,7 @@ class Mirror:
         lanes_of: Mapping[str, tuple[Lane, ...]],
         *,
         accepts: Mapping[str, Callable[[Object], bool]] | None = None,
+        adopted: Collection[str] = (),
         tombstone: float = TOMBSTONE,
         clock: Callable[[], int] | None = None,
     ) -> None:
@@ -136,6 +143,7 @@ class Mirror:
         self._client = client
         self._watched = {kind: lanes for kind, lanes in lanes_of.items() if lanes}
         self._accepts = dict(accepts or {})
+        self._adopted = frozenset(adopted)
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
@@ -164,12 +172,12 @@ class Mirror:
         """
         bells: dict[str, int] = {}
         number = listing.epoch if listing else epoch
-        watched = self._is_watched(kind)
+        watched, adopted = self._is_watched(kind), kind.id in self._adopted
         for first in range(0, len(changes), BATCH):
             args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
             args += ["" if number is None else number, listing.id if listing else ""]
             for change in changes[first : first + BATCH]:
-                args += records.arguments(kind, change, watched)
+                args += records.arguments(kind, change, watched, adopted=adopted)
             answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
             _ring(bells, answer[2])
         return bells
@@ -238,10 +246,23 @@ class Mirror:
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[Request]) -> Observed:
-        """Reads a batch of objects with their children; one round trip for as many as fit one answer."""
+        """Reads a batch of objects with all that was asked for; one round trip for as many as fit one answer.
+
+        What nobody controls is read once for all requests of one namespace.
+        """
         wanted = [(records.field(request.ref), request.ref.kind, request.children) for request in requests]
+        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.loose))
+        wanted += [(f"={records.nobody(namespace)}", kind, (kind,)) for kind, namespace in places]
         now, ages, answers = await self._observe(wanted)
-        return Observed(now, ages, tuple(answers))
+        loose = {
+            (kind, namespace): tuple(entry for entry in answer.children[kind.id] if not entry.gone)
+            for (kind, namespace), answer in zip(places, answers[len(requests) :], strict=True)
+        }
+        observations = (
+            replace(answer, loose={kind.id: loose[kind, of.ref.namespace] for kind in of.loose})
+            for of, answer in zip(requests, answers[: len(requests)], strict=True)
+        )
+        return Observed(now, ages, tuple(observations))
 
     async def keys_of(self, kind: Kind) -> list[Ref]:
         """The addresses of all live objects of a kind."""
@@ -250,9 +271,9 @@ class Mirror:
     async def scan(self, kind: Kind) -> AsyncIterator[Entry]:
         """All live objects of a kind, in no order, each once unless it is deleted and made again meanwhile."""
         seen: set[bytes] = set()
-        async for field, value in self._client.hscan_iter(self.keys.objects(kind.id), count=BATCH):
-            if field not in seen and (entry := records.entry(records.ref(kind, field), value)) and not entry.gone:
-                seen.add(field)
+        async for name, value in self._client.hscan_iter(self.keys.objects(kind.id), count=BATCH):
+            if name not in seen and (entry := records.entry(records.ref(kind, name), value)) and not entry.gone:
+                seen.add(name)
                 yield entry
 
     async def freshness(self, kinds: Iterable[Kind]) -> Mapping[str, float | None]:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from scheduler.queue import Claim, ComeBack, Done, Failed, Lease, Outcome
+from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
 from workers import metrics
 from workers.act import Actor
 from workers.api import kinds
-from workers.api.kinds import Kind, Ref
+from workers.api.kinds import Kind, Object, Ref
 from workers.controller import Controller
 from workers.errors import ClusterError, Stale, Unavailable, UserError
 from workers.holding import Hands, LeaseLost
@@ -88,7 +88,8 @@ class Reconciler:
         refs = self._ours(leases)
         if not refs:
             return {}
-        requests = [Request(ref, self._controllers[ref.kind.id].children) for ref in refs.values()]
+        controllers = [self._controllers[ref.kind.id] for ref in refs.values()]
+        requests = [Request(ref, of.children, of.adopts) for ref, of in zip(refs.values(), controllers, strict=True)]
         observed = await self._mirror.observe(requests)
         stale = self._stale_kinds(observed, refs.values())
         unseen: dict[Lease, Stale] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
@@ -97,6 +98,8 @@ class Reconciler:
         found = {lease: seen for lease, seen in zip(refs, observed.observations, strict=True) if lease not in unseen}
         grandchildren, more = await self._grandchildren(found)
         unseen |= more
+        relatives, more = await self._relatives(found)
+        unseen |= more
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
         return unseen | {
@@ -104,6 +107,8 @@ class Reconciler:
                 ref=ref,
                 body=entry.body if (entry := found[lease].entry) else None,
                 children={**found[lease].children, **grandchildren.get(lease, {})},
+                loose=found[lease].loose,
+                relatives=relatives.get(lease, {}),
                 reading=_reading_of(found[lease].entry, readings.get(lease.key)),
                 failures=lease.failures,
                 last_error=lease.reason,
@@ -117,8 +122,9 @@ class Reconciler:
         """The kinds of these objects that cannot be decided on, and why; a slow watch stops no other kind."""
         stale = {}
         for kind in {ref.kind for ref in refs}:
+            controller = self._controllers[kind.id]
             try:
-                observed.require_fresh((kind, *self._controllers[kind.id].children), self._stale)
+                observed.require_fresh((kind, *controller.children, *controller.adopts), self._stale)
             except Stale as error:
                 stale[kind] = error
         return stale
@@ -158,11 +164,38 @@ class Reconciler:
             into[kind.id] = (*into.get(kind.id, ()), *entries)
         return grown, {}
 
+    async def _relatives(
+        self, found: Mapping[Lease, Observation]
+    ) -> tuple[dict[Lease, dict[Ref, Object | None]], dict[Lease, Stale]]:
+        """The other objects that decisions ask for; one more round trip if any does."""
+        wanted: dict[Lease, tuple[int, tuple[Ref, ...]]] = {}
+        for lease, observation in found.items():
+            entry = observation.entry
+            if entry is not None and entry.body is not None:
+                wanted[lease] = entry.seen, self._controllers[entry.ref.kind.id].relatives(entry.body)
+        asked = list(dict.fromkeys(ref for _, refs in wanted.values() for ref in refs))
+        if not asked:
+            return {}, {}
+        observed = await self._mirror.observe([Request(ref) for ref in asked])
+        entries = {ref: one.entry for ref, one in zip(asked, observed.observations, strict=True)}
+        related: dict[Lease, dict[Ref, Object | None]] = {}
+        unseen: dict[Lease, Stale] = {}
+        for lease, (seen, refs) in wanted.items():
+            try:
+                observed.require_fresh((ref.kind for ref in refs), self._stale)
+                related[lease] = {ref: _relative(ref, entries[ref], observed, seen) for ref in refs}
+            except Stale as error:
+                unseen[lease] = error
+        return related, unseen
+
     def _decide(self, snapshot: Snapshot) -> Plan | None:
+        """The controller's decision; None for what is not its own, and for what is gone and left nothing behind."""
         controller = self._controllers[snapshot.ref.kind.id]
-        if snapshot.body is None or not controller.accepts(snapshot.body):
-            return None
-        return controller.decide(snapshot, self._clock())
+        if snapshot.body is None:
+            ours = any(not child.gone for children in snapshot.children.values() for child in children)
+        else:
+            ours = controller.accepts(snapshot.body)
+        return controller.decide(snapshot, self._clock()) if ours else None
 
     async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: Hands) -> Outcome:
         started = time.monotonic()
@@ -181,7 +214,10 @@ class Reconciler:
             "reconciled",
             extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
         )
-        return ComeBack(back.timestamp()) if back else Done()
+        if back is None:
+            return Done()
+        # A moment that is over already would wait in the table of due times for somebody to look.
+        return ComeBack(back.timestamp()) if back > self._clock() else Again()
 
     def _failed(self, lease: Lease, error: Exception) -> Outcome:
         """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""
@@ -205,3 +241,17 @@ def _reading_of(entry: Entry | None, reading: Reading | None) -> Reading | None:
     if entry is None or entry.body is None or reading is None or not reading.uid:
         return reading
     return reading if reading.uid == entry.body["metadata"]["uid"] else None
+
+
+def _relative(ref: Ref, entry: Entry | None, observed: Observed, seen: int) -> Object | None:
+    """The relative's body, or None if it does not exist. seen: when the object itself came in (microseconds).
+
+    Raises Stale for one that was never seen while its kind's informer is behind that moment: it may have been there
+    first.
+    """
+    if entry is not None:
+        return entry.body
+    age = observed.ages[ref.kind.id]
+    if age is None or observed.now - age * 1e6 < seen:
+        raise Stale(f"{ref} is not known, and may be soon")
+    return None

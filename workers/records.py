@@ -39,6 +39,11 @@ class Change:
         return cls(None, ref_of(kind, last), last["metadata"]["uid"], last)
 
 
+def nobody(namespace: str) -> str:
+    """What stands in an owner's place for objects of this namespace that nobody controls; no uid looks like it."""
+    return f"~{namespace}"
+
+
 def field(ref: Ref) -> str:
     """The object's field in the hash of its kind."""
     return f"{ref.namespace}/{ref.name}"
@@ -59,8 +64,12 @@ def entry(of: Ref, value: bytes | None) -> Entry | None:
     return Entry(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
 
 
-def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool]) -> list[Arg]:
-    """A change as workers/lua/apply.lua takes it. `watched`: whether a controller of ours reconciles this object."""
+def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool], *, adopted: bool) -> list[Arg]:
+    """A change as workers/lua/apply.lua takes it.
+
+    watched: whether a controller of ours reconciles this object. adopted: whether one adopts objects of this kind, so
+    that those nobody controls must be found.
+    """
     state = change.body or change.last
     if state is None:
         if change.ref is None or not change.uid:
@@ -74,7 +83,7 @@ def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool]) -> 
         field(ref_of(kind, state)),
         metadata["resourceVersion"],
         metadata["uid"],
-        *_owner(state),
+        *_owner(state, adopted=adopted),
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
@@ -82,15 +91,16 @@ def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool]) -> 
     ]
 
 
-def _owner(body: Object) -> tuple[str, str]:
+def _owner(body: Object, *, adopted: bool) -> tuple[str, str]:
     """The controller's uid, and its key if its kind is one we know."""
     reference = controller_of(body)
+    namespace = body["metadata"].get("namespace", "")
     if reference is None:
-        return NONE, NONE
+        return nobody(namespace) if adopted else NONE, NONE
     kind = by_manifest(reference["apiVersion"], reference["kind"])
     if kind is None:
         return reference["uid"], NONE
-    namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
+    namespace = namespace if kind.namespaced else ""
     return reference["uid"], Ref(kind, namespace, reference["name"]).key
 
 

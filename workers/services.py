@@ -30,6 +30,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
                 cluster=cluster,
                 mirror=parts.mirror,
                 recorder=recorder,
+                reconcile=parts.lanes["reconcile"],
                 poll=parts.lanes["poll"],
                 ring=parts.ring,
                 in_flight=settings.in_flight,

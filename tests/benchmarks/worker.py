@@ -13,7 +13,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
-from workers.base import lanes_of
+from workers.base import mirror_of
 from workers.controllers import registry
 from workers.drain import Drain
 from workers.holding import Hands
@@ -72,8 +72,7 @@ async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> A
     lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
     await lanes["reconcile"].open()
     controllers = registry.controllers("managed")
-    accepts = {kind_id: controller.accepts for kind_id, controller in controllers.items()}
-    mirror = Mirror(client, keys, lanes_of(controllers, lanes), accepts=accepts)
+    mirror = mirror_of(client, keys, lanes, controllers)
     readings = Readings(client, keys)
     reconciler = Reconciler(
         controllers=controllers,
@@ -83,6 +82,7 @@ async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> A
             cluster=cluster,
             mirror=mirror,
             recorder=_Silent(),  # type: ignore[arg-type]
+            reconcile=lanes["reconcile"],
             poll=lanes["poll"],
             ring=_ring,
             in_flight=in_flight,

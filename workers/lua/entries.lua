@@ -2,7 +2,8 @@
 --
 --   <resourceVersion> <seen> <uid> <owner uid> <owner key> <generation> <stamp> <watched><deleting> <JSON>
 --
--- seen: microseconds on the broker's clock when this version came in. owner: the controller, uid and key, or '-'.
+-- seen: microseconds on the broker's clock when this version came in. owner: the controller, uid and key, or '-'; of an
+-- object that nobody controls the uid is '~<namespace>' if some controller adopts its kind.
 -- stamp: changes with whatever a user writes that matters to a measurement (generation and annotations).
 -- watched: 1 if a controller of ours reconciles this very object. deleting: 1 with a deletionTimestamp.
 -- JSON: the object, or '-' once it is gone: a tombstone.

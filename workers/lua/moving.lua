@@ -94,7 +94,7 @@ local function mover(keys, at, kind, now, acting, routes)
 
   local function mark_self(field, old, new)
     local key = kind .. '/' .. field
-    local same = old and old.uid == new.uid and old.gone == new.gone
+    local same = old and old.uid == new.uid and old.gone == new.gone and old.watched == new.watched
     local edited = not same or old.generation ~= new.generation
     local deleting = not same or old.deleting ~= new.deleting
     for i, into in ipairs(lanes_of[kind] or {}) do
@@ -111,13 +111,18 @@ local function mover(keys, at, kind, now, acting, routes)
   -- Which of two versions is the later one? Versions order all; but the same uid never comes back once it is gone, and
   -- a deletion whose version nobody told (0) concerns only the object of its uid. A listing knows all that came in
   -- before it was begun: where it differs from that, it is right, even if its versions are lower (the cluster was
-  -- restored from a backup, or is another one than before).
+  -- restored from a backup, or is another one than before) or the same (what stands in a header beside the object
+  -- depends on the controllers that run, and those may be others than before).
   local function supersedes(old, new)
     if not old then
       return true
     end
     if m.outdated(old) then
-      return old.uid ~= new.uid or old.version ~= new.version or old.gone ~= new.gone
+      return old.uid ~= new.uid
+        or old.version ~= new.version
+        or old.gone ~= new.gone
+        or old.owner ~= new.owner
+        or old.watched ~= new.watched
     end
     if old.uid == new.uid then
       return not old.gone and (new.gone or new.version > old.version)

@@ -4,6 +4,7 @@ import copy
 import itertools
 
 from workers.api.kinds import Ref, ref_of
+from workers.cluster import STRATEGIC_MERGE_PATCH
 from workers.errors import AlreadyExists, Conflict, NotFound
 
 
@@ -19,7 +20,10 @@ def _merge(target, patch):
 
 
 class MemoryCluster:
-    """The writes of workers.cluster.Cluster on a dict. refuse: called with (verb, ref) before every write."""
+    """The writes of workers.cluster.Cluster on a dict; of strategic patches it knows how finalizers go.
+
+    refuse: called with (verb, ref) before every write.
+    """
 
     def __init__(self):
         self.objects = {}
@@ -54,9 +58,19 @@ class MemoryCluster:
         expected = body.get("metadata", {}).get("resourceVersion")
         if expected and expected != known["metadata"]["resourceVersion"]:
             raise Conflict(f"{ref} has been modified", status=409)
+        body = copy.deepcopy(body)
+        if type == STRATEGIC_MERGE_PATCH:
+            if body["metadata"]["uid"] != known["metadata"]["uid"]:
+                raise Conflict(f"{ref} is another one", status=409)
+            leaving = body["metadata"].pop("$deleteFromPrimitiveList/finalizers", ())
+            body["metadata"]["finalizers"] = [
+                finalizer for finalizer in known["metadata"].get("finalizers", ()) if finalizer not in leaving
+            ] or None
         patched = _merge(copy.deepcopy(known), body)
         patched["metadata"]["resourceVersion"] = str(next(self._versions))
         self.objects[ref] = patched
+        if patched["metadata"].get("deletionGracePeriodSeconds") == 0 and not patched["metadata"].get("finalizers"):
+            del self.objects[ref]
         return copy.deepcopy(patched)
 
     async def delete(self, ref, *, uid=None, resource_version=None, propagation="Background", grace=None):

@@ -9,11 +9,23 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
-from workers.api.kinds import JOB, SCALED_JOB, Ref
+from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
 from workers.errors import AlreadyExists, Conflict, Forbidden, Unavailable
 from workers.holding import LeaseLost
 from workers.mirror import Change, Mirror
-from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Poll, Record, Together
+from workers.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Mark,
+    Patch,
+    PatchStatus,
+    Plan,
+    Poll,
+    Record,
+    Together,
+    Unfinalize,
+)
 from workers.snapshot import Snapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,6 +61,7 @@ class World:
             cluster=self.cluster,
             mirror=self.mirror,
             recorder=self.told,
+            reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
             ring=self.ring,
             in_flight=in_flight,
@@ -121,6 +134,135 @@ async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(world):
     with pytest.raises(AlreadyExists, match="Job default/a exists and belongs to somebody else"):
         await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
     assert ("create", "b") not in world.cluster.log
+
+
+TAKEN = Record("Warning", "NameTaken", "Job a is somebody else's")
+
+
+async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(world):
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await world.act(Create(JOB, world.job("a"), taken=TAKEN), Create(JOB, world.job("b"), taken=TAKEN))
+    assert world.told.records == [("NameTaken", "Job a is somebody else's")]
+    assert await world.children() == {"b": False}
+
+
+async def test_a_taken_name_does_not_count_among_what_was_done_together(world):
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    jobs = tuple(Create(JOB, world.job(name), taken=TAKEN) for name in "abc")
+    stage = Together(jobs, Record("Normal", "Created", "{done}"), Record("Warning", "Failed", "{error}"))
+    await world.act(stage, Record("Normal", "Later", "goes on"))
+    assert sorted(world.told.records) == [
+        ("Created", "2"),
+        ("Later", "goes on"),
+        ("NameTaken", "Job a is somebody else's"),
+    ]
+
+
+async def test_a_name_that_is_ours_is_not_taken(world):
+    world.cluster.add(JOB, world.job("a"))
+    await world.act(Create(JOB, world.job("a"), taken=TAKEN))
+    assert world.told.records == []
+
+
+HELD = "batch.kubernetes.io/job-tracking"
+
+
+async def held(world, name="a", finalizers=(HELD,), **metadata):
+    """A child with finalizers, in the cluster and in the mirror; and the step that takes one off."""
+    body = world.job(name)
+    body["metadata"] |= {"finalizers": list(finalizers), **metadata}
+    body = world.cluster.add(JOB, body)
+    await world.mirror.apply(JOB, [Change(body)])
+    return body, Unfinalize(ref_of(JOB, body), body["metadata"]["uid"], HELD)
+
+
+async def test_a_finalizer_is_taken_off_whatever_else_was_written_meanwhile(world):
+    body, step = await held(world, finalizers=("other", HELD))
+    world.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})
+    await world.act(step)
+    stored = world.cluster.objects[step.ref]
+    assert (stored["metadata"]["finalizers"], stored["status"]) == (["other"], {"phase": "Failed"})
+    entry = await world.mirror.get(step.ref)
+    assert entry.body == stored
+
+
+@pytest.mark.parametrize(
+    ("metadata", "gone"),
+    [
+        pytest.param({}, False, id="nobody deletes it"),
+        pytest.param({"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0}, True, id="its last, being deleted"),
+        pytest.param(
+            {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "finalizers": [HELD, "other"]},
+            False,
+            id="another one holds it",
+        ),
+        pytest.param({"deletionTimestamp": "t", "deletionGracePeriodSeconds": 30}, False, id="its kubelet is at work"),
+    ],
+)
+async def test_the_mirror_knows_at_once_whether_the_object_went_with_its_finalizer(world, metadata, gone):
+    _, step = await held(world, **metadata)
+    await world.act(step)
+    assert (step.ref not in world.cluster.objects) is gone
+    assert await world.children() == {"a": gone}
+
+
+async def test_taking_a_finalizer_off_what_is_gone_is_success_and_leaves_a_tombstone(world):
+    _, step = await held(world)
+    del world.cluster.objects[step.ref]
+    await world.act(step)
+    assert await world.children() == {"a": True}
+
+
+async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as_gone(world):
+    _, step = await held(world)
+    del world.cluster.objects[step.ref]
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default", "finalizers": [HELD]}})
+    await world.act(step)
+    assert world.cluster.objects[step.ref]["metadata"]["finalizers"] == [HELD]
+    assert await world.children() == {"a": True}
+
+
+async def test_a_conflict_about_the_object_itself_is_decided_on_afresh(world):
+    _, step = await held(world)
+
+    def refuse(verb, ref):
+        if verb == "patch":
+            raise Conflict("too many writers at once", status=409)
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Conflict):
+        await world.act(step)
+    assert await world.children() == {"a": False}
+
+
+async def test_finalizers_go_together_and_are_counted(world):
+    steps = tuple([(await held(world, f"p{number}"))[1] for number in range(9)])
+    await world.act(Together(steps, then=Record("Normal", "Let", "{done} go")))
+    assert world.told.records == [("Let", "9 go")]
+    assert not any(world.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [([{"reason": "NamespaceTerminating"}], []), ([], [("Failed", "no")])],
+    ids=["its namespace is going", "forbidden"],
+)
+async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(world, causes, told):
+    def refuse(verb, ref):
+        raise Forbidden("no", status=403, body={"details": {"causes": causes}})
+
+    world.cluster.refuse = refuse
+    stage = Together((Create(JOB, world.job("a")),), otherwise=Record("Warning", "Failed", "{error}"))
+    with pytest.raises(Forbidden):
+        await world.act(stage, Record("Normal", "Never", "said"))
+    assert world.told.records == told
+
+
+async def test_another_object_is_marked_and_its_bell_rung(world):
+    await world.act(Mark(Ref(JOB, "default", "parent")))
+    claim = await world.lanes["reconcile"].claim(10)
+    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
+    assert world.rung == {"reconcile": 1}
 
 
 async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(world):

@@ -8,7 +8,7 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from tests.unit.workers.objects import job, key, ref, scaled_job
-from workers.api.kinds import JOB, POD, SCALED_JOB, Object
+from workers.api.kinds import JOB, POD, SCALED_JOB, Object, Ref
 from workers.errors import Stale
 from workers.mirror import Change, Deposed, Lost, Mirror, Request
 
@@ -26,7 +26,7 @@ class World:
         self.poll = Lane(client, "poll", keys, clock=lambda: self.now)
         lanes_of = {SCALED_JOB.id: (self.reconcile, self.poll), JOB.id: (self.reconcile,)}
         accepts = {JOB.id: lambda body: "theirs" not in body["metadata"].get("labels", {})}
-        self.mirror = Mirror(client, keys, lanes_of, accepts=accepts, clock=lambda: self.now)
+        self.mirror = Mirror(client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, clock=lambda: self.now)
 
     async def put(self, *bodies: Object, acting: str | None = None, epoch: int | None = None) -> dict[str, int]:
         bells: dict[str, int] = {}
@@ -375,6 +375,112 @@ async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_aske
     observed.require_fresh([SCALED_JOB], 1)
     with pytest.raises(Stale, match=JOB.id):
         observed.require_fresh([SCALED_JOB, JOB], 1)
+
+
+async def loose(world: World, namespace: str = "default") -> list[str]:
+    observed = await world.mirror.observe([Request(Ref(SCALED_JOB, namespace, "any"), loose=(JOB,))])
+    return sorted(entry.ref.name for entry in observed.observations[0].loose[JOB.id])
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        pytest.param([job("a", 2)], True, id="never controlled"),
+        pytest.param([job("a", 2, owner=OWNER)], False, id="controlled from the start"),
+        pytest.param([job("a", 2), job("a", 3, owner=OWNER)], False, id="adopted"),
+        pytest.param([job("a", 2, owner=OWNER), job("a", 3)], True, id="released"),
+        pytest.param([job("a", 2, owner=OWNER), job("a", 3), job("a", 4, owner=OWNER)], False, id="adopted again"),
+        pytest.param([job("a", 3, owner=OWNER), job("a", 2)], False, id="adopted, and an older echo"),
+        pytest.param([job("a", 2), job("a", 5, uid="new", owner=OWNER)], False, id="made again, controlled"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
+async def test_what_nobody_controls_is_found_by_its_namespace(
+    world: World, versions: list[Object], found: bool, at_once: bool
+) -> None:
+    batches = [versions] if at_once else [[body] for body in versions]
+    for batch in batches:
+        await world.mirror.apply(JOB, [Change(body) for body in batch])
+    assert await loose(world) == (["a"] if found else [])
+    assert await loose(world, "default-2") == await loose(world, "defaul") == []
+    owned = await world.mirror.children(JOB, "uid-work")
+    assert [entry.ref.name for entry in owned] == ([] if found else ["a"])
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+
+
+@pytest.mark.parametrize(
+    "deletion",
+    [
+        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), id="answered"),
+        pytest.param(Change.deleted(JOB, job("a", 8)), id="watched"),
+    ],
+)
+async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(world: World, deletion: Change) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    await world.put(job("a", 2), job("b", 3))
+    await world.mirror.apply(JOB, [deletion])
+    assert await loose(world) == ["b"]
+    world.now += 601 * SECOND
+    await world.mirror.touch(JOB, 1, world.now)
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+
+
+async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(world: World) -> None:
+    await world.put(OWNER, job("a", 2, owner=OWNER))
+    await world.marked()
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 4))])
+    assert await world.mirror.children(JOB, "uid-work") == ()
+    assert await loose(world) == []
+    assert key(SCALED_JOB, "work") in await world.marked()
+
+
+async def test_kinds_that_no_controller_adopts_are_not_indexed(world: World) -> None:
+    await world.put(scaled_job("alone", 1))
+    assert await world.client.zcard(world.mirror.keys.owners(SCALED_JOB.id)) == 0
+
+
+async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = job("c", 4)
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    await world.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
+    requests = [Request(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
+    requests += [Request(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)), Request(ref(SCALED_JOB, "s0"), (JOB,))]
+    for room in (1, 8 << 20):
+        monkeypatch.setattr("workers.mirror.ANSWER", room)
+        first, second, third, other, last = (await world.mirror.observe(requests)).observations
+        assert sorted(entry.ref.name for entry in first.loose[JOB.id]) == ["a", "b"]
+        assert first.loose[JOB.id] is second.loose[JOB.id] is third.loose[JOB.id]
+        assert [entry.ref.name for entry in other.loose[JOB.id]] == ["c"]
+        assert last.loose == {}
+        assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
+
+
+async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World) -> None:
+    known = [job("a", 2), job("b", 3)]
+    adopts_none = Mirror(world.client, Keys("test"), {}, clock=lambda: world.now)
+    await adopts_none.apply(JOB, [Change(body) for body in known])
+    assert await loose(world) == []
+    assert await world.marked() == set()
+    world.now += SECOND
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(body) for body in known], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert await loose(world) == ["a", "b"]
+    assert await world.marked() == {key(JOB, "a"), key(JOB, "b")}
+    await world.put({**known[0], "metadata": {**known[0]["metadata"], "resourceVersion": "12"}})
+    assert await world.marked() == {key(JOB, "a")}, "it is known to be watched"
+
+
+async def test_what_an_object_left_behind_is_found_by_its_tombstone(world: World) -> None:
+    await world.put(OWNER, job("a", 2, owner=OWNER), job("b", 3, owner=OWNER))
+    await world.mirror.apply(SCALED_JOB, [Change.deleted(SCALED_JOB, scaled_job("work", 9))])
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    [one] = (await world.mirror.observe([Request(ref(SCALED_JOB, "work"), (JOB,))])).observations
+    assert one.entry is not None
+    assert one.entry.gone
+    assert {entry.ref.name: entry.gone for entry in one.children[JOB.id]} == {"a": False, "b": True}
 
 
 async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scheduler.keys import Keys
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, Object
-from workers.mirror import Change, Mirror
+from workers.mirror import Change, Mirror, Request
 
 NAMES = ("a", "b", "c")
 OWNERS = (None, scaled_job("one", 1), scaled_job("two", 1))
@@ -44,21 +44,23 @@ class History:
 async def _assert_holds(mirror: Mirror, history: History) -> None:
     entries = {entry.ref.name: entry.body async for entry in mirror.scan(JOB)}
     assert entries == history.live
+    owners = {name: _owners(body) for name, body in history.live.items()}
     for owner in OWNERS[1:]:
         assert owner is not None
         uid = owner["metadata"]["uid"]
         owned = {entry.ref.name for entry in await mirror.children(JOB, uid) if not entry.gone}
-        expected = {
-            name
-            for name, body in history.live.items()
-            if any(reference["uid"] == uid for reference in body["metadata"].get("ownerReferences", ()))
-        }
-        assert owned == expected
+        assert owned == {name for name, uids in owners.items() if uid in uids}
+    [one] = (await mirror.observe([Request(ref(JOB, "any"), loose=(JOB,))])).observations
+    assert {entry.ref.name for entry in one.loose[JOB.id]} == {name for name, uids in owners.items() if not uids}
+
+
+def _owners(body: Object) -> list[str]:
+    return [reference["uid"] for reference in body["metadata"].get("ownerReferences", ())]
 
 
 async def _mirror(body: Any) -> None:
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
-        await body(Mirror(client, Keys("test"), {}))
+        await body(Mirror(client, Keys("test"), {}, adopted={JOB.id}))
 
 
 @given(steps=STEPS, data=st.data())

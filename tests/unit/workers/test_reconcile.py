@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
-from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
+from workers.api.kinds import JOB, POD, SCALED_JOB, Ref, ref_of
 from workers.controller import Controller
 from workers.drain import Drain
 from workers.errors import Invalid, Unavailable
@@ -37,12 +38,13 @@ async def ring(bells):
 class House:
     """A reconcile worker around one stub decision, on fakes."""
 
-    def __init__(self, client, decide, *, accepts=lambda body: True):
+    def __init__(self, client, decide, *, accepts=lambda body: True, adopts=()):
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
         self.lane = self.lanes["reconcile"]
         self.cluster = MemoryCluster()
-        self.mirror = Mirror(client, keys, {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)})
+        lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
+        self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id})
         self.readings = Readings(client, keys)
         self.snapshots = []
         self.kinds = (SCALED_JOB, JOB, POD)
@@ -56,6 +58,8 @@ class House:
             recorded,
             children=(JOB,),
             grandchildren=lambda body: (POD,) if body["spec"].get("pods") else (),
+            adopts=adopts,
+            relatives=lambda body: tuple(Ref(JOB, "default", name) for name in body["spec"].get("relatives", ())),
             accepts=accepts,
             polled=True,
         )
@@ -67,6 +71,7 @@ class House:
                 cluster=self.cluster,
                 mirror=self.mirror,
                 recorder=Silent(),
+                reconcile=self.lane,
                 poll=self.lanes["poll"],
                 ring=ring,
                 in_flight=4,
@@ -77,8 +82,12 @@ class House:
         )
 
     async def follow(self):
-        """An informer that is up to date."""
-        for kind in self.kinds:
+        """Informers that are up to date."""
+        await self.bring(*self.kinds)
+
+    async def bring(self, *kinds):
+        """What the cluster holds of these kinds is in the mirror now."""
+        for kind in kinds:
             listing = await self.mirror.begin(kind, 1)
             bodies = [body for ref, body in self.cluster.objects.items() if ref.kind is kind]
             await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
@@ -158,6 +167,90 @@ async def test_grandchildren_are_read_only_for_decisions_that_ask(house, wants, 
     assert (pods and [entry.ref.name for entry in pods]) == seen
 
 
+async def test_a_decision_sees_what_nobody_controls_in_its_namespace(house):
+    house = await house(adopts=(POD,))
+    house.cluster.add(POD, {"metadata": {"name": "loose", "namespace": "default"}})
+    house.cluster.add(POD, {"metadata": {"name": "elsewhere", "namespace": "other"}})
+    house.cluster.add(POD, owned("p", house.owner, POD))
+    await house.follow()
+    await house.bell()
+    assert [entry.ref.name for entry in house.snapshots[-1].loose[POD.id]] == ["loose"]
+
+
+async def test_a_decision_sees_the_relatives_it_asks_for(house):
+    house = await house(spec={"relatives": ["here", "went", "never"]})
+    here = house.cluster.add(JOB, {"metadata": {"name": "here", "namespace": "default"}})
+    went = house.cluster.add(JOB, {"metadata": {"name": "went", "namespace": "default"}})
+    await house.follow()
+    await house.mirror.apply(JOB, [Change.gone(Ref(JOB, "default", "went"), went["metadata"]["uid"])])
+    await house.bell()
+    by_name = {ref.name: body for ref, body in house.snapshots[-1].relatives.items()}
+    assert by_name == {"here": here, "went": None, "never": None}
+
+
+async def test_relatives_cost_those_nothing_that_ask_for_none(house, monkeypatch):
+    house = await house()
+    calls = []
+    observe = house.mirror.observe
+
+    async def counted(requests):
+        calls.append(len(requests))
+        return await observe(requests)
+
+    monkeypatch.setattr(house.mirror, "observe", counted)
+    await house.bell()
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("entry", ["never heard of", "a tombstone"])
+async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(house, entry):
+    house = await house(spec={"relatives": ["owner"]})
+    if entry == "a tombstone":
+        await house.mirror.apply(JOB, [Change.gone(Ref(JOB, "default", "owner"), "uid-of-owner")])
+    # Another version of the object itself comes in, later than all that is known of Jobs.
+    body = house.cluster.add(SCALED_JOB, house.owner)
+    await house.mirror.apply(SCALED_JOB, [Change(body)])
+    await house.bell()
+    assert len(house.snapshots) == (entry == "a tombstone")
+    assert (await house.lane.stats()).failing == (entry != "a tombstone")
+    await house.bring(JOB)
+    await house.lane.mark([OWNER.key], forgive=True)
+    await house.bell()
+    assert [list(snapshot.relatives.values()) for snapshot in house.snapshots][-1:] == [[None]]
+
+
+async def test_relatives_of_a_kind_nobody_follows_are_unknown_rather_than_missing(house):
+    house = await house(spec={"relatives": ["owner"]}, follow=False)
+    house.reconciler._controllers[SCALED_JOB.id] = replace(house.reconciler._controllers[SCALED_JOB.id], children=())
+    await house.bring(SCALED_JOB)
+    await house.bell()
+    assert house.snapshots == []
+    assert (await house.lane.stats()).failing == 1
+
+
+@pytest.mark.parametrize(
+    ("children", "decided"),
+    [
+        pytest.param(["a", "b"], True, id="children are there"),
+        pytest.param(["a"], False, id="its children are gone too"),
+        pytest.param([], False, id="it had none"),
+    ],
+)
+async def test_what_an_object_left_behind_is_decided_on_without_it(house, children, decided):
+    house = await house(accepts=lambda body: body["metadata"]["name"] == "work")
+    bodies = [house.cluster.add(JOB, owned(name, house.owner)) for name in children]
+    await house.follow()
+    await house.bell()
+    house.snapshots.clear()
+    gone = [Change.gone(ref_of(JOB, body), body["metadata"]["uid"]) for body in bodies if ref_of(JOB, body).name == "a"]
+    await house.mirror.apply(JOB, gone)
+    await house.mirror.apply(SCALED_JOB, [Change.gone(OWNER, house.owner["metadata"]["uid"])])
+    await house.bell()
+    assert [snapshot.body for snapshot in house.snapshots] == [None] * decided
+    if decided:
+        assert {entry.ref.name: entry.gone for entry in house.snapshots[0].children[JOB.id]} == {"a": True, "b": False}
+
+
 async def test_nothing_is_decided_on_a_mirror_that_nobody_feeds(house):
     house = await house(follow=False)
     await house.lane.mark([OWNER.key])
@@ -173,6 +266,17 @@ async def test_nothing_is_decided_while_a_child_kind_is_unknown(house):
     await house.bell()
     assert house.snapshots == []
     assert (await house.lane.stats()).failing == 1
+
+
+async def test_nothing_is_decided_while_a_kind_to_adopt_of_is_unknown(house):
+    house = await house(adopts=(POD,), follow=False)
+    await house.bring(SCALED_JOB, JOB)
+    await house.bell()
+    assert house.snapshots == []
+    await house.bring(POD)
+    await house.lane.mark([OWNER.key], forgive=True)
+    await house.bell()
+    assert len(house.snapshots) == 1
 
 
 async def test_a_slow_watch_stops_decisions_that_need_it_and_no_others(house):
@@ -244,6 +348,15 @@ async def test_a_plan_that_says_when_books_the_key(house):
     await house.bell()
     stats = await house.lane.stats()
     assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("late", [timedelta(0), timedelta(days=1)], ids=["now", "over"])
+async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(house, late):
+    again = iter((True, True, False))
+    house = await house(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
+    assert await house.bell() == 3
+    stats = await house.lane.stats()
+    assert (len(house.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
 
 
 async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(house):
