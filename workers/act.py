@@ -315,9 +315,8 @@ class _Run:
 def _went(patched: Object) -> bool:
     """Whether an object went with its last finalizer: the answer to that patch still shows it, and none comes after."""
     metadata = patched["metadata"]
-    # A pod whose grace period is not over stays for its kubelet.
-    over = "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds") == 0
-    return over and not metadata.get("finalizers")
+    # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
+    return metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
 
 
 def _is_terminating(error: ClusterError) -> bool:

@@ -48,7 +48,10 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Unfinalize:
-    """Take one finalizer off the object of this UID, whatever else changed on it. Gone already is success."""
+    """Take one finalizer off the object of this UID, whatever else changed on it. Gone already is success.
+
+    For built-in kinds only: of a custom resource's lists the API server does not know that they are sets.
+    """
 
     ref: Ref
     uid: str

@@ -8,9 +8,11 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from tests.unit.workers.objects import job, key, ref, scaled_job
+from workers import records
 from workers.api.kinds import JOB, POD, SCALED_JOB, Object, Ref
 from workers.errors import Stale
 from workers.mirror import Change, Deposed, Lost, Mirror, Request
+from workers.snapshot import Entry
 
 SECOND = 1_000_000
 
@@ -447,6 +449,14 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
     await world.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
     requests = [Request(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
     requests += [Request(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)), Request(ref(SCALED_JOB, "s0"), (JOB,))]
+    read = []
+    entry = records.entry
+
+    def counted(of: Ref, value: bytes | None) -> Entry | None:
+        read.append(of.name)
+        return entry(of, value)
+
+    monkeypatch.setattr(records, "entry", counted)
     for room in (1, 8 << 20):
         monkeypatch.setattr("workers.mirror.ANSWER", room)
         first, second, third, other, last = (await world.mirror.observe(requests)).observations
@@ -455,22 +465,37 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
         assert [entry.ref.name for entry in other.loose[JOB.id]] == ["c"]
         assert last.loose == {}
         assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
+    assert read.count("a") == 2
 
 
-async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World) -> None:
+@pytest.mark.parametrize("before", ["adopted none", "reconciled none"])
+async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: str) -> None:
+    keys = Keys("test")
+    earlier = (
+        Mirror(world.client, keys, {JOB.id: (world.reconcile,)}, clock=lambda: world.now)
+        if before == "adopted none"
+        else Mirror(world.client, keys, {}, adopted={JOB.id}, clock=lambda: world.now)
+    )
     known = [job("a", 2), job("b", 3)]
-    adopts_none = Mirror(world.client, Keys("test"), {}, clock=lambda: world.now)
-    await adopts_none.apply(JOB, [Change(body) for body in known])
-    assert await loose(world) == []
-    assert await world.marked() == set()
+    await earlier.apply(JOB, [Change(body) for body in known])
+    await world.marked()
     world.now += SECOND
     listing = await world.mirror.begin(JOB, epoch=1)
     await world.mirror.apply(JOB, [Change(body) for body in known], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert await loose(world) == ["a", "b"]
     assert await world.marked() == {key(JOB, "a"), key(JOB, "b")}
-    await world.put({**known[0], "metadata": {**known[0]["metadata"], "resourceVersion": "12"}})
-    assert await world.marked() == {key(JOB, "a")}, "it is known to be watched"
+    await world.mirror.apply(JOB, [Change(job("a", 12, owner=OWNER))])
+    assert await loose(world) == ["b"]
+    assert await world.marked() == {key(JOB, "a")}
+
+
+async def test_what_becomes_ours_is_measured_too(world: World) -> None:
+    await Mirror(world.client, Keys("test"), {}, clock=lambda: world.now).apply(SCALED_JOB, [Change(OWNER)])
+    world.now += SECOND
+    listing = await world.mirror.begin(SCALED_JOB, epoch=1)
+    await world.mirror.apply(SCALED_JOB, [Change(OWNER)], listing=listing)
+    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
 
 
 async def test_what_an_object_left_behind_is_found_by_its_tombstone(world: World) -> None:

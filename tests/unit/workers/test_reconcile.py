@@ -219,10 +219,15 @@ async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(house, ent
     assert [list(snapshot.relatives.values()) for snapshot in house.snapshots][-1:] == [[None]]
 
 
-async def test_relatives_of_a_kind_nobody_follows_are_unknown_rather_than_missing(house):
+@pytest.mark.parametrize("known", [True, False], ids=["one that we made", "never heard of"])
+async def test_relatives_of_a_kind_nobody_follows_are_unknown(house, known):
     house = await house(spec={"relatives": ["owner"]}, follow=False)
     house.reconciler._controllers[SCALED_JOB.id] = replace(house.reconciler._controllers[SCALED_JOB.id], children=())
     await house.bring(SCALED_JOB)
+    if known:
+        await house.mirror.apply(
+            JOB, [Change(house.cluster.add(JOB, {"metadata": {"name": "owner", "namespace": "default"}}))]
+        )
     await house.bell()
     assert house.snapshots == []
     assert (await house.lane.stats()).failing == 1
