@@ -93,6 +93,10 @@ def _integer(bits: int) -> Decoder:
     return decode
 
 
+#: Also the number of what may be a number or a text.
+_int32 = _integer(32)
+
+
 def _float(value: Any, place: Place, _unknown: list[str]) -> float:
     if type(value) is not int and type(value) is not float:
         raise _mismatch(value, place, "float64")
@@ -103,10 +107,8 @@ def _any(value: Any, _place: Place, _unknown: list[str]) -> Any:
     return value
 
 
-def _int_or_string(value: Any, place: Place, _unknown: list[str]) -> int | str:
-    if type(value) is not str and type(value) is not int:
-        raise _mismatch(value, place, "int32")
-    return value
+def _int_or_string(value: Any, place: Place, unknown: list[str]) -> int | str:
+    return value if isinstance(value, str) else _int32(value, place, unknown)
 
 
 def _quantity(value: Any, _place: Place, _unknown: list[str]) -> str:
@@ -158,7 +160,7 @@ def _bytes(value: Any, place: Place, _unknown: list[str]) -> str:
 _LEAVES: dict[str, Decoder] = {
     "string": _string,
     "bool": _bool,
-    "int32": _integer(32),
+    "int32": _int32,
     "int64": _integer(64),
     "float64": _float,
     "v1.Time": _time,
@@ -168,7 +170,10 @@ _LEAVES: dict[str, Decoder] = {
     "int-or-string": _int_or_string,
     "any": _any,
 }
-_ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": ""}
+_ZEROS: dict[str, Any] = {
+    **{"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": ""},
+    **{"quantity": "0", "int-or-string": 0},
+}
 
 
 @cache

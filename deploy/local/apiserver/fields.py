@@ -9,6 +9,9 @@ from typing import Any
 
 import orjson
 
+#: Stands for a value that a message does not quote: it is long, or the whole object is meant.
+OMITTED: Any = object()
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -47,7 +50,8 @@ def required(field: str, detail: str = "") -> FieldError:
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
     """The value breaks a rule."""
-    return FieldError(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+    quoted = "" if value is OMITTED else f"{shown(value)}: "
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {quoted}{detail}")
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:

@@ -73,10 +73,10 @@ def parse_json(body: bytes) -> Any:
 
 
 def parse_yaml(body: bytes) -> Any:
-    """Decoded YAML, with texts for timestamps as JSON would have them; 400 for anything else."""
+    """Decoded YAML as JSON would have it: timestamps and keys are texts; 400 for what JSON cannot say."""
     try:
-        return yaml.load(body, Loader=_Loader)
-    except yaml.YAMLError as error:
+        return orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader), option=orjson.OPT_NON_STR_KEYS))
+    except (yaml.YAMLError, orjson.JSONEncodeError, RecursionError) as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import strategies
+from deploy.local.apiserver import names, strategies
 from tests.unit.apiserver.examples import changed, created, job, problems, template
 from workers.api.kinds import JOB
 
@@ -18,6 +18,8 @@ GENERATED = {
     "job-name": "j",
 }
 INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+MANY: dict[str, Any] = {**INDEXED, "completions": 100_001, "backoffLimitPerIndex": 1, "maxFailedIndexes": 10_000}
+LONG = {"successPolicy": {"rules": [{"succeededIndexes": ",".join(map(str, range(0, 30_000, 2)))}]}}
 
 
 def test_a_job_gets_its_defaults() -> None:
@@ -29,6 +31,7 @@ def test_a_job_gets_its_defaults() -> None:
         "completionMode": "NonIndexed",
         "backoffLimit": 6,
         "suspend": False,
+        "manualSelector": False,
         "podReplacementPolicy": "TerminatingOrFailed",
     }
     assert spec["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}
@@ -88,6 +91,16 @@ def success(**fields: Any) -> dict[str, Any]:
     ("spec", "field", "message"),
     [
         pytest.param({"parallelism": -1}, "spec.parallelism", NON_NEGATIVE, id="parallelism"),
+        pytest.param({"completions": -1}, "spec.completions", NON_NEGATIVE, id="completions"),
+        pytest.param(
+            {**INDEXED, "backoffLimitPerIndex": -1}, "spec.backoffLimitPerIndex", NON_NEGATIVE, id="per index"
+        ),
+        pytest.param(
+            {**INDEXED, "backoffLimitPerIndex": 1, "maxFailedIndexes": -1},
+            "spec.maxFailedIndexes",
+            NON_NEGATIVE,
+            id="maxFailedIndexes",
+        ),
         pytest.param({"backoffLimit": -1}, "spec.backoffLimit", NON_NEGATIVE, id="backoffLimit"),
         pytest.param({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished", NON_NEGATIVE, id="ttl"),
         pytest.param({"activeDeadlineSeconds": -1}, "spec.activeDeadlineSeconds", NON_NEGATIVE, id="deadline"),
@@ -126,6 +139,38 @@ def success(**fields: Any) -> dict[str, Any]:
             "spec.maxFailedIndexes",
             "Invalid value: 4: must be less than or equal to completions",
             id="more failed indexes than indexes",
+        ),
+        pytest.param(
+            {**MANY, "maxFailedIndexes": None},
+            "spec.maxFailedIndexes",
+            "Required value: must be specified when completions is above 100000",
+            id="many completions without a limit of failed indexes",
+        ),
+        pytest.param(
+            {**MANY, "maxFailedIndexes": 10_001},
+            "spec.maxFailedIndexes",
+            "Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with "
+            "backoff limit per index",
+            id="many completions and failed indexes",
+        ),
+        pytest.param(
+            {**MANY, "parallelism": 10_001},
+            "spec.parallelism",
+            "Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with "
+            "backoff limit per index",
+            id="many completions side by side",
+        ),
+        pytest.param(
+            {**INDEXED, "completions": 200_000, "backoffLimitPerIndex": 1, "maxFailedIndexes": 100_001},
+            "spec.maxFailedIndexes",
+            "Invalid value: 100001: must be less than or equal to 100000",
+            id="too many failed indexes",
+        ),
+        pytest.param(
+            {"maxFailedIndexes": 1},
+            "spec.maxFailedIndexes",
+            "Invalid value: 1: requires indexed completion mode",
+            id="failed indexes without indexes",
         ),
         pytest.param(
             {"managedBy": "us"},
@@ -170,8 +215,44 @@ def success(**fields: Any) -> dict[str, Any]:
         pytest.param(
             rule(),
             AT,
-            'Invalid value: "": specifying one of OnExitCodes and OnPodConditions is required',
+            "Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
             id="empty rule",
+        ),
+        pytest.param(
+            rule(onExitCodes={"operator": "In", "values": [1]}, onPodConditions=[{"type": "x"}]),
+            AT,
+            "Invalid value: specifying both OnExitCodes and OnPodConditions is not supported",
+            id="a rule with two sides",
+        ),
+        pytest.param(
+            rule(action="", onPodConditions=[{"type": "x"}]),
+            f"{AT}.action",
+            'Required value: valid values: "Count", "FailIndex", "FailJob", "Ignore"',
+            id="no action",
+        ),
+        pytest.param(
+            codes(1, operator=""),
+            f"{AT}.onExitCodes.operator",
+            'Required value: valid values: "In", "NotIn"',
+            id="no operator",
+        ),
+        pytest.param(
+            codes(*range(256), operator="NotIn"),
+            f"{AT}.onExitCodes.values",
+            "Too many: 256: must have at most 255 items",
+            id="too many exit codes",
+        ),
+        pytest.param(
+            rule(onPodConditions=[{"type": "x"}] * 21),
+            f"{AT}.onPodConditions",
+            "Too many: 21: must have at most 20 items",
+            id="too many patterns",
+        ),
+        pytest.param(
+            rule(onPodConditions=[{"type": "a/b/c"}]),
+            f"{AT}.onPodConditions[0].type",
+            f'Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}',
+            id="a condition's type",
         ),
         pytest.param(
             rule(action="FailIndex", onPodConditions=[{"type": "x"}]),
@@ -194,7 +275,7 @@ def success(**fields: Any) -> dict[str, Any]:
         pytest.param(
             rule(onExitCodes={"operator": "In", "values": [1], "containerName": "z"}),
             f"{AT}.onExitCodes.containerName",
-            'Invalid value: "z": must be one of the container names in the pod template',
+            'Invalid value: "z": must be one of the container or initContainer names in the pod template',
             id="container name",
         ),
         pytest.param(
@@ -229,6 +310,37 @@ def success(**fields: Any) -> dict[str, Any]:
             id="an index beyond the end",
         ),
         pytest.param(
+            {**INDEXED, "successPolicy": {"rules": []}},
+            "spec.successPolicy.rules",
+            "Required value: at least one rules must be specified when the successPolicy is specified",
+            id="no way to succeed",
+        ),
+        pytest.param(
+            {**INDEXED, "successPolicy": {"rules": [{"succeededCount": 1}] * 21}},
+            "spec.successPolicy.rules",
+            "Too many: 21: must have at most 20 items",
+            id="too many ways to succeed",
+        ),
+        pytest.param(
+            success(succeededCount=4),
+            f"{SUCCESS}.succeededCount",
+            "Invalid value: 4: must be less than or equal to 3 (the number of specified completions)",
+            id="more than all",
+        ),
+        pytest.param(success(succeededCount=-1), f"{SUCCESS}.succeededCount", NON_NEGATIVE, id="less than none"),
+        pytest.param(
+            success(succeededIndexes="2,1"),
+            f"{SUCCESS}.succeededIndexes",
+            'Invalid value: "2,1": error parsing succeededIndexes: non-increasing order, previous: 2, current: 1',
+            id="falling indexes",
+        ),
+        pytest.param(
+            {**INDEXED, "completions": 100_000, **LONG},
+            f"{SUCCESS}.succeededIndexes",
+            "Too long: must have at most 65536 bytes",
+            id="a long text of indexes",
+        ),
+        pytest.param(
             {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}},
             "spec.template.metadata.labels",
             "Invalid value: {}: `selector` does not match template `labels`",
@@ -240,7 +352,8 @@ def success(**fields: Any) -> dict[str, Any]:
 def test_a_job_is_refused(spec: Any, field: str, message: str) -> None:
     found = problems(JOB, job(**spec))
     assert (field, message) in found
-    assert {place for place, _ in found} <= {field, "spec.completions", "spec.podReplacementPolicy"}
+    others = {"spec.completions", "spec.podReplacementPolicy", "spec.backoffLimitPerIndex"}
+    assert {place for place, _ in found} <= {field, *others}
 
 
 @pytest.mark.parametrize(
@@ -273,11 +386,32 @@ def test_generated_labels_cannot_be_forged() -> None:
     assert [field for field, _ in problems(JOB, body)] == ["spec.template.metadata.labels[job-name]"]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"podFailurePolicy": {"rules": []}}, id="a failure policy without rules"),
+        pytest.param({"activeDeadlineSeconds": 0}, id="no time at all"),
+        pytest.param({"parallelism": 0, "completions": 0}, id="nothing to do"),
+        pytest.param({**INDEXED, "backoffLimitPerIndex": 0, "maxFailedIndexes": 3}, id="limits per index"),
+        pytest.param(
+            {**INDEXED, "backoffLimitPerIndex": 1, "template": template(restartPolicy="OnFailure")},
+            id="limits per index of pods that are restarted",
+        ),
+        pytest.param(success(succeededIndexes="0,2", succeededCount=2), id="a success policy"),
+        pytest.param({**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")}, id="indexes"),
+    ],
+)
+def test_a_job_is_accepted(spec: Any) -> None:
+    assert problems(JOB, job(**spec)) == []
+
+
 def test_names_must_leave_room_for_labels_and_indexes() -> None:
     long = problems(JOB, job(metadata={"name": "a" * 64}))
     assert {field for field, _ in long} == {"spec.template.labels"}
-    indexed = problems(JOB, job(metadata={"name": "a" * 62}, **INDEXED))
-    assert [field for field, _ in indexed] == ["metadata.name"]
+    name = "a" * 62
+    indexed = problems(JOB, job(metadata={"name": name}, **INDEXED))
+    detail = f'Invalid value: "{name}": will not able to create pod with invalid DNS label: {name}-2'
+    assert indexed == [("metadata.name", detail)]
 
 
 def test_a_name_with_a_dot_is_accepted_with_a_warning() -> None:
@@ -332,8 +466,24 @@ def test_a_field_may_not_change(spec: Any, field: str) -> None:
     assert field in [place for place, message in found if message.endswith(IMMUTABLE)]
 
 
+def test_what_a_job_of_indexes_succeeds_and_fails_by_is_fixed() -> None:
+    stored = created(JOB, job(**INDEXED, backoffLimitPerIndex=1, maxFailedIndexes=1))
+    assert changed(JOB, stored, with_spec(stored, maxFailedIndexes=2))[1] == []
+    wanted = {"backoffLimitPerIndex": 2, "successPolicy": {"rules": [{"succeededCount": 1}]}}
+    for field, value in wanted.items():
+        [(place, message)] = changed(JOB, stored, with_spec(stored, **{field: value}))[1]
+        assert (place, message.endswith(IMMUTABLE)) == (f"spec.{field}", True)
+
+
+def test_the_rules_of_a_new_job_hold_for_a_changed_one() -> None:
+    found = changed(JOB, STORED, with_spec(STORED, backoffLimit=-1))[1]
+    assert found == [("spec.backoffLimit", NON_NEGATIVE)]
+
+
 def test_an_indexed_job_scales_as_a_whole() -> None:
     stored = created(JOB, job(**INDEXED))
+    required = ("spec.completions", "Required value: when completion mode is Indexed")
+    assert changed(JOB, stored, with_spec(stored, completions=None))[1] == [required]
     assert changed(JOB, stored, with_spec(stored, completions=5, parallelism=5))[1] == []
     detail = "Invalid value: 5: can only be modified in tandem with spec.parallelism"
     assert changed(JOB, stored, with_spec(stored, completions=5))[1] == [("spec.completions", detail)]
@@ -355,7 +505,11 @@ def test_an_indexed_job_scales_as_a_whole() -> None:
 def test_a_suspended_job_may_be_sent_elsewhere(status: Any, fine: bool) -> None:
     stored = {**created(JOB, job(suspend=True)), "status": status}
     moved = copy.deepcopy(stored["spec"]["template"])
+    moved["metadata"]["labels"]["new"] = moved["metadata"].setdefault("annotations", {})["new"] = "text"
     moved["spec"]["nodeSelector"] = {"zone": "b"}
+    moved["spec"]["tolerations"] = [{"key": "a", "operator": "Exists"}]
+    moved["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    moved["spec"]["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     moved["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
     assert (changed(JOB, stored, with_spec(stored, template=moved))[1] == []) is fine
     moved["spec"]["hostname"] = "x"

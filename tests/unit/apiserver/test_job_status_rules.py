@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.strategies import job_status
@@ -48,6 +50,24 @@ def refused(before: dict[str, Any], now: dict[str, Any], **spec: Any) -> list[st
         pytest.param({}, {"completedIndexes": "0,2-4", "failedIndexes": "5"}, INDEXED, id="index texts"),
         pytest.param({}, {"failedIndexes": ""}, INDEXED, id="no index failed"),
         pytest.param(
+            {**COMPLETE, "conditions": true("Complete", "Failed")},
+            {**COMPLETE, "conditions": true("Complete", "Failed", "Other")},
+            {},
+            id="two ends of an older server",
+        ),
+        pytest.param(
+            {"startTime": START, "conditions": true("Complete")},
+            {"startTime": START, "conditions": true("Complete", "Other")},
+            {},
+            id="an end without a time of an older server",
+        ),
+        pytest.param(
+            {},
+            {"conditions": true("SuccessCriteriaMet", "Complete"), "completionTime": END},
+            {"suspend": True, "completions": 0},
+            id="a suspended job with nothing to do ends without a start",
+        ),
+        pytest.param(
             {"ready": 5}, {"ready": 5, "startTime": START}, {}, id="an old fault is not held against a new write"
         ),
         pytest.param(
@@ -80,7 +100,7 @@ def test_a_status_is_accepted(before: Any, now: Any, spec: Any) -> None:
             COMPLETE,
             {**COMPLETE, "conditions": true("SuccessCriteriaMet"), "completionTime": None},
             {},
-            ["conditions", "completionTime"],
+            ["conditions"],
             id="complete is for ever",
         ),
         pytest.param(
@@ -150,6 +170,77 @@ def test_a_status_write_touches_nothing_else() -> None:
     assert rules.prepare_status(new, old) == {**old, "status": {"active": 1}}
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 1), ("1,3-5,7", 5)])
-def test_indexes_are_counted(text: str, count: int) -> None:
-    assert job_status.index_count(text, 10) == count
+@pytest.mark.parametrize(
+    ("before", "now", "spec", "field", "message"),
+    [
+        pytest.param(
+            COMPLETE,
+            {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"},
+            {},
+            "completionTime",
+            'Invalid value: "2026-01-10T13:00:00Z": completionTime cannot be mutated',
+            id="another end",
+        ),
+        pytest.param(
+            {"startTime": START},
+            {},
+            {},
+            "startTime",
+            "Required value: startTime cannot be removed for unsuspended job",
+            id="no start any more",
+        ),
+        pytest.param(
+            {"startTime": START},
+            {"startTime": START, "conditions": true("Failed")},
+            {},
+            "conditions",
+            "Invalid value: cannot set Failed=True condition without the FailureTarget=true condition",
+            id="failed at once",
+        ),
+        pytest.param(
+            {"conditions": true("SuccessCriteriaMet")},
+            {},
+            {},
+            "conditions",
+            "Invalid value: cannot disable the SuccessCriteriaMet=True condition",
+            id="criteria are met for ever",
+        ),
+        pytest.param(
+            {},
+            {"completedIndexes": "0,2-4", "failedIndexes": "1,4-5"},
+            INDEXED,
+            "failedIndexes",
+            'Invalid value: "1,4-5": failedIndexes and completedIndexes overlap at index: 4',
+            id="overlap",
+        ),
+        pytest.param(
+            {},
+            {"completedIndexes": "1-2-3"},
+            INDEXED,
+            "completedIndexes",
+            'Invalid value: "1-2-3": error parsing completedIndexes: the fragment "1-2-3" violates the requirement '
+            "that an index interval can have at most two parts separated by '-'",
+            id="three ends",
+        ),
+    ],
+)
+def test_a_refusal_names_field_and_rule(before: Any, now: Any, spec: Any, field: str, message: str) -> None:
+    rules = strategies.strategy(JOB)
+    old = {**created(JOB, job(**spec)), "status": before}
+    new = rules.prepare_status({**old, "status": now}, old)
+    assert (f"status.{field}", message) in spelled(rules.validate_status(new, old))
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 1), ("1,3-5,7", 5), ("0-2147483645", 2**31 - 2)], ids=repr)
+def test_indexes_are_counted_however_many_they_are(text: str, count: int) -> None:
+    assert job_status.index_count(text, 2**31 - 1) == count
+
+
+@given(
+    st.lists(st.integers(0, 60), max_size=12, unique=True).map(sorted),
+    st.lists(st.integers(0, 60), max_size=12, unique=True).map(sorted),
+)
+def test_completed_and_failed_indexes_never_overlap(completed: list[int], failed: list[int]) -> None:
+    now = {"completedIndexes": ",".join(map(str, completed)), "failedIndexes": ",".join(map(str, failed))}
+    found = refused({}, now, completionMode="Indexed", completions=100, parallelism=100, backoffLimitPerIndex=1)
+    assert found == ["failedIndexes"] * bool(set(completed) & set(failed))

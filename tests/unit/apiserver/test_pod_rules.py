@@ -220,6 +220,9 @@ def test_a_container_is_refused(container: Any, field: str, message: str) -> Non
         pytest.param({"activeDeadlineSeconds": 0}, ["activeDeadlineSeconds"], id="no time at all"),
         pytest.param({"nodeSelector": {"a b": ""}}, ["nodeSelector"], id="nodeSelector"),
         pytest.param({"hostname": "a.b"}, ["hostname"], id="hostname"),
+        pytest.param({"schedulingGates": [{"name": "a"}] * 2}, ["schedulingGates[1]"], id="one gate twice"),
+        pytest.param({"schedulingGates": [{}]}, ["schedulingGates[0]"] * 2, id="a gate without a name"),
+        pytest.param({"schedulingGates": [{"name": "a"}], "nodeName": "n"}, ["nodeName"], id="a node behind a gate"),
         pytest.param({"volumes": [{"name": "v"}, {"name": "v"}]}, ["volumes[1].name"], id="one volume twice"),
         pytest.param({"volumes": [{"name": "v", "secret": {}}]}, ["volumes[0].secret.secretName"], id="which secret"),
         pytest.param(
@@ -236,8 +239,8 @@ def test_a_pod_is_refused(spec: Any, fields: list[str]) -> None:
 STORED = created(POD, pod(activeDeadlineSeconds=10, tolerations=[{"key": "a"}]))
 
 
-def edited(**spec: Any) -> dict[str, Any]:
-    body = copy.deepcopy(STORED)
+def edited(stored: Any = STORED, **spec: Any) -> dict[str, Any]:
+    body: dict[str, Any] = copy.deepcopy(stored)
     for name, value in spec.items():
         if name == "image":
             body["spec"]["containers"][0]["image"] = value
@@ -265,6 +268,53 @@ def edited(**spec: Any) -> dict[str, Any]:
 )
 def test_little_of_a_pod_may_change(spec: Any, fields: list[str]) -> None:
     assert [field for field, _ in changed(POD, STORED, edited(**spec))[1]] == fields
+
+
+GATES = [{"name": "example.com/a"}, {"name": "example.com/b"}]
+GATED = created(POD, pod(schedulingGates=GATES, nodeSelector={"zone": "a"}))
+
+
+def test_a_gated_pod_says_why_it_has_no_node() -> None:
+    [condition] = GATED["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+    assert "conditions" not in STORED["status"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        pytest.param({"schedulingGates": GATES[1:]}, [], id="a gate less"),
+        pytest.param({"schedulingGates": None}, [], id="no gate any more"),
+        pytest.param({"schedulingGates": None, "nodeSelector": {"zone": "a", "disk": "b"}}, [], id="a narrower choice"),
+        pytest.param(
+            {"schedulingGates": [*GATES, {"name": "c"}]},
+            [
+                (
+                    "spec.schedulingGates[2].name",
+                    "Forbidden: only deletion is allowed, but found new scheduling gate 'c'",
+                )
+            ],
+            id="a gate more",
+        ),
+        pytest.param(
+            {"nodeSelector": {"zone": "b"}},
+            [
+                (
+                    "spec.nodeSelector",
+                    'Invalid value: map[string]string{"zone":"b"}: only additions to spec.nodeSelector are allowed '
+                    "(no mutations or deletions)",
+                )
+            ],
+            id="another choice",
+        ),
+    ],
+)
+def test_gates_are_only_taken_away(spec: Any, refused: list[tuple[str, str]]) -> None:
+    assert changed(POD, GATED, edited(GATED, **spec))[1] == refused
+
+
+def test_a_pod_without_gates_keeps_its_choice_of_nodes() -> None:
+    assert [field for field, _ in changed(POD, STORED, edited(nodeSelector={"zone": "a"}))[1]] == ["spec"]
 
 
 def test_a_pod_may_be_bound_to_a_node_only_by_its_scheduler() -> None:

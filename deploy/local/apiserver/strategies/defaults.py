@@ -159,16 +159,22 @@ def labelled(body: Object) -> Object:
 
 
 def _job_spec(spec: Object) -> Object:
-    result: Object = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False}
+    result: Object = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
     if spec.get("completions") is None and spec.get("parallelism") is None:
         result["completions"] = 1
     result["backoffLimit"] = 2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6
     policy = spec.get("podFailurePolicy")
     result["podReplacementPolicy"] = "TerminatingOrFailed" if policy is None else "Failed"
-    result.update(spec)
-    if policy is not None:
-        result["podFailurePolicy"] = {**policy, "rules": [_failure_rule(rule) for rule in policy.get("rules") or ()]}
-    return _within(result, "template", template)
+    return _within(_failure_policy({**result, **spec}), "template", template)
+
+
+def _failure_policy(spec: Object) -> Object:
+    """A Job's spec, also one in a template, whose patterns of conditions say which status they mean."""
+    policy = spec.get("podFailurePolicy")
+    if policy is None:
+        return spec
+    rules = [_failure_rule(rule) for rule in policy.get("rules") or ()]
+    return {**spec, "podFailurePolicy": {**policy, "rules": rules}}
 
 
 def _failure_rule(rule: Object) -> Object:
@@ -191,7 +197,7 @@ def _cron_job_spec(spec: Object) -> Object:
 
 
 def _job_template(body: Object) -> Object:
-    return {"metadata": {}, **_within(body, "spec", lambda spec: _within(spec, "template", template))}
+    return {"metadata": {}, **_within(body, "spec", lambda spec: _within(_failure_policy(spec), "template", template))}
 
 
 def _deployment(body: Object) -> Object:

@@ -1,9 +1,10 @@
 """The rules a Job's status must keep, whoever writes it: they make it safe to hand Jobs to other controllers.
 
-A rule is applied only when a field it speaks about changes in this write, unless it says "always".
+Most rules are applied only when what they speak about changes in this write: a fault that an older server let in is not
+held against those who come after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deploy.local.apiserver import fields
@@ -11,7 +12,26 @@ from deploy.local.apiserver.fields import FieldError
 from workers.api.kinds import Object
 
 _COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
-_LASTING = ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet")
+_CONDITIONS = "status.conditions"
+#: Conditions that stay once they are true, and how a write that drops one is refused.
+_LASTING = {
+    "Failed": "cannot disable the terminal Failed=True condition",
+    "Complete": "cannot disable the terminal Complete=True condition",
+    "FailureTarget": "cannot disable the terminal FailureTarget=True condition",
+    "SuccessCriteriaMet": "cannot disable the SuccessCriteriaMet=True condition",
+}
+#: Conditions that exclude each other, and whether only a write that changes one of them is refused.
+_EXCLUSIVE = (
+    ("Complete", "Failed", True),
+    ("Complete", "FailureTarget", True),
+    ("SuccessCriteriaMet", "Failed", False),
+    ("SuccessCriteriaMet", "FailureTarget", False),
+)
+#: Digits of the largest number that the real server can read.
+_DIGITS = 19
+
+#: First and last index, both included.
+Interval = tuple[int, int]
 
 
 def index_count(text: str, completions: int) -> int:
@@ -19,42 +39,72 @@ def index_count(text: str, completions: int) -> int:
 
     Raises ValueError unless they are well-formed, strictly increasing and below `completions`.
     """
-    return len(_indexes(text, completions))
+    return sum(last - first + 1 for first, last in _intervals(text, completions))
 
 
-def _indexes(text: str, completions: int) -> set[int]:
-    found: set[int] = set()
-    last = -1
+def _intervals(text: str, completions: int) -> list[Interval]:
+    """The indexes as intervals: there may be billions of them."""
+    found: list[Interval] = []
     for part in text.split(",") if text else ():
-        first, dash, end = part.partition("-")
-        for number in (first, end) if dash else (first,):
-            if not number.isascii() or not number.isdigit():
-                raise ValueError(f'cannot convert string to integer for index: "{number}"')
-        low, high = int(first), int(end or first)
-        if low <= last or (dash and high <= low):
-            raise ValueError(
-                f"non-increasing order, previous: {max(last, low if low > last else last)}, current: {low}"
-            )
-        if high >= completions:
-            raise ValueError(f'too large index: "{high}"')
-        found.update(range(low, high + 1))
-        last = high
+        first, last = _interval(part, completions)
+        if found and first <= found[-1][1]:
+            raise ValueError(f"non-increasing order, previous: {found[-1][1]}, current: {first}")
+        found.append((first, last))
     return found
+
+
+def _interval(text: str, completions: int) -> Interval:
+    parts = text.split("-")
+    if len(parts) > 2:
+        raise ValueError(
+            f"the fragment {fields.shown(text)} violates the requirement that an index interval can have at most "
+            "two parts separated by '-'"
+        )
+    first, last = _index(parts[0], completions), _index(parts[-1], completions)
+    if len(parts) == 2 and first >= last:
+        raise ValueError(f"non-increasing order, previous: {first}, current: {last}")
+    return first, last
+
+
+def _index(text: str, completions: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise ValueError(f"cannot convert string to integer for index: {fields.shown(text)}")
+    if int(text) >= completions:
+        raise ValueError(f"too large index: {fields.shown(text)}")
+    return int(text)
+
+
+def _common(one: Sequence[Interval], other: Sequence[Interval]) -> int | None:
+    """The first index that is in both."""
+    left, right = 0, 0
+    while left < len(one) and right < len(other):
+        (low, high), (start, end) = one[left], other[right]
+        if low <= end and start <= high:
+            return max(low, start)
+        left, right = (left + 1, right) if high < start else (left, right + 1)
+    return None
 
 
 def _is(status: Object, kind: str) -> bool:
     return any(c.get("type") == kind and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
+def _done(status: Object) -> bool:
+    return _is(status, "Complete") or _is(status, "Failed")
+
+
 def validate(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a write of a Job's status; both are whole Jobs."""
     now, before = new.get("status") or {}, old.get("status") or {}
     changed = {name for name in now.keys() | before.keys() if now.get(name) != before.get(name)}
+    changed |= {kind for kind in _LASTING if _is(now, kind) != _is(before, kind)}
+    if _done(now) != _done(before):
+        changed.add("finished")
     spec = new["spec"]
     return [
         *_counters(now, before, spec, changed),
         *_uncounted(now),
-        *_conditions(now, before, spec),
+        *_conditions(now, before, spec, changed),
         *_times(now, before, changed),
         *_start(now, before, spec),
         *_finished(now, spec, changed),
@@ -88,44 +138,38 @@ def _uncounted(now: Object) -> Iterator[FieldError]:
             seen.add(uid)
 
 
-def _conditions(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
-    place = "status.conditions"
-
+def _conditions(now: Object, before: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
     def refuse(sentence: str) -> FieldError:
-        return fields.invalid(place, now.get("conditions") or [], sentence)
+        return fields.invalid(_CONDITIONS, fields.OMITTED, sentence)
 
-    for kind in _LASTING:
+    for kind, sentence in _LASTING.items():
         if _is(before, kind) and not _is(now, kind):
-            yield refuse(f"cannot disable the terminal {kind}=True condition")
-    complete, failed = _is(now, "Complete"), _is(now, "Failed")
-    target, met = _is(now, "FailureTarget"), _is(now, "SuccessCriteriaMet")
-    for one, other, both in (
-        ("Complete", "Failed", complete and failed),
-        ("Complete", "FailureTarget", complete and target),
-        ("SuccessCriteriaMet", "Failed", met and failed),
-        ("SuccessCriteriaMet", "FailureTarget", met and target),
-    ):
-        if both:
-            yield refuse(f"cannot set {one}=True and {other}=True conditions")
-    if failed and not target and not _is(before, "Failed"):
+            yield refuse(sentence)
+    for one, other, lenient in _EXCLUSIVE:
+        if _is(now, one) and _is(now, other) and (not lenient or changed & {one, other}):
+            yield refuse(f"cannot set {one}=True and {other}=true conditions")
+    if changed & {"Failed", "FailureTarget"} and _is(now, "Failed") and not _is(now, "FailureTarget"):
         yield refuse("cannot set Failed=True condition without the FailureTarget=true condition")
-    if complete and not met and (not _is(before, "Complete") or spec.get("successPolicy") is not None):
-        yield refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
-    if met and _is(before, "Complete") and not _is(before, "SuccessCriteriaMet"):
-        yield refuse("cannot add SuccessCriteriaMet=True to a Job that is complete without it")
+    if _is(now, "Complete") and not _is(now, "SuccessCriteriaMet"):
+        if changed & {"Complete", "SuccessCriteriaMet"}:
+            yield refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
+        if spec.get("successPolicy") is not None:
+            yield refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
+    if "SuccessCriteriaMet" in changed and _is(now, "SuccessCriteriaMet") and _is(before, "Complete"):
+        yield refuse("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
 
 
 def _times(now: Object, before: Object, changed: set[str]) -> Iterator[FieldError]:
-    if not changed & {"completionTime", "conditions", "startTime"}:
-        return
     place, end, start = "status.completionTime", now.get("completionTime"), now.get("startTime")
-    if _is(now, "Complete") and end is None:
-        yield fields.required(place, "completionTime is required for Complete jobs")
-    if end is not None and not _is(now, "Complete"):
-        yield fields.invalid(place, end, "completionTime cannot be set when there is no Complete=True condition")
-    if before.get("completionTime") is not None and end != before["completionTime"]:
-        yield fields.invalid(place, end, "field is immutable")
-    if end is not None and start is not None and end < start:
+    complete = _is(now, "Complete")
+    if changed & {"Complete", "completionTime"}:
+        if complete and end is None:
+            yield fields.required(place, "completionTime is required for Complete jobs")
+        if end is not None and not complete:
+            yield fields.invalid(place, end, "cannot set completionTime when there is no Complete=True condition")
+    if None not in (end, before.get("completionTime")) and "completionTime" in changed:
+        yield fields.invalid(place, end, "completionTime cannot be mutated")
+    if changed & {"startTime", "completionTime"} and end is not None and start is not None and end < start:
         yield fields.invalid(place, end, "completionTime cannot be set before startTime")
 
 
@@ -134,52 +178,52 @@ def _start(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
         return
     resumed = _is(before, "Suspended") and not _is(now, "Suspended")
     if not spec.get("suspend") and not resumed:
-        yield fields.required("status.startTime", "startTime cannot be removed or changed for unsuspended job")
+        yield fields.required("status.startTime", "startTime cannot be removed for unsuspended job")
 
 
 def _finished(now: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
-    if not (_is(now, "Complete") or _is(now, "Failed")):
+    if not _done(now):
         return
-    if changed & {"conditions", "active"} and now.get("active", 0) > 0:
+    if changed & {"finished", "active"} and now.get("active", 0) > 0:
         yield fields.invalid("status.active", now["active"], "active>0 is invalid for finished job")
-    if changed & {"conditions", "terminating"} and (now.get("terminating") or 0) > 0:
+    if changed & {"finished", "terminating"} and (now.get("terminating") or 0) > 0:
         yield fields.invalid("status.terminating", now["terminating"], "terminating>0 is invalid for finished job")
     lists: dict[str, Any] = now.get("uncountedTerminatedPods") or {}
-    if changed & {"conditions", "uncountedTerminatedPods"} and any(lists.values()):
+    if changed & {"finished", "uncountedTerminatedPods"} and any(lists.values()):
         detail = "uncountedTerminatedPods needs to be empty for finished job"
         yield fields.invalid("status.uncountedTerminatedPods", lists, detail)
     nothing_to_do = spec.get("suspend") and spec.get("completions") == 0
-    if changed & {"conditions", "startTime"} and now.get("startTime") is None and not nothing_to_do:
+    if changed & {"finished", "startTime"} and now.get("startTime") is None and not nothing_to_do:
         yield fields.required("status.startTime", "startTime is required for finished job")
 
 
 def _index_texts(now: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
-    if not changed & {"completedIndexes", "failedIndexes"}:
-        return
+    completed, failed = now.get("completedIndexes") or "", now.get("failedIndexes")
     completions = spec.get("completions") or 0
-    sets: dict[str, set[int]] = {}
-    for field, allowed, detail in (
-        (
-            "completedIndexes",
-            spec.get("completionMode") == "Indexed",
-            "cannot set non-empty completedIndexes when non-indexed completion mode",
-        ),
-        (
-            "failedIndexes",
-            spec.get("backoffLimitPerIndex") is not None,
-            "cannot set non-null failedIndexes when backoffLimitPerIndex is null",
-        ),
-    ):
-        text = now.get(field)
-        if text is None or (field == "completedIndexes" and not text):
-            continue
-        if not allowed:
-            yield fields.invalid(f"status.{field}", text, detail)
-            continue
+    if "completedIndexes" in changed and completed:
+        if spec.get("completionMode") == "Indexed":
+            yield from _form("completedIndexes", completed, completions)
+        else:
+            detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
+            yield fields.invalid("status.completedIndexes", completed, detail)
+    if "failedIndexes" in changed and failed is not None:
+        if spec.get("backoffLimitPerIndex") is not None:
+            yield from _form("failedIndexes", failed, completions)
+        else:
+            detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+            yield fields.invalid("status.failedIndexes", failed, detail)
+    if changed & {"completedIndexes", "failedIndexes"} and completed and failed:
         try:
-            sets[field] = _indexes(text, completions)
-        except ValueError as error:
-            yield fields.invalid(f"status.{field}", text, f"error parsing {field}: {error}")
-    if len(sets) == 2 and sets["completedIndexes"] & sets["failedIndexes"]:
-        detail = "failedIndexes and completedIndexes cannot overlap"
-        yield fields.invalid("status.failedIndexes", now["failedIndexes"], detail)
+            both = _common(_intervals(completed, completions), _intervals(failed, completions))
+        except ValueError:
+            return  # said already, or of no concern to this write
+        if both is not None:
+            detail = f"failedIndexes and completedIndexes overlap at index: {both}"
+            yield fields.invalid("status.failedIndexes", failed, detail)
+
+
+def _form(field: str, text: str, completions: int) -> Iterator[FieldError]:
+    try:
+        _intervals(text, completions)
+    except ValueError as error:
+        yield fields.invalid(f"status.{field}", text, f"error parsing {field}: {error}")

@@ -128,8 +128,10 @@ def _name_fits_pods(body: Object) -> Iterator[FieldError]:
     completions = own.get("completions")
     if own.get("completionMode") == "Indexed" and completions:
         name = body["metadata"].get("name", "")
-        for problem in names.dns_label(f"{name}-{completions - 1}"):
-            yield fields.invalid("metadata.name", name, f"will not able to create pod with invalid DNS name: {problem}")
+        hostname = f"{name}-{completions - 1}"
+        if names.dns_label(hostname):
+            detail = f"will not able to create pod with invalid DNS label: {hostname}"
+            yield fields.invalid("metadata.name", name, detail)
 
 
 def spec(own: Object, path: str) -> list[FieldError]:
@@ -146,7 +148,7 @@ def spec(own: Object, path: str) -> list[FieldError]:
     errors += _replacement(own, path)
     if (policy := own.get("podFailurePolicy")) is not None:
         errors += _failure_policy(policy, own, f"{path}.podFailurePolicy")
-    if (policy := own.get("successPolicy")) is not None:
+    if (policy := own.get("successPolicy")) is not None and own.get("completionMode") == "Indexed":
         errors += _success_policy(policy, own, f"{path}.successPolicy")
     return errors
 
@@ -163,11 +165,14 @@ def _restart_policy(own: Object, path: str) -> Iterator[FieldError]:
 
 
 def _indexed(own: Object, path: str) -> Iterator[FieldError]:
-    mode, completions, parallelism = own.get("completionMode"), own.get("completions"), own.get("parallelism") or 0
+    completions, parallelism = own.get("completions"), own.get("parallelism") or 0
+    mode = own.get("completionMode")
     if mode is None:
         mode = "NonIndexed"  # the template of a CronJob is not defaulted
     if mode not in ("NonIndexed", "Indexed"):
         yield fields.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    if own.get("maxFailedIndexes") is not None and own.get("backoffLimitPerIndex") is None:
+        yield fields.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if mode != "Indexed":
         for field in _INDEXED_ONLY:
             if (value := own.get(field)) is not None:
@@ -184,8 +189,6 @@ def _indexed(own: Object, path: str) -> Iterator[FieldError]:
 def _failed_indexes(own: Object, path: str, completions: int, parallelism: int) -> Iterator[FieldError]:
     limit = own.get("maxFailedIndexes")
     if limit is not None:
-        if own.get("backoffLimitPerIndex") is None:
-            yield fields.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
         if limit > completions:
             yield fields.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
         if limit > _MANY:
@@ -193,7 +196,8 @@ def _failed_indexes(own: Object, path: str, completions: int, parallelism: int) 
     if own.get("backoffLimitPerIndex") is not None and completions > _MANY:
         when = f"when completions are above {_MANY} and used with backoff limit per index"
         if limit is None:
-            yield fields.required(f"{path}.maxFailedIndexes", f"must be specified {when}")
+            detail = f"must be specified when completions is above {_MANY}"
+            yield fields.required(f"{path}.maxFailedIndexes", detail)
         elif limit > _MANY // 10:
             detail = f"must be less than or equal to {_MANY // 10} {when}"
             yield fields.invalid(f"{path}.maxFailedIndexes", limit, detail)
@@ -233,9 +237,9 @@ def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) ->
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
-        yield fields.invalid(path, "", detail)
+        yield fields.invalid(path, fields.OMITTED, detail)
     if codes is None and not conditions:
-        yield fields.invalid(path, "", "specifying one of OnExitCodes and OnPodConditions is required")
+        yield fields.invalid(path, fields.OMITTED, "specifying one of OnExitCodes and OnPodConditions is required")
     if codes is not None:
         yield from _exit_codes(codes, f"{path}.onExitCodes", containers)
     if len(conditions) > 20:
@@ -251,7 +255,8 @@ def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Fiel
     elif operator not in ("In", "NotIn"):
         yield fields.not_supported(f"{path}.operator", operator, ("In", "NotIn"))
     if (name := codes.get("containerName")) is not None and name not in containers:
-        yield fields.invalid(f"{path}.containerName", name, "must be one of the container names in the pod template")
+        detail = "must be one of the container or initContainer names in the pod template"
+        yield fields.invalid(f"{path}.containerName", name, detail)
     if not values:
         yield fields.invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > 255:
@@ -311,13 +316,14 @@ def _success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldEr
 
 
 def _completions(new: Object, old: Object) -> Iterator[FieldError]:
-    """Completions may change only for an Indexed Job, together with parallelism and to the same number."""
+    """Completions may change only for an Indexed Job, together with parallelism and to the same number.
+
+    That such a Job needs completions at all has been said before.
+    """
     value = new.get("completions")
-    if value == old.get("completions"):
-        return
-    if old.get("completionMode") != "Indexed" or value is None:
-        yield fields.invalid("spec.completions", value, fields.IMMUTABLE)
-    elif value != new.get("parallelism"):
+    if new.get("completionMode") != "Indexed":
+        yield from fields.immutable("spec.completions", value, old.get("completions"))
+    elif value not in (None, old.get("completions"), new.get("parallelism")):
         yield fields.invalid("spec.completions", value, "can only be modified in tandem with spec.parallelism")
 
 

@@ -1,6 +1,7 @@
 """Pods: what the server computes for them, and how little of them may change."""
 
 import copy
+from collections.abc import Iterator
 from datetime import datetime
 
 from deploy.local.apiserver import fields, quantities
@@ -13,6 +14,14 @@ _CHANGES = (
     "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "
     "`spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)"
 )
+_GATED: Object = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
 
 
 class PodStrategy(Strategy):
@@ -22,12 +31,23 @@ class PodStrategy(Strategy):
         super().__init__(status=True)
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
-        """A new pod is Pending and belongs to a class of service."""
+        """A new pod is Pending and belongs to a class of service; a gated one says why nobody gives it a node."""
         result = super().prepare_create(body, now)
-        return {**result, "status": {"phase": "Pending", "qosClass": qos_class(result["spec"])}}
+        status: Object = {"phase": "Pending", "qosClass": qos_class(result["spec"])}
+        if result["spec"].get("schedulingGates"):
+            status["conditions"] = [dict(_GATED)]
+        return {**result, "status": status}
 
     def validate(self, body: Object) -> list[FieldError]:
         return podspec.spec(body["spec"], "spec")
+
+    def validate_create(self, body: Object) -> list[FieldError]:
+        errors = super().validate_create(body)
+        if body["spec"].get("nodeName") and body["spec"].get("schedulingGates"):
+            errors.append(
+                fields.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+            )
+        return errors
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -48,16 +68,30 @@ class PodStrategy(Strategy):
         tolerations = new["spec"].get("tolerations") or []
         if any(known not in tolerations for known in old["spec"].get("tolerations") or ()):
             errors.append(fields.forbidden("spec.tolerations", "existing toleration can not be modified"))
-        if not errors and _fixed(new["spec"]) != _fixed(old["spec"]):
+        errors += _gates(new["spec"], old["spec"])
+        gated = bool(old["spec"].get("schedulingGates"))
+        if not errors and _fixed(new["spec"], gated=gated) != _fixed(old["spec"], gated=gated):
             errors.append(fields.forbidden("spec", _CHANGES))
         return errors
 
 
-def _fixed(spec: Object) -> Object:
-    """A pod's spec without the few parts that may change."""
-    result = copy.deepcopy({k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "tolerations")})
-    if gates := result.pop("schedulingGates", None):
-        result["nodeName"] = [gate["name"] for gate in gates]
+def _gates(new: Object, old: Object) -> Iterator[FieldError]:
+    """Gates are only ever taken away. Until the last one is, the choice of nodes may be narrowed."""
+    known = [gate.get("name") for gate in old.get("schedulingGates") or ()]
+    for index, gate in enumerate(new.get("schedulingGates") or ()):
+        if gate.get("name") not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+            yield fields.forbidden(f"spec.schedulingGates[{index}].name", detail)
+    wanted, stored = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if known and not stored.items() <= wanted.items():
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield fields.invalid("spec.nodeSelector", wanted, detail)
+
+
+def _fixed(spec: Object, *, gated: bool) -> Object:
+    """A pod's spec without the few parts that may change. gated: the stored pod waits for its gates."""
+    free = ("activeDeadlineSeconds", "tolerations", "schedulingGates", *(["nodeSelector"] * gated))
+    result = copy.deepcopy({name: value for name, value in spec.items() if name not in free})
     for part in ("containers", "initContainers"):
         for container in result.get(part) or ():
             container.pop("image", None)

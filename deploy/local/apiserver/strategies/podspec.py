@@ -51,11 +51,22 @@ def spec(body: Object, path: str) -> list[FieldError]:
         for index, toleration in enumerate(body.get("tolerations") or ())
         if toleration.get("operator", "Equal") not in ("Equal", "Exists")
     ]
+    errors += _gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
     deadline = body.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         place = f"{path}.activeDeadlineSeconds"
         errors.append(fields.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
     return errors
+
+
+def _gates(gates: Sequence[Object], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        place, name = f"{path}[{index}]", gate.get("name", "")
+        yield from (fields.invalid(place, name, problem) for problem in names.qualified_name(name))
+        if name in seen:
+            yield fields.duplicate(place, name)
+        seen.add(name)
 
 
 def _formats(body: Object, path: str) -> Iterator[FieldError]:
