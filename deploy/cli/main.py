@@ -11,7 +11,22 @@ from typing import Any
 
 import click
 
-from deploy.cli import apply, crds, delete, describe, embedded, get, logs, output, processes, settings, up, version
+from deploy.cli import (
+    apply,
+    crds,
+    delete,
+    describe,
+    embedded,
+    get,
+    logs,
+    output,
+    processes,
+    settings,
+    suspend,
+    up,
+    version,
+)
+from deploy.cli.run import command as run_now
 from workers.errors import PenstockError
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -20,6 +35,7 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
     "Objects": (apply.command, get.command, describe.command, logs.command, delete.command),
+    "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch),
     "About": (crds.command, settings.command, version.command),
 }
@@ -50,6 +66,7 @@ def cli(debug: bool) -> None:
       penstock apply -f examples/scaledjob.yaml
       penstock get scaledjobs,jobs -w
       penstock logs job/crunch -f
+      penstock run nightly --env DAY=2026-03-01 --wait
     """
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from workers.api.kinds import Kind
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 from workers.errors import AlreadyExists, Invalid, NotFound
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
@@ -18,13 +18,21 @@ EVENT = Kind("", "v1", "Event", "events")
 JOB = Kind("batch", "v1", "Job", "jobs")
 SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
 VOLCANO_JOB = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")
-SHORT = {"configmaps": ["cm"], "pods": ["po"], "nodes": ["no"], "scaledjobs": ["sj"]}
+KINDS = (CONFIG_MAP, POD, NODE, EVENT, JOB, CRON_JOB, VOLCANO_JOB, SCALED_JOB, SCHEDULED_JOB)
+SHORT = {
+    "configmaps": ["cm"],
+    "pods": ["po"],
+    "nodes": ["no"],
+    "scaledjobs": ["sj"],
+    "cronjobs": ["cj"],
+    "scheduledjobs": ["schj"],
+}
 
 
 class FakeCluster:
     """calls: every request as (method, path). page: how many items one page has."""
 
-    def __init__(self, kinds: tuple[Kind, ...] = (CONFIG_MAP, POD, NODE, EVENT, JOB, VOLCANO_JOB, SCALED_JOB)) -> None:
+    def __init__(self, kinds: tuple[Kind, ...] = KINDS) -> None:
         self.kinds = list(kinds)
         self.objects: dict[str, dict[str, Any]] = {}
         self.streams: dict[str, list[bytes]] = {}
