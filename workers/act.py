@@ -11,7 +11,7 @@ from scheduler.queue import Lane
 from workers import metrics
 from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
-from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound, Unavailable
+from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.events import Recorder
 from workers.holding import Ring
 from workers.merge import diff
@@ -212,7 +212,8 @@ class _Run:
                 patched = await self._actor.cluster.patch(step.ref, body, type=STRATEGIC_MERGE_PATCH)
         except NotFound:
             patched = None
-        except Conflict:
+        except (Conflict, Invalid):
+            # Another object of the name has a uid that cannot be changed to this one.
             if await self._is_there(step.ref, step.uid):
                 raise
             patched = None

@@ -21,8 +21,8 @@ from workers.api.kinds import Kind, Object
 
 #: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: Longest generated name.
-GENERATED = 63
+#: Longest generated name, and how many are tried before the client is told to.
+GENERATED, ATTEMPTS = 63, 8
 #: Metadata that only the server sets.
 OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
@@ -101,8 +101,12 @@ def _placed(target: Target, meta: Object) -> None:
     if not target.resource.kind.namespaced:
         meta.pop("namespace", None)
         return
-    if meta.get("namespace") not in (None, "", target.namespace):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if (found := meta.get("namespace")) not in (None, "", target.namespace):
+        if target.name:
+            why = f"of the object ({found}) does not match the namespace on the request ({target.namespace})"
+        else:
+            why = "of the provided object does not match the namespace sent on the request"
+        raise bad_request(f"the namespace {why}")
     meta["namespace"] = target.namespace
 
 
@@ -128,15 +132,16 @@ def _generated(prefix: str) -> str:
     return prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
 
 
-def _name(ctx: Context, target: Target, meta: Object) -> None:
-    """Gives an object that asks for it a name that is free."""
+def _name(ctx: Context, target: Target, meta: Object) -> bool:
+    """Gives an object that asks for it a name, a free one if there is one to be found; whether it did."""
     prefix = meta.get("generateName")
     if meta.get("name") or not prefix:
-        return
-    for _ in range(8):
+        return False
+    for _ in range(ATTEMPTS):
         meta["name"] = _generated(prefix)
         if ctx.store.latest(target.resource.storage, f"{target.namespace}/{meta['name']}") is None:
-            return
+            break
+    return True
 
 
 def _warned(response: Response, warnings: Sequence[str]) -> Response:
@@ -156,7 +161,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
         meta.pop(name, None)
     if resource.custom and crds.terminating(ctx, resource):
         raise ApiError(405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating")
-    _name(ctx, target, meta)
+    generated = _name(ctx, target, meta)
     now = ctx.now()
     meta["uid"] = str(uuid4())
     meta["creationTimestamp"] = times.render(now)
@@ -167,7 +172,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
         raise answers.invalid(kind, name, errors)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
-        raise answers.already_exists(kind, name)
+        raise answers.already_exists(kind, name, generated=generated)
     _open_namespace(ctx, target, name)
     if kind.id == crds.ID:
         body = crds.established(body, now)
@@ -192,6 +197,10 @@ async def update(ctx: Context, request: Request, target: Target) -> Response:
     """PUT of an object or of its status."""
     record = _existing(ctx, target)
     body, warnings = decoded(request, target, request.document())
+    meta = body["metadata"]
+    if (uid := meta.get("uid")) not in (None, "", record.uid):
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise answers.conflict(target.resource.kind, target.name, why)
     return await _replace(ctx, request, target, record, body, warnings)
 
 
@@ -244,12 +253,16 @@ def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
     return apply
 
 
-def _preconditions(target: Target, record: Record, meta: Object) -> None:
-    """Refuses an update that was made for another object, or for another version of it."""
+def _preconditions(target: Target, record: Record, meta: Object, *, patched: bool) -> None:
+    """Refuses an update that was made for another object, or for another version of it.
+
+    patched: by a patch, which has no preconditions beside a version: one that changes the uid is just wrong.
+    """
     resource, kind = target.resource, target.resource.kind
     if meta.get("name") not in (None, "", target.name):
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
-    if meta.get("uid") not in (None, "", record.uid):
+    other = meta.get("uid") not in (None, "", record.uid)
+    if other and not patched:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
         raise answers.conflict(kind, target.name, why)
     version = meta.get("resourceVersion")
@@ -260,6 +273,10 @@ def _preconditions(target: Target, record: Record, meta: Object) -> None:
             raise answers.invalid(kind, target.name, errors)
     elif version != str(record.version):
         raise answers.conflict(kind, target.name, answers.MODIFIED)
+    if errors := fields.immutable("metadata.uid", meta.get("uid") or record.uid, record.uid):
+        raise answers.invalid(kind, target.name, errors)
+    if other:
+        raise answers.invalid(kind, target.name, fields.immutable("metadata.uid", meta["uid"], record.uid))
 
 
 def _replace_meta(meta: Object, old: Object) -> None:
@@ -277,7 +294,7 @@ async def _replace(
     resource, kind = target.resource, target.resource.kind
     meta = body["metadata"]
     _placed(target, meta)
-    _preconditions(target, record, meta)
+    _preconditions(target, record, meta, patched=request.method == "PATCH")
     old = resource.present(record)
     _replace_meta(meta, old["metadata"])
     strategy = resource.strategy

@@ -5,7 +5,7 @@ import itertools
 
 from workers.api.kinds import Ref, ref_of
 from workers.cluster import STRATEGIC_MERGE_PATCH
-from workers.errors import AlreadyExists, Conflict, NotFound
+from workers.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 
 def _merge(target, patch):
@@ -61,7 +61,7 @@ class MemoryCluster:
         body = copy.deepcopy(body)
         if type == STRATEGIC_MERGE_PATCH:
             if body["metadata"]["uid"] != known["metadata"]["uid"]:
-                raise Conflict(f"{ref} is another one", status=409)
+                raise Invalid("metadata.uid: field is immutable", status=422)
             leaving = body["metadata"].pop("$deleteFromPrimitiveList/finalizers", ())
             body["metadata"]["finalizers"] = [
                 finalizer for finalizer in known["metadata"].get("finalizers", ()) if finalizer not in leaving

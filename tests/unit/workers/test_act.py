@@ -10,7 +10,7 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
-from workers.errors import AlreadyExists, Conflict, Forbidden, Unavailable
+from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
 from workers.mirror import Change, Mirror
 from workers.plan import (
@@ -222,15 +222,16 @@ async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as
     assert await world.children() == {"a": True}
 
 
-async def test_a_conflict_about_the_object_itself_is_decided_on_afresh(world):
+@pytest.mark.parametrize("error", [Conflict, Invalid])
+async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(world, error):
     _, step = await held(world)
 
     def refuse(verb, ref):
         if verb == "patch":
-            raise Conflict("too many writers at once", status=409)
+            raise error("too many writers at once, or an admission that says no")
 
     world.cluster.refuse = refuse
-    with pytest.raises(Conflict):
+    with pytest.raises(error):
         await world.act(step)
     assert await world.children() == {"a": False}
 
