@@ -1,0 +1,125 @@
+"""The clocks of a time zone: when they are changed, by how much, and which instant a clock's face means.
+
+An *instant* is a number of seconds since the epoch, a *wall* is what the clocks show, as if it were an instant of UTC.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Slots are looked for between these instants: beyond them dates would run out.
+FIRST = (datetime(2, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
+LAST = (datetime(9980, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
+
+#: Seconds that one table answers for. A search looks six years ahead at most, and no more than a month back.
+_BLOCK = 1 << 26
+_AHEAD, _BEHIND = 7 * 366 * DAY, 40 * DAY
+#: Nowhere have clocks been changed twice within so many seconds.
+_PROBE = 2 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """A zone's clocks over some years.
+
+    begins: the instants from which each of the offsets (seconds east of Greenwich) is in force. plain: for each of
+    them, from which wall to which (not included) the clocks show it and no wall is shown twice; nothing, if the offset
+    is not in whole minutes. odd: days (wall // DAY), ascending, whose midnight was left out or shown twice. rough:
+    instants, ascending, of changes that are not by whole hours on the hour and clear of midnight.
+    """
+
+    begins: tuple[int, ...]
+    offsets: tuple[int, ...]
+    plain: tuple[tuple[int, int], ...]
+    odd: tuple[int, ...]
+    rough: tuple[int, ...]
+
+    def index(self, instant: int) -> int:
+        """Which of the offsets is in force."""
+        return max(bisect_right(self.begins, instant) - 1, 0)
+
+    def instant(self, wall: int) -> int:
+        """The instant a wall means; of one that was left out or shown twice, the one that Kubernetes takes.
+
+        That is: read the wall as if it were UTC, take the offset in force then, and if that leads to an instant of
+        another offset, take the other.
+        """
+        offset = self.offsets[self.index(wall)]
+        return wall - (self.offsets[self.index(wall - offset)] if offset else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """At an instant `before` becomes `after`: clocks leave out the walls from low to high, or show them twice."""
+
+    at: int
+    before: int
+    after: int
+
+    @property
+    def low(self) -> int:
+        return self.at + min(self.before, self.after)
+
+    @property
+    def high(self) -> int:
+        return self.at + max(self.before, self.after)
+
+    @property
+    def midnights(self) -> range:
+        """The days whose midnight is left out or shown twice."""
+        return range(-(-self.low // DAY), -(-self.high // DAY))
+
+    @property
+    def rough(self) -> bool:
+        return bool(self.low % HOUR or self.high % HOUR or self.low // DAY != self.high // DAY or not self.low % DAY)
+
+
+def clocks(zone: ZoneInfo, instant: int) -> Clocks:
+    """The zone's clocks around an instant: from a month before it to six years after it at least."""
+    return _table(zone, instant // _BLOCK)
+
+
+@lru_cache(maxsize=2048)
+def _table(zone: ZoneInfo, block: int) -> Clocks:
+    begin, end = max(block * _BLOCK - _BEHIND, FIRST - _BEHIND), (block + 1) * _BLOCK + _AHEAD
+    changes = list(_changes(zone, begin, end))
+    begins = (begin, *(change.at for change in changes))
+    offsets = (_offset(zone, begin), *(change.after for change in changes))
+    edges = [begin + offsets[0], *(change.high for change in changes)]
+    ends = [*(change.low for change in changes), end + offsets[-1]]
+    whole = [offset % MINUTE == 0 for offset in offsets]
+    return Clocks(
+        begins=begins,
+        offsets=offsets,
+        plain=tuple((low, high if fit else low) for low, high, fit in zip(edges, ends, whole, strict=True)),
+        odd=tuple(day for change in changes for day in change.midnights),
+        rough=tuple(change.at for change in changes if change.rough),
+    )
+
+
+def _changes(zone: ZoneInfo, begin: int, end: int) -> Iterator[_Change]:
+    before = _offset(zone, begin)
+    for probe in range(begin, end, _PROBE):
+        after = _offset(zone, probe + _PROBE)
+        if after != before:
+            yield _Change(_first(zone, probe, probe + _PROBE, after), before, after)
+            before = after
+
+
+def _first(zone: ZoneInfo, low: int, high: int, offset: int) -> int:
+    """The first instant after low, and not after high, at which the offset is in force."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _offset(zone, middle) == offset else (middle, high)
+    return high
+
+
+def _offset(zone: ZoneInfo, instant: int) -> int:
+    offset = (EPOCH + timedelta(seconds=instant)).astimezone(zone).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())

@@ -1,0 +1,136 @@
+"""A schedule, and the slots (instants at which it fires) it has."""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from scheduler.cron import clocks, stepping
+from scheduler.cron.clocks import DAY, EPOCH
+from scheduler.cron.fields import Fields
+
+_SECOND = timedelta(seconds=1)
+#: So close to a change of the clocks, the next slot may depend on where the search for it begins.
+_NEAR = 2 * DAY
+#: So many slots more than are wanted are enumerated before a time is looked at by halves.
+_SPARE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule(ABC):
+    """What a schedule's text means. Instants are aware datetimes, slots are in UTC and of whole seconds.
+
+    text: as its author wrote it.
+    """
+
+    text: str
+
+    @property
+    def interval(self) -> timedelta | None:
+        """Of ``@every``: the time between two slots, which are counted from whatever instant is asked about."""
+        return None
+
+    @abstractmethod
+    def next(self, after: datetime) -> datetime | None:
+        """The first slot later than this. None: there is none in five years, which is to say never."""
+
+    @abstractmethod
+    def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
+        """The last `count` slots (at least 1) after one instant and not after the other, oldest first.
+
+        Also whether there are older ones among them. The slots in between are not enumerated.
+        """
+
+    def latest(self, after: datetime, until: datetime) -> datetime | None:
+        """The last slot after one instant and not after the other."""
+        found, _ = self.newest(after, until, 1)
+        return found[0] if found else None
+
+    def slots(self, after: datetime, until: datetime, limit: int | None = None) -> Iterator[datetime]:
+        """The slots after one instant and not after the other, oldest first; the first `limit` of them."""
+        return islice(self._slots(after, until), limit)
+
+    def _slots(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        slot = self.next(after)
+        while slot is not None and slot <= until:
+            yield slot
+            slot = self.next(slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Every(Schedule):
+    """``@every``: time that passes, whatever the clocks show."""
+
+    length: timedelta
+
+    @property
+    def interval(self) -> timedelta:
+        return self.length
+
+    def next(self, after: datetime) -> datetime | None:
+        try:
+            return EPOCH + (after - EPOCH) // _SECOND * _SECOND + self.length
+        except OverflowError:
+            return None
+
+    def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
+        begin = EPOCH + (after - EPOCH) // _SECOND * _SECOND
+        there = max((until - begin) // self.length, 0)
+        first = max(there - count, 0)
+        return [begin + number * self.length for number in range(first + 1, there + 1)], first > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cron(Schedule):
+    """Fields, read off the clocks of a zone."""
+
+    fields: Fields = field(repr=False)
+    zone: ZoneInfo
+
+    def next(self, after: datetime) -> datetime | None:
+        slot = self._next(_seconds(after))
+        return None if slot is None else _instant(slot)
+
+    def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
+        found = self._newest(_seconds(after), min(_seconds(until), clocks.LAST), count + 1)
+        return [_instant(slot) for slot in found[-count:]], len(found) > count
+
+    def _next(self, after: int) -> int | None:
+        begin = max(after + 1, clocks.FIRST)
+        if begin >= clocks.LAST:
+            return None
+        return stepping.first(self.fields, clocks.clocks(self.zone, begin), begin)
+
+    def _newest(self, after: int, until: int, count: int) -> list[int]:
+        """Enumerated if they are few, otherwise found by halves."""
+        middle = self._calm(after, until)
+        limit = count + _SPARE if middle else None
+        found, slot = [], self._next(after)
+        while slot is not None and slot <= until:
+            found.append(slot)
+            if len(found) == limit:
+                assert middle
+                late = self._newest(middle, until, count)
+                return late if len(late) == count else self._newest(after, middle, count - len(late)) + late
+            slot = self._next(slot)
+        return found[-count:]
+
+    def _calm(self, after: int, until: int) -> int | None:
+        """An instant between the two at which no change of the clocks is near, half-way if possible."""
+        middle = (after + until) // 2
+        rough = clocks.clocks(self.zone, middle).rough
+        at = bisect_left(rough, middle - _NEAR)
+        if at < len(rough) and rough[at] <= middle + _NEAR:
+            middle = rough[at] - _NEAR
+        return middle if after < middle < until else None
+
+
+def _seconds(instant: datetime) -> int:
+    return (instant - EPOCH) // _SECOND
+
+
+def _instant(seconds: int) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)

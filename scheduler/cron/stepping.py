@@ -1,0 +1,164 @@
+"""The first slot at or after an instant: Kubernetes' procedure, step by step where clocks change, in jumps elsewhere.
+
+The procedure looks at the month, the day, the hour, the minute and the second in turn, steps the first that does not
+fit to its next value, and starts over whenever a step carries. Where a step meets a change of the clocks, what it does
+is peculiar (whole days can be passed over), and what Kubernetes' users know; so it is kept to the letter there. Where
+it meets none, many steps come to the same as one jump.
+"""
+
+from bisect import bisect_right
+from datetime import date, timedelta
+
+from scheduler.cron import dates
+from scheduler.cron.clocks import DAY, EPOCH, HOUR, MINUTE, Clocks
+from scheduler.cron.fields import Fields, lowest
+
+#: Years after that of the beginning in which a slot is looked for.
+HORIZON = 5
+#: Carries that a search may take: it has an end even where time itself does not behave.
+_CARRIES = 100_000
+_EPOCH_DAY = EPOCH.toordinal()
+
+
+def first(fields: Fields, clocks: Clocks, instant: int) -> int | None:
+    """The first slot at or after the instant, or None if there is none in this year and the five after it."""
+    if not (fields.second and fields.minute and fields.hour and fields.month):
+        return None
+    return _Search(fields, clocks, instant).run()
+
+
+class _Search:
+    """One search: the instant it has come to, and whether it was rounded down, which happens once, before any step."""
+
+    def __init__(self, fields: Fields, clocks: Clocks, instant: int) -> None:
+        self.fields = fields
+        self.clocks = clocks
+        self.instant = instant
+        self.touched = False
+
+    def run(self) -> int | None:
+        limit = self._wall()[0].year + HORIZON
+        for _ in range(_CARRIES):
+            if self._wall()[0].year > limit:
+                return None
+            if self._months() and self._days() and self._times():
+                return self.instant
+        return None
+
+    # Every stage answers whether its field fits now; if not, a step has carried, and all begins anew.
+
+    def _months(self) -> bool:
+        today, second = self._wall()
+        while not self.fields.month >> today.month & 1:
+            self._round(today.replace(day=1))
+            today, second = self._wall()
+            self._go(self._next_month(today, second), second)
+            today, second = self._wall()
+            if today.month == 1:
+                return False
+        return True
+
+    def _next_month(self, today: date, second: int) -> date:
+        """The first of the next month that fits, or of January; if the clocks have a say, the same day next month."""
+        later = self.fields.month >> today.month + 1
+        month = today.month + 1 + lowest(later) if later else 13
+        target = date(today.year + month // 13, (month - 1) % 12 + 1, 1)
+        if today.day == 1 and not second and self._even(today, target):
+            return target
+        following = date(today.year + today.month // 12, today.month % 12 + 1, 1)
+        return following + timedelta(days=today.day - 1)
+
+    def _days(self) -> bool:
+        today, second = self._wall()
+        while not (named := dates.days(self.fields.day, self.fields.weekday, today.year, today.month)) >> today.day & 1:
+            self._round(today)
+            today, second = self._wall()
+            self._go(self._next_day(today, second, named), second)
+            self._to_midnight()
+            today, second = self._wall()
+            if today.day == 1:
+                return False
+        return True
+
+    def _next_day(self, today: date, second: int, named: int) -> date:
+        """The next day of the month that fits, or the first of the next; if the clocks have a say, tomorrow."""
+        later = named >> today.day + 1
+        ahead = 1 + lowest(later) if later else dates.shape(today.year, today.month)[1] + 1 - today.day
+        target = today + timedelta(days=ahead)
+        return target if not second and self._even(today, target) else today + timedelta(days=1)
+
+    def _to_midnight(self) -> None:
+        """A day that does not begin at midnight: on to the next one that does, or back to the one before."""
+        hour = self._wall()[1] // HOUR
+        self.instant += (24 - hour if hour > 12 else -hour) * HOUR
+
+    def _times(self) -> bool:
+        index = self.clocks.index(self.instant)
+        low, high = self.clocks.plain[index]
+        wall = self.instant + self.clocks.offsets[index]
+        second = wall % DAY
+        if wall - wall % HOUR < low or wall - second + DAY >= high:
+            return self._hours() and self._minutes() and self._seconds()
+        # No clock is changed from this hour to the next midnight.
+        time = self.fields.time(second)
+        self.instant += (DAY if time is None else time) - second
+        return time is not None
+
+    def _hours(self) -> bool:
+        while not self.fields.hour >> (hour := self._wall()[1] // HOUR) & 1:
+            self._round(self._wall()[0], hour * HOUR)
+            self.instant += HOUR
+            if self._wall()[1] < HOUR:
+                return False
+        return True
+
+    def _minutes(self) -> bool:
+        while not self.fields.minute >> self._wall()[1] % HOUR // MINUTE & 1:
+            if not self.touched:
+                self.touched = True
+                self.instant -= self.instant % MINUTE
+            self.instant += MINUTE
+            if self._wall()[1] % HOUR < MINUTE:
+                return False
+        return True
+
+    def _seconds(self) -> bool:
+        while not self.fields.second >> self._wall()[1] % MINUTE & 1:
+            self.touched = True
+            self.instant += 1
+            if self._wall()[1] % MINUTE == 0:
+                return False
+        return True
+
+    def _wall(self) -> tuple[date, int]:
+        """What the clocks show: the date, and the second of the day."""
+        clocks = self.clocks
+        day, second = divmod(self.instant + clocks.offsets[clocks.index(self.instant)], DAY)
+        return date.fromordinal(_EPOCH_DAY + day), second
+
+    def _round(self, today: date, second: int = 0) -> None:
+        if not self.touched:
+            self.touched = True
+            self.instant = self.clocks.instant(_wall(today) + second)
+
+    def _go(self, target: date, second: int) -> None:
+        """To this time of a later day. A day that a zone left out altogether does not hold the search up."""
+        wall = _wall(target) + second
+        instant = self.clocks.instant(wall)
+        while instant <= self.instant:
+            wall += DAY
+            instant = self.clocks.instant(wall)
+        self.instant = instant
+
+    def _even(self, today: date, target: date) -> bool:
+        """Whether every day after today, up to the target, begins with a midnight, and one only."""
+        odd = self.clocks.odd
+        return not odd or bisect_right(odd, _day(today)) == bisect_right(odd, _day(target))
+
+
+def _day(day: date) -> int:
+    return day.toordinal() - _EPOCH_DAY
+
+
+def _wall(day: date) -> int:
+    return _day(day) * DAY

@@ -1,0 +1,46 @@
+"""Time zones by their IANA names: which names Kubernetes' API takes, and what the system knows of them."""
+
+import re
+from zoneinfo import ZoneInfo
+
+from scheduler.cron.errors import ZoneError
+
+_PART = re.compile(r"[A-Za-z._+0-9-]{1,14}")
+_UTC = "UTC"
+
+
+def check_zone(name: str) -> str | None:
+    """What is wrong with a `timeZone`, in the API server's words, or None."""
+    try:
+        zone(name)
+    except ZoneError as error:
+        return str(error)
+    return None
+
+
+def zone(name: str) -> ZoneInfo:
+    """The zone a `timeZone` field names; ``Local`` is refused, for nobody knows whose.
+
+    Raises ZoneError if the API's rules forbid the name or the system's time zone data does not have it.
+    """
+    if not name:
+        raise ZoneError("timeZone must be nil or non-empty string")
+    if not all(_PART.fullmatch(part) and part not in (".", "..") and part[0] != "-" for part in name.split("/")):
+        raise ZoneError(f"unknown time zone {name}")
+    if name.lower() == "local":
+        raise ZoneError("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
+    return load(name)
+
+
+def prefixed(name: str) -> ZoneInfo:
+    """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: our processes' own zone is UTC."""
+    return load(_UTC if name in ("", "Local") else name)
+
+
+def load(name: str) -> ZoneInfo:
+    """The zone from the system's time zone data; raises ZoneError."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        # No such file; a name that leaves the folder, or a file that holds no zone; a file that cannot be read.
+        raise ZoneError(f"unknown time zone {name}") from error
