@@ -21,6 +21,7 @@ from workers.plan import (
     Create,
     Delete,
     Mark,
+    Measure,
     Patch,
     PatchStatus,
     Plan,
@@ -107,6 +108,7 @@ class _Run:
             Together: self._together,
             Record: self._record,
             Mark: self._mark,
+            Measure: self._measure,
             Poll: self._ask,
         }
 
@@ -274,6 +276,9 @@ class _Run:
     async def _record(self, record: Record) -> None:
         if self._body is not None:
             self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
+
+    async def _measure(self, step: Measure) -> None:
+        metrics.measure(step.metric, step.value, step.labels)
 
     async def _mark(self, step: Mark) -> None:
         await self._want(self._actor.reconcile, step.ref)

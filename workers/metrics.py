@@ -1,10 +1,12 @@
 """What this process counts, for Prometheus. Names follow client-go's and the field's; labels are bounded."""
 
 import logging
+from collections.abc import Mapping, Sequence
 
 from prometheus_client import Counter, Gauge, Histogram, start_http_server
 
 from scheduler.queue import Stats
+from workers.plan import Metric
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +31,45 @@ STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the 
 WRITES = Counter("penstock_cluster_writes_total", "Writes to the API server by outcome", ["step", "outcome"])
 EVENTS_DROPPED = Counter("penstock_events_dropped_total", "Kubernetes Events not written", ["why"])
 
+#: What decisions measure (`plan.Measure`).
+MEASURES: Mapping[Metric, Counter | Histogram] = {
+    "job_creation_skew": Histogram(
+        "penstock_cronjob_controller_job_creation_skew_duration_seconds",
+        "How long after its scheduled time a Job was created",
+        buckets=[2.0**n for n in range(10)],
+    ),
+    "job_deletion_delay": Histogram(
+        "penstock_ttl_after_finished_controller_job_deletion_duration_seconds",
+        "How long after its time to live a finished Job was deleted",
+        buckets=[0.1 * 2**n for n in range(14)],
+    ),
+    "jobs_finished": Counter(
+        "penstock_job_controller_jobs_finished_total", "Jobs that ended", ["completion_mode", "result", "reason"]
+    ),
+    "job_pods_finished": Counter(
+        "penstock_job_controller_job_pods_finished_total", "Finished pods counted", ["completion_mode", "result"]
+    ),
+    "job_finished_indexes": Counter(
+        "penstock_job_controller_job_finished_indexes_total", "Indexes that ended", ["status", "backoffLimit"]
+    ),
+    "pod_failures_handled": Counter(
+        "penstock_job_controller_pod_failures_handled_by_failure_policy_total",
+        "Failed pods that a rule of the podFailurePolicy matched",
+        ["action"],
+    ),
+}
 
 _served: set[int] = set()
+
+
+def measure(metric: Metric, value: float, labels: Sequence[str] = ()) -> None:
+    """Count what a decision measured. Raises ValueError if there are not as many labels as the metric has."""
+    family = MEASURES[metric]
+    one = family.labels(*labels) if labels else family
+    if isinstance(one, Counter):
+        one.inc(value)
+    else:
+        one.observe(value)
 
 
 def lane(name: str, stats: Stats) -> None:

@@ -98,6 +98,29 @@ class Mark:
     ref: Ref
 
 
+#: What decisions count, by what stands for it in `workers.metrics`.
+Metric = Literal[
+    "job_creation_skew",
+    "job_deletion_delay",
+    "jobs_finished",
+    "job_pods_finished",
+    "job_finished_indexes",
+    "pod_failures_handled",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Count something for Prometheus, now that the steps before it worked.
+
+    value: what a counter rises by, or one observation of a histogram (seconds). labels: in the metric's own order.
+    """
+
+    metric: Metric
+    value: float = 1.0
+    labels: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Poll:
     """Ask for a fresh reading of the reconciled object now."""
@@ -110,7 +133,7 @@ class ComeBack:
     at: datetime
 
 
-Step = Create | Delete | Patch | Unfinalize | PatchStatus | Record | Together | Mark | Poll | ComeBack
+Step = Create | Delete | Patch | Unfinalize | PatchStatus | Record | Together | Mark | Measure | Poll | ComeBack
 
 
 @dataclass(frozen=True, slots=True)

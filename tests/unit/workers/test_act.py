@@ -2,12 +2,15 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import pytest
+from prometheus_client import REGISTRY
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
+from workers import metrics
 from workers.act import Actor
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
@@ -18,6 +21,8 @@ from workers.plan import (
     Create,
     Delete,
     Mark,
+    Measure,
+    Metric,
     Patch,
     PatchStatus,
     Plan,
@@ -264,6 +269,31 @@ async def test_another_object_is_marked_and_its_bell_rung(world):
     claim = await world.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
     assert world.rung == {"reconcile": 1}
+
+
+def measured(name, **labels):
+    return REGISTRY.get_sample_value(f"penstock_{name}", labels) or 0.0
+
+
+async def test_what_is_measured_counts_once_the_steps_before_it_worked(world):
+    counter, labels = "job_controller_job_pods_finished_total", {"completion_mode": "Indexed", "result": "failed"}
+    skew = "cronjob_controller_job_creation_skew_duration_seconds"
+    before = measured(counter, **labels), measured(f"{skew}_sum"), measured(f"{skew}_bucket", le="1.0")
+    steps = (
+        Measure("job_pods_finished", 3, ("Indexed", "failed")),
+        Measure("job_creation_skew", 0.5),
+        Measure("job_creation_skew", 90),
+    )
+    await world.act(PatchStatus({"a": 1}), *steps)
+    world.owner = {**world.owner, "metadata": {**world.owner["metadata"], "resourceVersion": "an older one"}}
+    with pytest.raises(Conflict):
+        await world.act(PatchStatus({"a": 2}), *steps)
+    after = measured(counter, **labels), measured(f"{skew}_sum"), measured(f"{skew}_bucket", le="1.0")
+    assert [new - old for new, old in zip(after, before, strict=True)] == [3, 90.5, 1]
+
+
+def test_every_name_that_decisions_may_measure_by_stands_for_a_metric():
+    assert set(get_args(Metric)) == set(metrics.MEASURES)
 
 
 async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(world):
