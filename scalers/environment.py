@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from scalers.hidden import Hidden
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import NotFound, UserError
 
@@ -25,15 +26,10 @@ def from_cluster(get: Callable[[Ref], Awaitable[Object]]) -> Lookup:
             return None
         data = body.get("data") or {}
         if ref.kind == SECRET:
-            return {key: base64.b64decode(text).decode(errors="replace") for key, text in data.items()}
-        return dict(data)
+            return Hidden({key: base64.b64decode(text).decode(errors="replace") for key, text in data.items()})
+        return Hidden(data)
 
     return look_up
-
-
-async def unreachable(ref: Ref) -> Mapping[str, str] | None:
-    """The lookup of a process that may not read ConfigMaps and Secrets."""
-    raise UserError(f"{ref} cannot be read here")
 
 
 async def resolve(template: Object, container: str, namespace: str, look_up: Lookup) -> dict[str, str]:

@@ -5,9 +5,11 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from scalers import environment
+from scalers.auth import Authenticator
+from scalers.lookups import Lookups
 from scalers.polling import Poller
 from scalers.triggers import Triggers
+from scalers.vault import Vaults
 from scalers.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.base import base, connect, draining
@@ -19,12 +21,30 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def measuring(settings: Settings) -> AsyncIterator[Drain]:
-    """Answers the bells of the poll lane. Of the cluster it only asks for ConfigMaps and Secrets that triggers name."""
+    """Answers the bells of the poll lane.
+
+    Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens.
+    """
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(base(settings))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
-        triggers = Triggers(look_up=environment.from_cluster(cluster.get))
+        vaults = Vaults(
+            servers=settings.vault_servers,
+            token_file=settings.vault_token_file,
+            authority=settings.vault_ca,
+            timeout=settings.source_timeout,
+        )
+        stack.push_async_callback(vaults.close)
+        triggers = Triggers(
+            lookups=Lookups(
+                cluster.get,
+                cluster.request,
+                own_namespace=settings.own_namespace,
+                restricted=settings.restrict_secrets,
+            ),
+            authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
+        )
         wakeups = None
         if settings.wakeups:
             wakeups = Wakeups(

@@ -2,17 +2,20 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scalers import auth, environment
-from scalers.environment import Lookup, unreachable
+from scalers import environment
+from scalers.auth import Authenticator, Unreachable, Workload
+from scalers.hidden import Hidden
+from scalers.lookups import Lookups, View
 from scalers.parameters import FROM_ENV, TRUTHS, Trigger
+from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
 from scalers.sources import Source
 from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.errors import PenstockError, UserError
+from workers.errors import PenstockError, Unavailable, UserError
 
 #: KEDA's annotation that pauses an object.
 PAUSED = "autoscaling.keda.sh/paused"
@@ -53,54 +56,125 @@ class Parsed:
     problem: str | None = None
 
 
-class Triggers:
-    """Parses objects' triggers, and remembers the outcome for as long as the spec stays the same.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found out about one object.
 
-    look_up: where ConfigMaps and Secrets of a container's environment are read. limit: most objects remembered.
+    supplied: what its authenticationRefs supplied, by trigger. since: nothing that was looked up before this instant
+    is to be used any more. fresh: nothing has failed since it was parsed.
     """
 
-    def __init__(self, registry: Registry = REGISTRY, look_up: Lookup = unreachable, *, limit: int = 20_000) -> None:
+    generation: int
+    parsed: Parsed
+    supplied: tuple[Hidden, ...]
+    since: float
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """What an object's triggers are supplied with. supplied: by trigger, or why not."""
+
+    variables: Mapping[str, str] = field(repr=False)
+    supplied: Sequence[Hidden | PenstockError]
+
+    def credentials(self, index: int) -> Hidden:
+        answer = self.supplied[index]
+        if isinstance(answer, PenstockError):
+            raise answer
+        return answer
+
+
+class Triggers:
+    """Parses objects' triggers, and remembers the outcome for as long as spec and credentials stay the same.
+
+    lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. limit: most
+    objects remembered.
+    """
+
+    def __init__(
+        self,
+        registry: Registry = REGISTRY,
+        lookups: Lookups | None = None,
+        authenticator: Authenticator | None = None,
+        *,
+        limit: int = 20_000,
+    ) -> None:
         self._registry = registry
-        self._look_up = look_up
+        self._lookups = lookups or Lookups()
+        self._authenticator = authenticator or Authenticator()
         self._limit = limit
-        self._known: OrderedDict[str, tuple[int, Parsed]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
-        """The probes of an object, or its problem. What depended on a ConfigMap or Secret and failed is not kept."""
+        """The probes of an object, or its problem. What depended on something outside and failed is not kept.
+
+        What authenticationRefs supply is compared with what they supplied before, which costs nothing while the
+        lookups remember it; other credentials are other scalers. While it cannot be read, the last ones go on.
+        """
         uid, generation = body["metadata"]["uid"], body["metadata"].get("generation", 0)
-        if (known := self._known.get(uid)) and known[0] == generation:
-            self._known.move_to_end(uid)
-            return known[1]
+        known = self._known.get(uid)
+        since = known.since if known else EVER
+        if known and known.generation != generation:
+            known = None
         specs = (body.get("spec") or {}).get("triggers") or ()
+        if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
+            self._known.move_to_end(uid)
+            return known.parsed
+        workload, view = Workload.of(ref, body), self._lookups.view(since)
+        supplied = await self._supplied(specs, workload, view)
+        if known and any(isinstance(answer, Unreachable) for answer in supplied):
+            return known.parsed
+        credentials = tuple(answer for answer in supplied if isinstance(answer, Hidden))
+        if known and known.fresh and len(credentials) == len(supplied) and known.supplied == credentials:
+            self._known.move_to_end(uid)
+            return known.parsed
         try:
-            variables = await self._environment(ref, body, specs)
+            variables = await self._environment(workload, specs, view)
         except PenstockError as error:
-            return Parsed(problem=str(error))
-        parsed = self._parsed(ref, uid, specs, variables)
-        self._known[uid] = (generation, parsed)
-        if len(self._known) > self._limit:
-            self._known.popitem(last=False)
+            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
+        parsed = self._parsed(ref, uid, specs, _Outside(variables, supplied))
+        if len(credentials) == len(supplied):
+            self._keep(uid, _Known(generation, parsed, credentials, since))
         return parsed
 
     def forget(self, uid: str) -> None:
-        """Parse this object afresh the next time: after a failure its environment may hold other values."""
-        self._known.pop(uid, None)
+        """Look up afresh what this object names outside itself: after a failure that may hold other values."""
+        if known := self._known.get(uid):
+            self._known[uid] = replace(known, since=self._lookups.now(), fresh=False)
 
-    async def _environment(self, ref: Ref, body: Object, specs: Sequence[Object]) -> Mapping[str, str]:
+    def _keep(self, uid: str, known: _Known) -> None:
+        self._known[uid] = known
+        self._known.move_to_end(uid)
+        if len(self._known) > self._limit:
+            self._known.popitem(last=False)
+
+    async def _supplied(
+        self, specs: Sequence[Object], workload: Workload, view: View
+    ) -> tuple[Hidden | PenstockError, ...]:
+        """What each trigger's authenticationRef supplies, or why it does not."""
+        return tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
+
+    async def _credentials(self, reference: Object | None, workload: Workload, view: View) -> Hidden | PenstockError:
+        if not reference:
+            return Hidden()
+        try:
+            return await self._authenticator.parameters(reference, workload, view)
+        except PenstockError as error:
+            return error
+
+    async def _environment(self, workload: Workload, specs: Sequence[Object], view: View) -> Mapping[str, str]:
         """The target container's variables; looked up only for an object that refers to one."""
         if not any(key.endswith(FROM_ENV) for spec in specs for key in spec.get("metadata") or ()):
             return {}
-        spec = body["spec"]
-        template = (spec.get("jobTargetRef") or {}).get("template") or {}
-        container = spec.get("envSourceContainerName") or ""
-        return await environment.resolve(template, container, ref.namespace, self._look_up)
+        return await environment.resolve(workload.template, workload.container, workload.namespace, view.entries)
 
-    def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], variables: Mapping[str, str]) -> Parsed:
+    def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
         problems: list[str] = []
         probes: list[Probe] = []
         for index, spec in enumerate(specs):
             try:
-                probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, variables))
+                probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, outside))
             except UserError as error:
                 problems.append(str(error))
         problems += _shared_names(specs)
@@ -108,25 +182,23 @@ class Triggers:
             problems.append("spec.triggers: there is no trigger")
         return Parsed(problem="; ".join(problems)) if problems else Parsed(tuple(probes))
 
-    def _probe(
-        self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, variables: Mapping[str, str]
-    ) -> Probe:
+    def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> Probe:
         if not bare.type:
             raise bare.error("type", "is required")
         if ref.kind == SCALED_JOB and spec.get("metricType"):
             raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
         try:
             scaler_class = self._registry.find(bare.type)
-            authentication = auth.parameters(spec)
-        except UserError as error:
+            credentials = outside.credentials(bare.index)
+        except PenstockError as error:
             raise UserError(f"trigger {bare.index} ({bare.type}): {error}") from error
         trigger = Trigger(
             index=bare.index,
             type=bare.type,
             name=spec.get("name") or "",
             metadata=_texts(bare, spec.get("metadata")),
-            environment=variables,
-            authentication=authentication,
+            environment=outside.variables,
+            authentication=credentials,
         )
         scaler = scaler_class.parse(trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))

@@ -38,7 +38,9 @@ class Settings(BaseSettings):
     kubeconfig: Path | None = Field(None, description="kubeconfig file; without one KUBECONFIG, then the pod's account")
     context: str | None = Field(None, description="context of the kubeconfig; without one its current context")
     namespaces: Names = Field((), description="namespaces to watch, comma separated; empty means all")
-    own_namespace: str = Field("default", description="namespace of Penstock's own Leases")
+    own_namespace: str = Field(
+        "default", description="namespace of Penstock's own Leases, and of what ClusterTriggerAuthentications name"
+    )
     selector: str = Field("", description="label selector: reconcile only matching objects (children always)")
     jobs: Literal["managed", "all"] = Field(
         "managed",
@@ -62,6 +64,13 @@ class Settings(BaseSettings):
     polling: float = Field(30.0, gt=0, description="default pollingInterval of an object that names none")
     source_timeout: float = Field(3.0, gt=0, description="longest wait for one measured server")
     wakeups: bool = Field(True, description="listen for keyspace notifications of measured Redis servers")
+    restrict_secrets: bool = Field(False, description="read Secrets for triggers in Penstock's own namespace only")
+    auth_folder: Path | None = Field(None, description="folder of the files that a filePath of authentications names")
+    vault_servers: Names = Field(
+        (), description="addresses of Vault servers that may see this process's own token or service account"
+    )
+    vault_token_file: Path | None = Field(None, description="file with a token for those Vault servers")
+    vault_ca: Path | None = Field(None, description="file of the authorities to trust for Vault servers")
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")

@@ -2,18 +2,19 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
+from scalers.lookups import Lookups
 from scalers.registry import Registry
 from scalers.scaler import Scaler, parameter
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
-from workers.api.kinds import Ref
+from workers.api.kinds import Object, Ref
+from workers.errors import NotFound
 from workers.snapshot import Reading, Sample
 
 
@@ -201,8 +202,8 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
         ),
         pytest.param(
             ({**redis_trigger(1, "q"), "authenticationRef": {"name": "login"}},),
-            r"trigger 0 \(redis\): authenticationRef is not supported yet",
-            id="authenticationRef",
+            r"trigger 0 \(redis\): authenticationRef: TriggerAuthentication team/login does not exist",
+            id="authenticationRef to nothing",
         ),
         pytest.param(
             ({**redis_trigger(1, "q"), "metricType": "Value"},),
@@ -222,8 +223,12 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
     ],
 )
 async def test_a_spec_that_cannot_be_measured_is_a_problem(
-    world: World, triggers: tuple[Any, ...], problem: str
+    real_redis: Redis, triggers: tuple[Any, ...], problem: str
 ) -> None:
+    async def nothing(ref: Ref) -> Object:
+        raise NotFound(str(ref), status=404)
+
+    world = await build(real_redis, lookups=Lookups(nothing))
     await world.apply(scaled_job("work", *triggers))
     await world.deciding()
     async with world.polling() as polling:
@@ -338,10 +343,10 @@ async def test_a_failing_server_is_tried_again_once_on_a_fresh_connection(world:
 async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real_redis: Redis, port: int) -> None:
     stored = {"name": "text"}
 
-    async def look_up(_: Ref) -> Mapping[str, str] | None:
-        return stored
+    async def get(_: Ref) -> Object:
+        return {"data": dict(stored)}
 
-    world = await build(real_redis, look_up=look_up)
+    world = await build(real_redis, lookups=Lookups(get))
     await world.client.set("text", "x")
     await world.client.rpush("queue", 1, 2)
     env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "name"}}}]
@@ -364,10 +369,12 @@ async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real
 async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(real_redis: Redis, port: int) -> None:
     stored: dict[str, str] = {}
 
-    async def look_up(_: Ref) -> Mapping[str, str] | None:
-        return stored or None
+    async def get(ref: Ref) -> Object:
+        if not stored:
+            raise NotFound(str(ref), status=404)
+        return {"data": stored}
 
-    world = await build(real_redis, look_up=look_up)
+    world = await build(real_redis, lookups=Lookups(get))
     env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "port"}}}]
     trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
     await world.apply(scaled_job("work", trigger, env=env))

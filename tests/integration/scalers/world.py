@@ -9,9 +9,9 @@ from redis.asyncio import Redis
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.environment import Lookup, unreachable
+from scalers.lookups import Lookups
 from scalers.polling import Poller
-from scalers.registry import Registry
+from scalers.registry import REGISTRY, Registry
 from scalers.sources import Sources
 from scalers.triggers import Triggers
 from scalers.wakeups import Wakeups
@@ -144,7 +144,7 @@ class Polling:
         return await self.once()
 
 
-async def build(client: Redis, *, look_up: Lookup = unreachable, registry: Registry | None = None) -> World:
+async def build(client: Redis, *, lookups: Lookups | None = None, registry: Registry = REGISTRY) -> World:
     poll, reconcile = Lane(client, "poll", KEYS), Lane(client, "reconcile", KEYS)
     await poll.open()
     await reconcile.open()
@@ -154,5 +154,5 @@ async def build(client: Redis, *, look_up: Lookup = unreachable, registry: Regis
         reconcile=reconcile,
         mirror=Mirror(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
         readings=Readings(client, KEYS),
-        triggers=Triggers(registry, look_up) if registry else Triggers(look_up=look_up),
+        triggers=Triggers(registry, lookups),
     )

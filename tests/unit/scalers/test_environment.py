@@ -98,11 +98,6 @@ async def test_a_template_without_containers_has_no_environment() -> None:
         await environment.resolve({"spec": {}}, "", "team", look_up)
 
 
-async def test_a_process_without_access_says_so() -> None:
-    with pytest.raises(UserError, match="Secret team/login cannot be read here"):
-        await environment.unreachable(Ref(SECRET, "team", "login"))
-
-
 async def test_the_clusters_objects_are_decoded() -> None:
     bodies: dict[Ref, Object] = {
         Ref(SECRET, "team", "login"): {"data": {"password": "czNjcmV0"}},
