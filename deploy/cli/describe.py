@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, get, lastapplied, options, output
-from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Kind, Object, Ref
+from deploy.cli import connection, discovery, get, lastapplied, options, output, runs
+from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCALED_JOB, SCHEDULED_JOB, Kind, Object, Ref
 from workers.errors import ClusterError, Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SHOWN = 20
 #: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
 PATIENCE = 1.0
+#: Status fields that are shown as tables.
+TABLES = frozenset({"conditions", "outcomes"})
 #: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
 LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
 
@@ -29,11 +31,13 @@ LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
 def command(what: tuple[str, ...], target: connection.Target) -> None:
     """Show an object and what happened to it.
 
-    That is: its conditions, its children, its Events and, of a ScaledJob, its last reading.
+    That is: its conditions, its children, its Events; of a ScaledJob its last reading; of a ScheduledJob or CronJob
+    its next runs, and how the last ones went.
 
     \b
     Examples:
       penstock describe scaledjob crunch
+      penstock describe cronjob backup
       penstock describe job/crunch-1
     """
 
@@ -58,6 +62,9 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     conditions((body.get("status") or {}).get("conditions") or (), now)
     if ref.kind.id == SCALED_JOB.id:
         show_reading(await reading(ref))
+    if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
+        runs.show_next(ref.kind, body, now)
+        runs.show_outcomes(body, now)
     found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))
     for kind, owned in zip(owned_kinds(ref.kind), found, strict=True):
         show_children(kind, owned, now)
@@ -65,7 +72,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
 
 
 def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
-    """Metadata aligned, then everything else but the conditions as YAML."""
+    """Metadata aligned, then everything else as YAML, but what tables show."""
     metadata = body["metadata"]
     annotations = {
         key: value for key, value in (metadata.get("annotations") or {}).items() if key != lastapplied.ANNOTATION
@@ -88,7 +95,7 @@ def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
             yield f"{title + ':' if not index else '':15}{line}"
     rest = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata")}
     if status := rest.get("status"):
-        rest["status"] = {key: value for key, value in status.items() if key != "conditions"}
+        rest["status"] = {key: value for key, value in status.items() if key not in TABLES}
     for key, value in rest.items():
         if value:
             yield f"{key.capitalize()}:"

@@ -1,4 +1,4 @@
-"""``penstock logs``: what containers wrote, of one pod or of all pods of a Job."""
+"""``penstock logs``: what containers wrote, of one pod or of all pods below a Job or what made the Job."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import connection, discovery, output
-from workers.api.kinds import JOB, POD, SCALED_JOB, Object
+from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, SCHEDULED_JOB, Kind, Object, controller_of
 from workers.errors import UserError
 
 if TYPE_CHECKING:
     from workers.cluster import Cluster
 
 #: The label that leads from an owner to the pods below it: Kubernetes' for Jobs, KEDA's for ScaledJobs.
-LABELS = {JOB.plural: "job-name", SCALED_JOB.plural: "scaledjob.keda.sh/name"}
+LABELS = {JOB.id: "job-name", SCALED_JOB.id: "scaledjob.keda.sh/name"}
+#: Owners without a label of their own: their Jobs know them.
+OWNERS = frozenset({SCHEDULED_JOB.id, CRON_JOB.id})
 
 
 @click.command("logs")
-@click.argument("what", metavar="POD | job/NAME | scaledjob/NAME")
+@click.argument("what", metavar="POD | KIND/NAME")
 @click.option("-c", "--container", help="Which container; without it the first, or all with --all-containers.")
 @click.option("--all-containers", is_flag=True, help="Every container of the pod.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the pods end.")
@@ -36,15 +38,17 @@ def command(
     timestamps: bool,
     target: connection.Target,
 ) -> None:
-    """Print the logs of a pod, a Job or a ScaledJob.
+    """Print the logs of a pod, or of all pods of an object.
 
-    With several pods or containers each line starts with [pod] or [pod/container].
+    The object is a Job, a ScaledJob, a ScheduledJob or a CronJob. With several pods or containers each line starts
+    with [pod] or [pod/container].
 
     \b
     Examples:
       penstock logs crunch-1-x7k2p
       penstock logs job/crunch-1 -f
       penstock logs scaledjob/crunch --tail 5
+      penstock logs cronjob/backup
       penstock logs crunch-1-x7k2p -c worker --previous
     """
     if container and all_containers:
@@ -73,20 +77,37 @@ def parameters(*, follow: bool, tail: int, previous: bool, timestamps: bool) -> 
 
 
 async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
-    """The pods that ``POD``, ``pod/NAME``, ``job/NAME`` or ``scaledjob/NAME`` mean, the oldest first."""
+    """The pods that ``POD``, ``pod/NAME``, or ``job/NAME`` and other owners mean, the oldest first."""
     text, slash, name = what.rpartition("/")
     if not name:
         raise UserError(f"{what}: a name is missing")
     if not slash or text in ("pod", "pods", "po"):
         return [await cluster.request("GET", POD.path(namespace, name))]
     kind = (await discovery.discover(cluster)).find(text).kind
-    if kind.plural not in LABELS:
-        raise UserError(f"{what}: logs are of a pod, a Job or a ScaledJob")
-    await cluster.request("GET", kind.path(namespace, name))
-    answer = await cluster.request("GET", POD.path(namespace), query={"labelSelector": f"{LABELS[kind.plural]}={name}"})
-    if not answer["items"]:
+    if kind.id not in LABELS.keys() | OWNERS:
+        raise UserError(f"{what}: logs are of a pod, a Job, a ScaledJob, a ScheduledJob or a CronJob")
+    owner: Object = await cluster.request("GET", kind.path(namespace, name))
+    found = await below(cluster, kind, owner, namespace)
+    if not found:
         raise UserError(f"{kind.kind} {namespace}/{name} has no pods")
-    return sorted(answer["items"], key=lambda pod: pod["metadata"].get("creationTimestamp", ""))
+    return sorted(found, key=lambda pod: pod["metadata"].get("creationTimestamp", ""))
+
+
+async def below(cluster: "Cluster", kind: Kind, owner: Object, namespace: str) -> list[Object]:
+    """The pods of an object's Jobs, or of the Job itself."""
+    if label := LABELS.get(kind.id):
+        return await labelled(cluster, namespace, f"{label}={owner['metadata']['name']}")
+    jobs = (await cluster.request("GET", JOB.path(namespace)))["items"]
+    uid = owner["metadata"]["uid"]
+    names = {job["metadata"]["name"] for job in jobs if (controller_of(job) or {}).get("uid") == uid}
+    pods = await labelled(cluster, namespace, LABELS[JOB.id])
+    return [pod for pod in pods if pod["metadata"]["labels"][LABELS[JOB.id]] in names]
+
+
+async def labelled(cluster: "Cluster", namespace: str, selector: str) -> list[Object]:
+    """The pods that a label selector finds."""
+    answer = await cluster.request("GET", POD.path(namespace), query={"labelSelector": selector})
+    return list(answer["items"])
 
 
 def containers(pod: Object, wanted: str | None, everything: bool) -> list[str]:

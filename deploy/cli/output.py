@@ -6,10 +6,12 @@ Lines go out plain when standard output is not a terminal or NO_COLOR is set, so
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
+
+from workers.api import times
 
 #: Words of status columns by the colour that says how bad they are.
 COLOURS = {
@@ -91,10 +93,13 @@ def as_json(value: Any) -> str:
 
 
 def age(since: str | None, now: datetime) -> str:
-    """How long ago an RFC 3339 instant was, in Kubernetes' short form: ``45s``, ``3m20s``, ``26h``, ``12d``."""
-    if not since:
-        return "<unknown>"
-    seconds = max(0, int((now - datetime.fromisoformat(since.replace("Z", "+00:00"))).total_seconds()))
+    """How long ago an RFC 3339 instant was, as `span` shows it."""
+    return span(now - times.parse(since)) if since else "<unknown>"
+
+
+def span(length: timedelta) -> str:
+    """A length of time in Kubernetes' short form: ``45s``, ``3m20s``, ``26h``, ``12d``; below zero is zero."""
+    seconds = max(0, int(length.total_seconds()))
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:
         return f"{seconds}s"

@@ -14,7 +14,7 @@ Results go to standard output, everything else to standard error. The exit code 
 not be done (one line says why; `--debug`, anywhere on the line, shows the traceback), 2 when the command line is wrong.
 Colours are for terminals only, and `NO_COLOR` turns them off.
 
-`apply`, `get`, `describe`, `logs` and `delete` find their cluster in this order: `--kubeconfig`,
+Commands that work on objects (`apply` to `resume` below) find their cluster in this order: `--kubeconfig`,
 `PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
 then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
 stopped, so that a command never reaches another cluster by surprise."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import click
 from deploy.cli import connection, output, schedules
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object, Ref, controller_of
 from workers.controllers import conditions
-from workers.errors import UserError
+from workers.errors import NotFound, UserError
 
 if TYPE_CHECKING:
     from workers.cluster import Cluster
@@ -58,7 +58,7 @@ def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, 
     async def work(cluster: "Cluster") -> int:
         found = await schedules.find(cluster, what, target.namespace, KINDS)
         await ask(cluster, found, request)
-        output.say(f"{found.title} run {request.id} asked for")
+        output.say(f"{found.title} run asked for: {request.job(found.ref)}")
         return await waited(cluster, found, request, timeout) if wait else 0
 
     return connection.run(target, work)
@@ -75,9 +75,16 @@ class Request:
     def annotation(self) -> str:
         return f"penstock.dev/run.{self.id}"
 
-    def made(self, job: str) -> bool:
-        """Whether a Job of this name, among its object's, is of this run: a retry has more behind the id."""
-        return f"-{self.id}" in job
+    def job(self, ref: Ref) -> str:
+        """The name of the run's first Job."""
+        from workers.controllers.cronjob import names
+
+        return names.of(ref.kind, ref.name).manual(self.id)
+
+    def made(self, ref: Ref, job: str) -> bool:
+        """Whether a Job of this name is of this run: the first, or a further attempt."""
+        first = self.job(ref)
+        return job == first or job.startswith(f"{first}-")
 
 
 def identity() -> str:
@@ -142,30 +149,30 @@ async def _end(cluster: "Cluster", found: schedules.Found, request: Request, tim
     deadline = None if timeout is None else loop.time() + timeout
     while True:
         body: Object = await cluster.request("GET", found.ref.kind.path(found.ref.namespace, found.ref.name))
-        jobs = await _jobs(cluster, found, request)
-        if end := ended(found.ref, body, jobs, request):
+        job = await _job(cluster, found, request)
+        if end := ended(found.ref, body, job, request):
             return end
-        if (state := progress(body, jobs)) != told:
+        if (state := progress(body, job)) != told:
             output.note(f"penstock: {state}")
             told = state
-        lost = 0 if jobs or request.annotation in annotations(body) else lost + 1
+        lost = 0 if job or request.annotation in annotations(body) else lost + 1
         if lost > PATIENCE:
             raise UserError(
-                f"{found.ref} has no Job for run {request.id} and is no longer asked for one: it was refused, or "
-                f"the Job was deleted; `penstock describe {found.title}` shows why"
+                f"{found.ref} has no Job {request.job(found.ref)} and is no longer asked for it: the run was refused, "
+                f"or the Job was deleted; `penstock describe {found.title}` shows why"
             )
         if deadline is not None and loop.time() >= deadline:
-            raise UserError(f"{found.ref}: run {request.id} has not ended after {timeout:g} s; {state}")
+            raise UserError(f"{found.ref}: run {request.job(found.ref)} has not ended after {timeout:g} s; {state}")
         await asyncio.sleep(LOOK)
 
 
-async def _jobs(cluster: "Cluster", found: schedules.Found, request: Request) -> list[Object]:
-    """The run's Jobs; with retries there are several, the newest last."""
-    answer = await cluster.request("GET", JOB.path(found.ref.namespace))
-    uid = found.body["metadata"]["uid"]
-    owned = [job for job in answer["items"] if (controller_of(job) or {}).get("uid") == uid]
-    named = [job for job in owned if request.made(job["metadata"]["name"])]
-    return sorted(named, key=lambda job: job["metadata"].get("creationTimestamp") or "")
+async def _job(cluster: "Cluster", found: schedules.Found, request: Request) -> Object | None:
+    """The run's first Job, if it is there and the object's own."""
+    try:
+        job: Object = await cluster.request("GET", JOB.path(found.ref.namespace, request.job(found.ref)))
+    except NotFound:
+        return None
+    return job if (controller_of(job) or {}).get("uid") == found.body["metadata"]["uid"] else None
 
 
 def annotations(body: Object) -> Object:
@@ -173,29 +180,30 @@ def annotations(body: Object) -> Object:
     return body["metadata"].get("annotations") or {}
 
 
-def ended(ref: Ref, body: Object, jobs: Sequence[Object], request: Request) -> End | None:
+def ended(ref: Ref, body: Object, job: Object | None, request: Request) -> End | None:
     """How the run ended, or None while it has not.
 
-    A ScheduledJob's status tells, which knows of retries; a CronJob has only the Job to tell.
+    A ScheduledJob's status tells, which knows of further attempts; a CronJob has only the Job to tell.
     """
     for outcome in (body.get("status") or {}).get("outcomes") or ():
-        if request.made(outcome["job"]):
-            why = ": ".join(filter(None, (outcome.get("reason"), outcome.get("message"))))
-            return End(outcome["outcome"], outcome["job"], why)
-    if ref.kind.id == SCHEDULED_JOB.id and body["spec"].get("outcomesLimit", 1):
+        if request.made(ref, outcome["job"]):
+            return End(outcome["outcome"], outcome["job"], _why(outcome))
+    if job is None or (ref.kind.id == SCHEDULED_JOB.id and body["spec"].get("outcomesLimit", 1)):
         return None
-    for job in reversed(jobs):
-        if word := conditions.finished(job):
-            condition = conditions.find(job, word) or {}
-            why = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
-            return End(word, job["metadata"]["name"], why if word == "Failed" else "")
-    return None
+    word = conditions.finished(job)
+    if word is None:
+        return None
+    return End(word, job["metadata"]["name"], _why(conditions.find(job, word) or {}) if word == "Failed" else "")
 
 
-def progress(body: Object, jobs: Sequence[Object]) -> str:
+def _why(told: Object) -> str:
+    return ": ".join(filter(None, (told.get("reason"), told.get("message"))))
+
+
+def progress(body: Object, job: Object | None) -> str:
     """What a run that has not ended waits for."""
-    if jobs:
-        return f"job.batch/{jobs[-1]['metadata']['name']} is at work"
+    if job:
+        return f"job.batch/{job['metadata']['name']} is at work"
     active = [entry.get("name", "") for entry in (body.get("status") or {}).get("active") or ()]
     if active and body["spec"].get("concurrencyPolicy") == "Forbid":
         return f"waiting for {', '.join(active)} to end (concurrencyPolicy: Forbid)"

@@ -129,14 +129,14 @@ class FakeCluster:
         kind = next((kind for kind in self.kinds if path == kind.path(within or "")), None)
         if kind is None:
             return self._missing(path)
-        wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        wanted = [part.partition("=") for part in query.get("labelSelector", "").split(",") if part]
         fields = query.get("fieldSelector", "")
         items = [
             body
             for body in self.objects.values()
             if (body["apiVersion"], body["kind"]) == (kind.api_version, kind.kind)
             and within in (None, body["metadata"].get("namespace"))
-            and wanted.items() <= (body["metadata"].get("labels") or {}).items()
+            and all(_labelled(body, label, value if equals else None) for label, equals, value in wanted)
             and (not fields or fields == f"involvedObject.uid={body.get('involvedObject', {}).get('uid')}")
         ]
         start = int(query.get("continue") or 0)
@@ -194,6 +194,12 @@ class FakeCluster:
         plural, name = path.rsplit("/", 2)[-2:]
         message = f'{plural} "{name}" not found'
         raise NotFound(f"GET {path}: 404: {message}", status=404, body={"kind": "Status", "message": message})
+
+
+def _labelled(body: Any, label: str, value: str | None) -> bool:
+    """Whether an object has a label, of this value if one is given."""
+    labels = body["metadata"].get("labels") or {}
+    return label in labels and value in (None, labels[label])
 
 
 def _merged(target: Any, patch: Any) -> Any:

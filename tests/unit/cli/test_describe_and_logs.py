@@ -7,7 +7,7 @@ import pytest
 from deploy.cli import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
-from workers.api.kinds import Ref
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Ref
 from workers.snapshot import Reading, Sample
 
 
@@ -113,13 +113,24 @@ def test_a_jobs_pods_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Ty
     assert "[p2] p2 says\n" in out
 
 
+@pytest.mark.parametrize("kind", [SCHEDULED_JOB, CRON_JOB], ids=lambda kind: kind.kind)
+def test_a_schedules_pods_are_those_of_its_jobs(kind: Kind, cluster: FakeCluster, penstock: Type) -> None:
+    body = cluster.add(kind, "nightly")
+    for number, owner in enumerate((body, body, {**body, "metadata": {**body["metadata"], "uid": "an earlier one"}})):
+        cluster.add(JOB, f"nightly-{number}", metadata=owned_by(owner))
+        pod(cluster, f"p{number}", "main", **{"job-name": f"nightly-{number}"})
+    pod(cluster, "nobodys", "main")
+    out = penstock("logs", f"{kind.plural}/nightly").out
+    assert [line for line in out.splitlines() if "says" in line] == ["[p0] p0 says", "[p1] p1 says"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("p", "-c", "nope"), "pod p has no container nope; it has main"),
         (("q",), 'pods "q" not found'),
         (("job/idle",), "Job default/idle has no pods"),
-        (("cm/a",), "logs are of a pod, a Job or a ScaledJob"),
+        (("cm/a",), "logs are of a pod, a Job, a ScaledJob, a ScheduledJob or a CronJob"),
         (("job/",), "job/: a name is missing"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

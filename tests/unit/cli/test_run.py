@@ -30,12 +30,12 @@ def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
 
 
 def story(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """What happens while the command waits: one step before each look at the Jobs; the last one stays."""
+    """What happens while the command waits: one step before each look at the Job; the last one stays."""
     original = cluster.request
     left = list(steps)
 
     async def request(method: str, path: str, **more: Any) -> Any:
-        if method == "GET" and path == JOB.path("default") and left:
+        if method == "GET" and path == JOB.path("default", f"nightly-{ID}") and left:
             left.pop(0)()
         return await original(method, path, **more)
 
@@ -80,7 +80,7 @@ def test_a_run_is_asked_for_by_an_annotation(
     printed = penstock("run", "nightly", *arguments)
     assert (printed.code, printed.out, printed.err) == (
         0,
-        f"scheduledjob.penstock.dev/nightly run {ID} asked for\n",
+        f"scheduledjob.penstock.dev/nightly run asked for: nightly-{ID}\n",
         "",
     )
     found = asked(cluster, SCHEDULED_JOB, "nightly")[ANNOTATION]
@@ -163,7 +163,7 @@ def test_a_scheduledjobs_run_ends_as_its_outcome_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     owner = scheduled(cluster)
-    last = f"nightly-{ID}-2"
+    last = f"nightly-{ID}-r2"
     story(
         cluster,
         monkeypatch,
@@ -236,7 +236,7 @@ def test_a_request_that_was_taken_off_without_a_job_is_an_error(
     story(cluster, monkeypatch, lambda: settle(cluster))
     printed = penstock("run", "nightly", "--wait")
     assert printed.code == 1
-    assert "is no longer asked for one" in printed.err
+    assert "is no longer asked for it" in printed.err
     assert "penstock describe scheduledjob.penstock.dev/nightly" in printed.err
 
 
@@ -244,7 +244,7 @@ def test_a_wait_has_an_end(cluster: FakeCluster, penstock: Type) -> None:
     scheduled(cluster)
     printed = penstock("run", "nightly", "--wait", "--timeout", "0")
     assert printed.code == 1
-    assert f"run {ID} has not ended after 0 s; waiting for the Job" in printed.err
+    assert f"run nightly-{ID} has not ended after 0 s; waiting for the Job" in printed.err
 
 
 def test_an_object_that_goes_away_ends_the_wait(

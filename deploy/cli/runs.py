@@ -1,0 +1,116 @@
+"""What `describe` shows of a ScheduledJob or CronJob: when it runs next, and how the last runs went."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deploy.cli import output
+from workers.api import times
+from workers.api.kinds import SCHEDULED_JOB, Kind, Object
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from workers.api.scheduledjob import ScheduledJobSpec
+    from workers.controllers.cronjob.timetable import Timetable
+
+#: So many slots are told beforehand.
+SHOWN = 5
+
+
+def show_next(kind: Kind, body: Object, now: datetime) -> None:
+    """The next slots as a table, or why there are none."""
+    from scheduler.cron import CronError
+
+    try:
+        spec, timetable = _timetable(kind, body)
+    except (UserError, CronError) as error:
+        output.say(f"Next runs:     none: {error}")
+        return
+    if spec.suspend:
+        output.say("Next runs:     none while it is suspended")
+        return
+    slots = list(islice(_slots(timetable, now), SHOWN))
+    if not slots:
+        output.say("Next runs:     none: the schedule never fires")
+        return
+    output.say("Next runs:")
+    output.table(*next_runs(timetable, slots, now), indent="  ")
+
+
+def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> tuple[list[str], list[list[str]]]:
+    """Header and rows. The jitter and the schedule have columns where there is something to tell."""
+    header, rows = ["SLOT", "IN"], []
+    several = len(timetable.lines) > 1
+    header += ["JITTER"] * bool(timetable.jitter) + ["SCHEDULE"] * several
+    for slot in slots:
+        line = timetable.line(slot)
+        row = [_local(slot, line.zone), output.span(slot - now)]
+        if timetable.jitter:
+            row.append(output.span(timetable.fires(slot) - slot))
+        if several:
+            row.append(line.text)
+        rows.append(row)
+    return header, rows
+
+
+def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable"]:
+    """The object's spec and slots. Raises UserError or CronError for what is no schedule."""
+    from workers.api import scheduledjob
+    from workers.controllers.cronjob import timetable
+
+    spec = scheduledjob.parse(body).spec
+    metadata = body["metadata"]
+    created = times.parse(metadata["creationTimestamp"])
+    last = (body.get("status") or {}).get("lastScheduleTime")
+    found = timetable.of(
+        spec,
+        uid=metadata.get("uid", ""),
+        seconds=kind.id == SCHEDULED_JOB.id,
+        created=created,
+        since=times.parse(last) if last else created,
+    )
+    return spec, found
+
+
+def _slots(timetable: "Timetable", now: datetime) -> Iterator[datetime]:
+    """The slots to come, and the last one if its jitter is not over."""
+    last, _ = timetable.newest(now - timetable.jitter, now, 1)
+    yield from (slot for slot in last if timetable.fires(slot) > now)
+    slot = timetable.next(now)
+    while slot is not None:
+        yield slot
+        slot = timetable.next(slot)
+
+
+def _local(slot: datetime, zone: str | None) -> str:
+    """The slot on the clocks of its zone, or in UTC."""
+    from scheduler import cron
+
+    return slot.astimezone(cron.zone(zone)).isoformat() if zone else times.render(slot)
+
+
+def show_outcomes(body: Object, now: datetime) -> None:
+    """The last runs that ended, the newest first; nothing for an object that keeps none."""
+    outcomes = (body.get("status") or {}).get("outcomes")
+    if not outcomes:
+        return
+    output.say("Outcomes:")
+    rows = [_outcome(entry, now) for entry in reversed(outcomes)]
+    output.table(["SLOT", "TRIGGER", "OUTCOME", "ATTEMPTS", "ENDED", "TOOK", "JOB", "WHY"], rows, indent="  ")
+
+
+def _outcome(entry: Object, now: datetime) -> list[str]:
+    start, end = entry.get("startTime"), entry.get("completionTime")
+    took: timedelta | None = times.parse(end) - times.parse(start) if start and end else None
+    why = ": ".join(filter(None, (entry.get("reason"), entry.get("message"))))
+    return [
+        entry.get("scheduledTime") or "",
+        entry.get("trigger") or "",
+        entry.get("outcome") or "",
+        str(entry.get("attempts") or ""),
+        f"{output.age(end, now)} ago" if end else "",
+        output.span(took) if took is not None else "",
+        entry.get("job") or "",
+        " ".join(why.split()),
+    ]
