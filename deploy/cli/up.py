@@ -65,7 +65,8 @@ def announce(running: "Running", *, embedded: bool) -> None:
         output.say(f"  export PENSTOCK_HOME={running.home.root}      # for penstock, in any folder")
         output.say(f"  export KUBECONFIG={running.kubeconfig}   # for kubectl")
     output.say("  penstock apply -f examples/scaledjob.yaml")
-    output.say("  penstock get scaledjobs,jobs,pods")
+    output.say("  penstock apply -f examples/scheduledjob-seconds.yaml")
+    output.say("  penstock get scaledjobs,scheduledjobs,jobs,pods")
     output.say("")
     output.say("Ctrl-C stops everything.")
 

@@ -12,6 +12,7 @@ from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
 from workers.api import crds, kinds, scaledjob, scheduledjob
 from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB, SCHEDULED_JOB, Kind, Object
+from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
 from workers.plan import Create, Together
 
@@ -29,6 +30,7 @@ TEMPLATES = {
     SCHEDULED_JOB.id: ("spec", "jobTemplate", "spec"),
     CRON_JOB.id: ("spec", "jobTemplate", "spec"),
 }
+SCHEDULES = (CRON_JOB, SCHEDULED_JOB)
 
 
 def documents() -> list[Any]:
@@ -86,6 +88,16 @@ def test_the_typed_model_takes_it(body: Object) -> None:
 def test_its_jobs_would_be_taken_too(body: Object) -> None:
     if job := job_of(body):
         assert apiserver.problems(JOB, job) == []
+
+
+@pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]) in SCHEDULES])
+def test_its_schedules_fire(body: Object) -> None:
+    spec = scheduledjob.parse(body).spec
+    seconds = body["kind"] == SCHEDULED_JOB.kind
+    found = timetable.of(spec, uid="u", seconds=seconds, created=NOW, since=NOW)
+    assert len(found.lines) == len(spec.schedules or ()) + bool(spec.schedule)
+    assert all(line.next(NOW) for line in found.lines)
+    assert found.next(NOW)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
