@@ -193,8 +193,8 @@ class _Run:
                 raise
             # Another object has the name by now: ours is gone.
             return
-        if answer.get("kind") == step.ref.kind.kind and answer["metadata"].get("deletionTimestamp"):
-            await self._through(step.ref.kind, Change(answer))
+        if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
+            await self._through(step.ref.kind, _left(step.ref.kind, answer))
         else:
             await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
 
@@ -221,10 +221,10 @@ class _Run:
             patched = None
         if patched is None:
             await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
-        elif _went(patched):
-            await self._through(step.ref.kind, Change.deleted(step.ref.kind, patched))
-        else:
-            await self._keep(step.ref, patched)
+            return
+        if step.ref == self._snapshot.ref:
+            self._body = patched
+        await self._through(step.ref.kind, _left(step.ref.kind, patched))
 
     async def _is_there(self, ref: Ref, uid: str) -> bool:
         """Whether the object of this uid has the name, or nobody or another by now."""
@@ -270,8 +270,9 @@ class _Run:
             if stage.otherwise and isinstance(error, ClusterError) and not _is_terminating(error):
                 told = stage.otherwise.message.replace("{error}", message)
                 await self._record(replace(stage.otherwise, message=told))
-        if errors:
-            raise next(iter(errors.values()))
+        for error in errors.values():
+            if stage.vital or not isinstance(error, ClusterError):
+                raise error
 
     async def _record(self, record: Record) -> None:
         if self._body is not None:
@@ -318,11 +319,13 @@ class _Run:
         return str(self._body["metadata"]["resourceVersion"])
 
 
-def _went(patched: Object) -> bool:
-    """Whether an object went with its last finalizer: the answer to that patch still shows it, and none comes after."""
-    metadata = patched["metadata"]
+def _left(kind: Kind, answer: Object) -> Change:
+    """What is left of an object after a write that may have been its last: the answer shows it even if it is gone."""
+    metadata = answer["metadata"]
     # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
-    return metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
+    if metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers"):
+        return Change.deleted(kind, answer)
+    return Change(answer)
 
 
 def _is_terminating(error: ClusterError) -> bool:

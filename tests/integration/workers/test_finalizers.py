@@ -21,7 +21,7 @@ from workers.errors import Forbidden, Invalid, NotFound
 from workers.holding import Hands
 from workers.informers import run_informers
 from workers.mirror import Mirror, Request
-from workers.plan import Create, Patch, Plan, Record, Step, Together, Unfinalize
+from workers.plan import Create, Delete, Patch, Plan, Record, Step, Together, Unfinalize
 from workers.readings import Readings
 from workers.reconcile import Reconciler
 from workers.settings import Settings
@@ -177,6 +177,25 @@ async def test_right_after_a_finalizer_came_off_the_mirror_knows_what_became_of_
     await world.act(off(pod))
     assert await world.there(ref_of(POD, pod)) is not gone
     # Nobody watches here: this is all the write-through's.
+    assert await world.places("p") == (("gone child",) if gone else ("child",))
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "bound", "gone"),
+    [
+        pytest.param((), False, True, id="it ran nowhere"),
+        pytest.param((TRACKING,), False, False, id="a finalizer holds it"),
+        pytest.param((), True, False, id="its kubelet has to stop it"),
+    ],
+)
+async def test_right_after_a_deletion_the_mirror_knows_what_became_of_the_pod(
+    world: World, finalizers: tuple[str, ...], bound: bool, gone: bool
+) -> None:
+    pod = await world.cluster.create(POD, world.pod("p", finalizers=finalizers))
+    if bound:
+        await bind(world, pod)
+    await world.act(Delete(ref_of(POD, pod), pod["metadata"]["uid"]))
+    assert await world.there(ref_of(POD, pod)) is not gone
     assert await world.places("p") == (("gone child",) if gone else ("child",))
 
 

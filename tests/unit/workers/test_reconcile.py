@@ -400,7 +400,8 @@ async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(house):
 
 
 async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, fake_redis):
-    house = await house()
+    house = await house(adopts=(POD,))
+    house.cluster.add(POD, {"metadata": {"name": "loose", "namespace": "default"}})
     for number in range(40):
         owner = house.cluster.add(SCALED_JOB, {"metadata": {"name": f"w{number}", "namespace": "default"}, "spec": {}})
         house.cluster.add(JOB, owned(f"j{number}", owner))
@@ -419,6 +420,7 @@ async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(house, f
     fake_redis.execute_command = counted
     snapshots = await house.reconciler.observe(leases)
     assert sum(bool(snapshot.children[JOB.id]) for snapshot in snapshots.values()) == 40
+    assert {len(snapshot.loose[POD.id]) for snapshot in snapshots.values()} == {1}
     assert calls <= 2
 
 
