@@ -76,9 +76,13 @@ def no_resource() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(kind: Kind, name: str) -> ApiError:
-    """409: the name is taken."""
-    return ApiError(409, "AlreadyExists", f'{kind.id} "{name}" already exists', _details(kind, name))
+def already_exists(kind: Kind, name: str, *, generated: bool = False) -> ApiError:
+    """409: the name is taken; also if the server has made it up, and has found no free one."""
+    message = f'{kind.id} "{name}" already exists'
+    if not generated:
+        return ApiError(409, "AlreadyExists", message, _details(kind, name))
+    message = f"{message}, the server was not able to generate a unique name for the object"
+    return ApiError(409, "AlreadyExists", message, _details(kind, name, retryAfterSeconds=1), {"Retry-After": "1"})
 
 
 def conflict(kind: Kind, name: str, why: str) -> ApiError:

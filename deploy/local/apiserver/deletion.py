@@ -1,7 +1,6 @@
 """Deleting: what a deletion does to an object depends on its finalizers, on the policy and, for pods, on time."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +10,8 @@ import orjson
 from deploy.local.apiserver import answers, fields, reading
 from deploy.local.apiserver.answers import bad_request
 from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.decoding import decoder
+from deploy.local.apiserver.definitions import Type
 from deploy.local.apiserver.request import Request, Response, Target, json_response
 from deploy.local.apiserver.resources import Resource
 from deploy.local.apiserver.store import Record
@@ -27,8 +28,9 @@ PERMANENT = ("default", "kube-system")
 #: What a client is told that deletes a Job without saying what becomes of its pods.
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
-    "propagationPolicy=None to suppress this warning"
+    "propagationPolicy=Orphan to suppress this warning"
 )
+_OPTIONS = decoder(Type("V1DeleteOptions"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,26 @@ class Options:
 
 def options_of(request: Request) -> Options:
     """The options of a DELETE: from its body if it has one, else from its query."""
-    raw: Mapping[str, Any] = {}
     if request.body.strip():
-        found = request.document()
-        if not isinstance(found, dict):
-            raise bad_request("couldn't decode DeleteOptions: not an object")
-        raw = found
-    else:
-        query = request.query
-        raw = {name: query[name] for name in ("propagationPolicy", "dryRun") if name in query}
-        if (grace := request.number("gracePeriodSeconds")) is not None:
-            raw["gracePeriodSeconds"] = grace
-        if "orphanDependents" in query:
-            raw["orphanDependents"] = request.flag("orphanDependents")
+        return read(request.document(), request.query.get("dryRun"))
+    query = request.query
+    raw: Object = {name: query[name] for name in ("propagationPolicy",) if name in query}
+    if (grace := request.number("gracePeriodSeconds")) is not None:
+        raw["gracePeriodSeconds"] = grace
+    if "orphanDependents" in query:
+        raw["orphanDependents"] = request.flag("orphanDependents")
+    return read(raw, query.get("dryRun"))
+
+
+def read(document: Any, dry: str | None) -> Options:
+    """DeleteOptions as a client spells them; `dry` is the request's own `dryRun`.
+
+    Raises ApiError: 400 for what are no options at all, 422 for values that do not exist.
+    """
+    try:
+        raw = _OPTIONS(document, None, [])
+    except fields.DecodeError as error:
+        raise bad_request(f"couldn't decode DeleteOptions: {error}") from None
     propagation, orphan = raw.get("propagationPolicy"), raw.get("orphanDependents")
     kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "")
     if propagation is not None and orphan is not None:
@@ -67,14 +76,12 @@ def options_of(request: Request) -> Options:
         raise answers.invalid(kind, "", [fields.not_supported("propagationPolicy", propagation, values)])
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    dry = raw.get("dryRun") or request.query.get("dryRun")
-    if dry and dry not in ("All", ["All"]):
-        raise answers.invalid(kind, "", [fields.not_supported("dryRun", dry, ("All",))])
+    runs = raw.get("dryRun") or ([dry] if dry else [])
+    if runs and runs != ["All"]:
+        raise answers.invalid(kind, "", [fields.not_supported("dryRun", runs, ("All",))])
     conditions = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
-    if grace is not None and not isinstance(grace, int):
-        raise bad_request("json: cannot unmarshal into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
-    return Options(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(dry))
+    return Options(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     kind, body = resource.kind, record.body
     meta = body["metadata"]
     name = meta["name"]
-    _check(kind, name, record, options)
+    check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
         raise answers.forbidden(kind, name, "this namespace may not be deleted")
     before = record.body
@@ -119,7 +126,8 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     return Deletion(False, body, None if options.dry else ctx.put(resource.storage, record.key, body))
 
 
-def _check(kind: Kind, name: str, record: Record, options: Options) -> None:
+def check(kind: Kind, name: str, record: Record, options: Options) -> None:
+    """Refuses a deletion that is meant for another object, or for another version of it (409)."""
     for field, wanted, found in (
         ("UID", options.uid, record.uid),
         ("ResourceVersion", options.version, str(record.version)),
@@ -190,15 +198,19 @@ async def one(ctx: Context, request: Request, target: Target) -> Response:
     outcome = delete(ctx, resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
-    headers = {}
-    if resource.orphans and not request.body.strip() and options.propagation is None:
-        headers["Warning"] = f'299 - "{ORPHANED}"'
+    headers = _warned(resource, options)
     if outcome.gone and not resource.returns:
         group = {"group": kind.group} if kind.group else {}
         details = {"name": target.name, **group, "kind": kind.plural, "uid": record.uid}
         return json_response(answers.success(details), headers=headers)
     shown = Record.of(record.key, outcome.body)
     return Response(200, resource.encode(shown), headers=headers)
+
+
+def _warned(resource: Resource, options: Options) -> dict[str, str]:
+    """The header that tells a client what it may not have meant."""
+    unsaid = resource.orphans and options.propagation is None
+    return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
 
 
 async def collection(ctx: Context, request: Request, target: Target) -> Response:
@@ -226,4 +238,4 @@ async def collection(ctx: Context, request: Request, target: Target) -> Response
             "metadata": {"resourceVersion": str(ctx.store.version)},
         }
     )
-    return Response(200, head[:-1] + b',"items":[' + b",".join(items) + b"]}\n")
+    return Response(200, head[:-1] + b',"items":[' + b",".join(items) + b"]}\n", headers=_warned(resource, options))

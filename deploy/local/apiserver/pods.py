@@ -1,14 +1,27 @@
 """What only pods have: binding to a node, and eviction."""
 
+from dataclasses import replace
+
 from deploy.local.apiserver import answers, deletion
 from deploy.local.apiserver.answers import bad_request
 from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.decoding import decoder
+from deploy.local.apiserver.definitions import Type
+from deploy.local.apiserver.fields import DecodeError
 from deploy.local.apiserver.request import Request, Response, Target, json_response
 from deploy.local.apiserver.store import Record
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
 BINDING = Kind("", "v1", "Binding", "pods/binding")
+_EVICTION = decoder(Type("V1Eviction"))
+_DISRUPTED: Object = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 
 
 def _pod(ctx: Context, target: Target) -> Record:
@@ -58,16 +71,41 @@ async def bind(ctx: Context, request: Request, target: Target) -> Response:
 
 
 async def evict(ctx: Context, request: Request, target: Target) -> Response:
-    """POST of a pod's eviction: the pod is deleted; there are no disruption budgets here."""
-    given = _document(request).get("deleteOptions") or {}
-    conditions = given.get("preconditions") or {}
-    options = deletion.Options(
-        given.get("propagationPolicy"),
-        given.get("gracePeriodSeconds"),
-        conditions.get("uid"),
-        conditions.get("resourceVersion"),
-    )
-    outcome = deletion.delete(ctx, target.resource, _pod(ctx, target), options, ctx.now())
+    """POST of a pod's eviction: the pod is deleted, and says that it is not to blame.
+
+    There are no disruption budgets here that could forbid it.
+    """
+    eviction = _eviction(_document(request))
+    if (eviction.get("metadata") or {}).get("name", "") != target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = deletion.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
+    record = _pod(ctx, target)
+    if not options.dry:
+        deletion.check(target.resource.kind, target.name, record, options)
+        record, options = _disrupted(ctx, target, record), replace(options, version=None)
+    outcome = deletion.delete(ctx, target.resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
     return json_response(answers.success(code=201), 201)
+
+
+def _eviction(document: Object) -> Object:
+    kind, version = document.get("kind") or "Eviction", document.get("apiVersion") or "policy/v1"
+    if kind != "Eviction" or version not in ("policy/v1", "policy/v1beta1"):
+        raise bad_request(f'{kind} in version "{version}" cannot be handled as a Eviction')
+    try:
+        return dict(_EVICTION(document, None, []))
+    except DecodeError as error:
+        raise bad_request(f"Eviction cannot be handled as a Eviction: {error}") from None
+
+
+def _disrupted(ctx: Context, target: Target, record: Record) -> Record:
+    """The pod with the condition by which others see that it did not end by itself, as a version of its own."""
+    body = record.body
+    conditions = body.setdefault("status", {}).get("conditions") or []
+    if any(c["type"] == _DISRUPTED["type"] and c["status"] == "True" for c in conditions):
+        return record
+    others = [c for c in conditions if c["type"] != _DISRUPTED["type"]]
+    body["status"]["conditions"] = [*others, {**_DISRUPTED, "lastTransitionTime": times.render(ctx.now())}]
+    ctx.put(target.resource.storage, record.key, body)
+    return _pod(ctx, target)

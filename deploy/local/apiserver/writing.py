@@ -165,6 +165,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     now = ctx.now()
     meta["uid"] = str(uuid4())
     meta["creationTimestamp"] = times.render(now)
+    _open_namespace(ctx, target, meta.get("name") or "")
     strategy = resource.strategy
     body = strategy.prepare_create(resource.schema.default(body), now)
     name = body["metadata"].get("name") or ""
@@ -173,7 +174,6 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
         raise answers.already_exists(kind, name, generated=generated)
-    _open_namespace(ctx, target, name)
     if kind.id == crds.ID:
         body = crds.established(body, now)
     warnings += strategy.warnings(body)

@@ -185,11 +185,15 @@ class Kubelet:
             self._spawn(_removed(self._host.log_folder(pod)))
 
     def _finalize(self, pod: Object) -> None:
-        """Lets go of a pod that is being deleted and has no processes here, if it is this node's."""
-        metadata = pod["metadata"]
-        ours = pod["spec"].get("nodeName") == self._options.node
+        """Lets go of a pod that is being deleted and has no processes here, if it is this node's or nobody's."""
+        metadata, node = pod["metadata"], pod["spec"].get("nodeName")
+        if not metadata.get("deletionTimestamp"):
+            return
+        if not node and not _is_over(pod):
+            # Its finalizers keep a pod that never ran, and somebody may wait for its end.
+            self._host.reports.put(ref_of(POD, pod), metadata["uid"], {"phase": "Failed"})
         # without a grace period it waits for its finalizers only
-        if ours and metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds") != 0:
+        elif node == self._options.node and metadata.get("deletionGracePeriodSeconds") != 0:
             self._spawn(self._delete(pod))
 
     def _clean(self, logs: set[str], pods: set[str]) -> None:

@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
-from workers.cluster import Cluster
+from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import ClusterError, Conflict, Invalid, NotFound
 
 log = logging.getLogger(__name__)
@@ -23,6 +23,15 @@ class _Pod:
     uid: str
     wanted: Object | None = None
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def _conditions(status: Object) -> Object:
+    """The conditions as a patch that merges them by type: those that others set in the meantime stay.
+
+    What a condition has no more is taken away by name.
+    """
+    given = status.get("conditions")
+    return {} if given is None else {"conditions": [{"reason": None, "message": None, **one} for one in given]}
 
 
 class Reports:
@@ -74,15 +83,17 @@ class Reports:
     async def _try(self, pod: _Pod, status: Object) -> bool:
         """Whether there is nothing more to be done about this status."""
         # the uid makes the patch fail when another pod has taken the name
-        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        patch = {"metadata": {"uid": pod.uid}, "status": {**status, **_conditions(status)}}
         try:
-            await self._cluster.patch(pod.ref, patch, subresource="status")
+            await self._cluster.patch(pod.ref, patch, type=STRATEGIC_MERGE_PATCH, subresource="status")
         except NotFound:
             pod.wanted = None
-        except Conflict as error:
-            log.debug("a status was refused", extra={"pod": str(pod.ref), "error": str(error)})
-            return await self._is_gone(pod)
-        except Invalid as error:
+        except (Conflict, Invalid) as error:
+            if await self._is_gone(pod):
+                return True
+            if isinstance(error, Conflict):
+                log.debug("a status was refused", extra={"pod": str(pod.ref), "error": str(error)})
+                return False
             # sending it again would not help, and the pod must not hang on it
             log.error("a status is not acceptable", extra={"pod": str(pod.ref), "error": str(error)})  # noqa: TRY400
         except ClusterError as error:

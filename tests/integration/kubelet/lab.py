@@ -75,12 +75,12 @@ class Lab:
         self.process = None
         return code
 
-    async def create(self, name: str, *containers: Object, **spec: Any) -> Object:
-        """Creates a pod, by default one that is not restarted."""
+    async def create(self, name: str, *containers: Object, metadata: Object | None = None, **spec: Any) -> Object:
+        """Creates a pod, by default one that is not restarted; `metadata` is what it has besides name and namespace."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"namespace": "default", "name": name},
+            "metadata": {"namespace": "default", "name": name, **(metadata or {})},
             "spec": {"restartPolicy": "Never", "containers": list(containers), **spec},
         }
         return await self.cluster.create(POD, body)

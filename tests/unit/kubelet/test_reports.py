@@ -22,15 +22,17 @@ class Server:
         self.uid = uid
         self.open = asyncio.Event()
         self.open.set()
+        self.conditions: list[Object] | None = None
         self.side_by_side = 0
         self.most = 0
 
-    async def patch(self, ref: Ref, body: Any, *, subresource: str) -> Object:
+    async def patch(self, ref: Ref, body: Any, *, type: str, subresource: str) -> Object:
         self.side_by_side += 1
         self.most = max(self.most, self.side_by_side)
         await self.open.wait()
         self.side_by_side -= 1
-        assert subresource == "status"
+        assert (type, subresource) == ("application/strategic-merge-patch+json", "status")
+        self.conditions = body["status"].get("conditions")
         assert body["metadata"]["uid"].startswith("u")
         if self.answers:
             raise self.answers.pop(0)
@@ -94,8 +96,12 @@ async def test_while_it_is_sent_again_a_newer_one_takes_its_place() -> None:
 
 @pytest.mark.parametrize(
     ("failure", "uid"),
-    [(NotFound("gone"), "u"), (Conflict("precondition"), "other"), (Invalid("status.phase"), "u")],
-    ids=["the pod is gone", "another pod has its name", "it is not acceptable"],
+    [
+        pytest.param(NotFound("gone"), "u", id="the pod is gone"),
+        pytest.param(Conflict("precondition"), "other", id="another pod has its name"),
+        pytest.param(Invalid("metadata.uid"), "other", id="another pod has its name, in a real server's words"),
+        pytest.param(Invalid("status.phase"), "u", id="it is not acceptable"),
+    ],
 )
 async def test_what_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
     server = Server(failure, uid=uid)
@@ -103,6 +109,14 @@ async def test_what_can_never_arrive_is_given_up(failure: ClusterError, uid: str
     one.put(REF, "u", {"phase": "Running"})
     await settle(one)
     assert server.arrived == []
+
+
+async def test_a_condition_arrives_as_a_whole() -> None:
+    server = Server()
+    one = sender(server)
+    one.put(REF, "u", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "reason": "R"}]})
+    await settle(one)
+    assert server.conditions == [{"type": "Ready", "status": "True", "reason": "R", "message": None}]
 
 
 async def test_a_bounded_number_is_on_its_way_at_once() -> None:
