@@ -20,7 +20,7 @@ SHOWN = 20
 #: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
 PATIENCE = 1.0
 #: Status fields that are shown as tables.
-TABLES = frozenset({"conditions", "outcomes"})
+TABLES = frozenset({"conditions", "outcomes", "runs"})
 #: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
 LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
 
@@ -64,7 +64,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
         show_reading(await reading(ref))
     if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
         runs.show_next(ref.kind, body, now)
-        runs.show_outcomes(body, now)
+        runs.show_runs(body, now)
     found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))
     for kind, owned in zip(owned_kinds(ref.kind), found, strict=True):
         show_children(kind, owned, now)

@@ -1,7 +1,7 @@
-"""What `describe` shows of a ScheduledJob or CronJob: when it runs next, and how the last runs went."""
+"""What `describe` shows of a ScheduledJob or CronJob: when it runs next, and how its runs went."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -90,27 +90,31 @@ def _local(slot: datetime, zone: str | None) -> str:
     return slot.astimezone(cron.zone(zone)).isoformat() if zone else times.render(slot)
 
 
-def show_outcomes(body: Object, now: datetime) -> None:
-    """The last runs that ended, the newest first; nothing for an object that keeps none."""
-    outcomes = (body.get("status") or {}).get("outcomes")
-    if not outcomes:
+def show_runs(body: Object, now: datetime) -> None:
+    """The runs at work and the last ones that ended, the newest first; nothing for an object that keeps none."""
+    status = body.get("status") or {}
+    known = [*(status.get("outcomes") or ()), *(status.get("runs") or ())]
+    if not known:
         return
-    output.say("Outcomes:")
-    rows = [_outcome(entry, now) for entry in reversed(outcomes)]
+    output.say("Runs:")
+    rows = [_run(entry, now) for entry in reversed(known)]
     output.table(["SLOT", "TRIGGER", "OUTCOME", "ATTEMPTS", "ENDED", "TOOK", "JOB", "WHY"], rows, indent="  ")
 
 
-def _outcome(entry: Object, now: datetime) -> list[str]:
-    start, end = entry.get("startTime"), entry.get("completionTime")
-    took: timedelta | None = times.parse(end) - times.parse(start) if start and end else None
-    why = ": ".join(filter(None, (entry.get("reason"), entry.get("message"))))
+def _run(entry: Object, now: datetime) -> list[str]:
+    start, end, again = (entry.get(field) for field in ("startTime", "completionTime", "retryTime"))
+    why = [entry.get("reason"), entry.get("message"), f"again in {_until(again, now)}" if again else None]
     return [
         entry.get("scheduledTime") or "",
         entry.get("trigger") or "",
         entry.get("outcome") or "",
         str(entry.get("attempts") or ""),
         f"{output.age(end, now)} ago" if end else "",
-        output.span(took) if took is not None else "",
+        output.span((times.parse(end) if end else now) - times.parse(start)) if start else "",
         entry.get("job") or "",
-        " ".join(why.split()),
+        " ".join(": ".join(filter(None, why)).split()),
     ]
+
+
+def _until(moment: str, now: datetime) -> str:
+    return output.span(times.parse(moment) - now)

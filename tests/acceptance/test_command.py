@@ -1,118 +1,19 @@
 """The command as a user types it: real processes, an embedded broker and cluster in a temporary home."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import psutil
 import pytest
 import redis
 import yaml
 
 from tests.support import kube
-
-#: Seconds anything here may take; a busy machine starts seven Python processes slowly.
-PATIENCE = 90.0
-COMMAND = (sys.executable, "-m", "deploy.cli.main")
-
-
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Poll until the condition is true; its value."""
-    deadline = time.monotonic() + patience
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
-        time.sleep(0.05)
-    return value
-
-
-def environment(**variables: str) -> dict[str, str]:
-    """This machine's environment without settings and kubeconfigs of whoever runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "KUBE"))}
-    return {**kept, **variables}
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """A terminal with these variables set."""
-
-    variables: Mapping[str, str]
-    folder: Path
-
-    def type(self, *words: str, stdin: str = "", code: int = 0) -> str:
-        """One command line that must end with this exit code; what it printed, errors last."""
-        done = subprocess.run(
-            [*COMMAND, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=environment(**self.variables),
-            timeout=PATIENCE,
-        )
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.stdout + done.stderr
-
-    @contextlib.contextmanager
-    def start(self, *words: str, output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on; ended with the block if it has not ended by itself."""
-        process = subprocess.Popen(
-            [*COMMAND, *words],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-            env=environment(PYTHONUNBUFFERED="1", **self.variables),
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-            process.wait(PATIENCE)
-
-
-def family(pid: int) -> list[psutil.Process]:
-    """A process's descendants."""
-    return psutil.Process(pid).children(recursive=True)
-
-
-def gone(processes: Sequence[psutil.Process]) -> bool:
-    """Whether none of them runs any more."""
-    return not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-
-
-@contextlib.contextmanager
-def running(terminal: Terminal, log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`penstock up`, until it says that all is ready."""
-    with log.open("w") as output, terminal.start("up", *words, output=output) as process:
-
-        def ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            return "Ctrl-C stops everything" in log.read_text()
-
-        until(ready, f"up is ready: {log}")
-        yield process
-
-
-@pytest.fixture(scope="module")
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    folder = tmp_path_factory.mktemp("command")
-    return Terminal({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
-
-
-@pytest.fixture(scope="module")
-def up(terminal: Terminal) -> Iterator[subprocess.Popen[bytes]]:
-    """Everything, embedded; shared by the tests that only use it."""
-    with running(terminal, terminal.folder / "up.log", "--polling", "5") as process:
-        yield process
+from tests.support.terminal import PATIENCE, Terminal, environment, family, gone, running, until
 
 
 def scaled_job(address: str) -> str:

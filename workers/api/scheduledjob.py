@@ -172,8 +172,8 @@ class ActiveJob(Model):
     resource_version: str | None = None
 
 
-class Outcome(Model):
-    """How one run went. It stays when the run's Jobs are cleaned up."""
+class Run(Model):
+    """One run: how it goes, or how it went."""
 
     job: str
     """Name of the run's last Job."""
@@ -185,12 +185,16 @@ class Outcome(Model):
     """The run's slot; of a manual run when it was asked for."""
     start_time: Instant | None = None
     completion_time: Instant | None = None
+    retry_time: Instant | None = None
+    """When the next attempt is due."""
     outcome: str
-    """Succeeded, Failed, TimedOut, Replaced, Deleted, Missed."""
+    """Running or Retrying while it is at work; Succeeded, Failed, TimedOut, Replaced or Deleted afterwards."""
     attempts: int | None = None
     """Jobs that were made for this run."""
     reason: str | None = None
     message: str | None = None
+    env: dict[str, str] | None = None
+    """Variables that a further attempt needs, too."""
 
 
 class Condition(Model):
@@ -215,8 +219,12 @@ class Status(Model):
     """When the next run is due, jitter not counted."""
     missed_runs: int | None = None
     """Runs that never started: past their deadline, or too old to be made up for."""
-    outcomes: Items[Outcome] | None = None
-    """The last runs that ended, the newest last."""
+    last_missed_time: Instant | None = None
+    """The newest slot whose run never started."""
+    runs: Items[Run] | None = None
+    """The runs at work, the newest last."""
+    outcomes: Items[Run] | None = None
+    """The last runs that ended, the newest last. They stay when their Jobs are cleaned up."""
     conditions: Items[Condition] | None = None
 
 

@@ -121,7 +121,7 @@ def test_the_jitter_of_each_run_is_told_and_a_slot_whose_jitter_is_not_over_is_s
     assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
 
 
-def test_outcomes_are_told_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_at_work_and_outcomes_are_told_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
     first = {
         "job": "nightly-29000000",
         "trigger": "schedule",
@@ -140,14 +140,24 @@ def test_outcomes_are_told_newest_first(capsys: pytest.CaptureFixture[str]) -> N
         "reason": "BackoffLimitExceeded",
         "message": "too\noften",
     }
-    runs.show_outcomes(scheduled(status={"outcomes": [first, second]}), NOW)
+    third = {
+        "job": "nightly-def",
+        "trigger": "manual",
+        "startTime": "2026-03-01T12:00:20Z",
+        "retryTime": "2026-03-01T12:01:30Z",
+        "outcome": "Retrying",
+        "attempts": 1,
+        "reason": "BackoffLimitExceeded",
+    }
+    runs.show_runs(scheduled(status={"outcomes": [first, second], "runs": [third]}), NOW)
     assert shown(capsys) == [
-        "Outcomes:",
+        "Runs:",
         "SLOT TRIGGER OUTCOME ATTEMPTS ENDED TOOK JOB WHY",
+        "manual Retrying 1 10s nightly-def BackoffLimitExceeded: again in 60s",
         "manual Failed 2 30s ago nightly-abc-r2 BackoffLimitExceeded: too often",
         "2026-02-28T02:00:00Z schedule Succeeded 1 33h ago 3m20s nightly-29000000",
     ]
-    runs.show_outcomes(scheduled(), NOW)
+    runs.show_runs(scheduled(), NOW)
     assert shown(capsys) == []
 
 
@@ -165,8 +175,8 @@ def test_a_scheduledjob_is_described_with_both_its_jobs_and_its_conditions(
     printed = penstock("describe", "schj", "nightly")
     assert printed.code == 0
     lines = [" ".join(line.split()) for line in printed.out.splitlines()]
-    titles = [line for line in lines if line in ("Status:", "Conditions:", "Next runs:", "Outcomes:", "Jobs (1):")]
-    assert titles == ["Status:", "Conditions:", "Next runs:", "Outcomes:", "Jobs (1):"]
+    titles = [line for line in lines if line in ("Status:", "Conditions:", "Next runs:", "Runs:", "Jobs (1):")]
+    assert titles == ["Status:", "Conditions:", "Next runs:", "Runs:", "Jobs (1):"]
     assert "missedRuns: 2" in lines
     assert "Ready True Scheduled as planned" in lines
     assert "nightly-2 Running <unknown>" in lines

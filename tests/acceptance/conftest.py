@@ -1,0 +1,21 @@
+"""One embedded Penstock for all acceptance tests that only use it: eight processes take their time to start."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.terminal import Terminal, running
+
+
+@pytest.fixture(scope="session")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    folder = tmp_path_factory.mktemp("command")
+    return Terminal({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
+
+
+@pytest.fixture(scope="session")
+def up(terminal: Terminal) -> Iterator[subprocess.Popen[bytes]]:
+    """Everything, embedded."""
+    with running(terminal, terminal.folder / "up.log", "--polling", "5") as process:
+        yield process

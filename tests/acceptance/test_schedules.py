@@ -1,0 +1,139 @@
+"""Schedules as a user meets them: manifests in, Jobs that run as processes out, and the command to steer them."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.terminal import Terminal, until
+from workers.api import times
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def scheduled_job(name: str, program: str, **spec: Any) -> str:
+    """A ScheduledJob whose Jobs run a Python program."""
+    container = {"name": "main", "image": "none", "command": [sys.executable, "-c", program]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "penstock.dev/v1alpha1",
+            "kind": "ScheduledJob",
+            "metadata": {"name": name},
+            "spec": {"jobTemplate": {"spec": {"backoffLimit": 0, "template": template}}, **spec},
+        }
+    )
+
+
+@pytest.fixture
+def cluster(up: subprocess.Popen[bytes], terminal: Terminal) -> Iterator[Terminal]:
+    """A terminal of a running Penstock; what the test applies is gone afterwards."""
+    yield terminal
+    for kind in ("scheduledjobs", "cronjobs"):
+        terminal.type("delete", kind, "--all")
+
+
+def read(terminal: Terminal, *what: str) -> Any:
+    """An object as it is now."""
+    return yaml.safe_load(terminal.type("get", *what, "-o", "yaml"))
+
+
+def ended(terminal: Terminal, name: str) -> list[Any]:
+    """The outcomes of a ScheduledJob."""
+    outcomes: list[Any] = (read(terminal, "schj", name).get("status") or {}).get("outcomes") or []
+    return outcomes
+
+
+@pytest.mark.timeout(300)
+def test_a_job_each_second_until_it_is_suspended_and_again_when_it_is_resumed(cluster: Terminal) -> None:
+    manifest = scheduled_job("tick", "print('tock')", schedule="* * * * * *", successfulJobsHistoryLimit=2)
+    assert cluster.type("apply", "-f", "-", stdin=manifest) == "scheduledjob.penstock.dev/tick created\n"
+    assert cluster.type("apply", "-f", "-", stdin=manifest) == "scheduledjob.penstock.dev/tick unchanged\n"
+    until(lambda: len(ended(cluster, "tick")) >= 3, "three runs have ended")
+    outcomes = ended(cluster, "tick")
+    assert {outcome["outcome"] for outcome in outcomes} == {"Succeeded"}
+    slots = [outcome["scheduledTime"] for outcome in outcomes]
+    assert len(set(slots)) == len(slots)
+    assert cluster.type("suspend", "tick") == "scheduledjob.penstock.dev/tick suspended\n"
+    until(lambda: not read(cluster, "schj", "tick")["status"].get("active"), "what was at work has ended")
+    still = read(cluster, "schj", "tick")["status"]["lastScheduleTime"]
+    described = cluster.type("describe", "scheduledjob", "tick")
+    assert "Next runs:     none while it is suspended" in described
+    assert "tock" in cluster.type("logs", "scheduledjob/tick")
+    assert read(cluster, "schj", "tick")["status"]["lastScheduleTime"] == still
+    assert cluster.type("resume", "tick") == "scheduledjob.penstock.dev/tick resumed\n"
+    until(lambda: read(cluster, "schj", "tick")["status"]["lastScheduleTime"] > still, "it goes on")
+
+
+@pytest.mark.timeout(300)
+def test_a_run_now_gets_its_variables_and_tells_its_outcome_by_the_exit_code(cluster: Terminal) -> None:
+    program = "import os, sys; print('day', os.environ['DAY']); sys.exit(int(os.environ.get('CODE', '0')))"
+    # Suspended: nothing but what is asked for runs.
+    manifest = scheduled_job("report", program, schedule="0 2 29 2 *", suspend=True)
+    cluster.type("apply", "-f", "-", stdin=manifest)
+    said = cluster.type("run", "report", "--env", "DAY=2026-03-01", "--wait", "--timeout", "60")
+    job = re.search(r"^job\.batch/(\S+) Succeeded$", said, re.MULTILINE)
+    assert job, said
+    assert cluster.type("logs", f"job/{job[1]}") == "day 2026-03-01\n"
+    failed = cluster.type("run", "schj/report", "-e", "DAY=x", "-e", "CODE=3", "--wait", "--timeout", "60", code=1)
+    assert " Failed" in failed
+    triggers = [(outcome["trigger"], outcome["outcome"]) for outcome in ended(cluster, "report")]
+    assert triggers == [("manual", "Succeeded"), ("manual", "Failed")]
+    annotations = read(cluster, "schj", "report")["metadata"].get("annotations") or {}
+    assert not [name for name in annotations if name.startswith("penstock.dev/run.")]
+    described = cluster.type("describe", "schj", "report")
+    assert re.search(r"manual +Failed", described)
+    assert "no ScheduledJob and no CronJob called nothing" in cluster.type("run", "nothing", code=1)
+
+
+@pytest.mark.timeout(300)
+def test_a_cronjob_of_kubernetes_is_listed_described_and_run(cluster: Terminal) -> None:
+    body = yaml.safe_load((EXAMPLES / "cronjob.yaml").read_text())
+    cluster.type("apply", "-f", "-", stdin=yaml.safe_dump(body))
+    header, row = cluster.type("get", "cronjobs").splitlines()
+    assert header.split() == ["NAME", "SCHEDULE", "TIMEZONE", "SUSPEND", "ACTIVE", "LAST", "SCHEDULE", "AGE"]
+    assert row.startswith("nightly")
+    described = cluster.type("describe", "cj", "nightly")
+    # The next run on the clocks of Berlin.
+    assert re.search(r"T02:00:00\+0[12]:00 +\S+", described)
+    said = cluster.type("run", "cronjob/nightly", "--wait", "--timeout", "60")
+    assert re.search(r"^job\.batch/nightly-\S+ Complete$", said, re.MULTILINE), said
+    assert "good night" in cluster.type("logs", "cronjob/nightly")
+
+
+@pytest.mark.timeout(300)
+def test_every_example_of_a_schedule_can_be_applied_and_is_ready(cluster: Terminal) -> None:
+    files = sorted(EXAMPLES.glob("scheduledjob-*.yaml"))
+    words = [word for file in files for word in ("-f", str(file))]
+    applied = cluster.type("apply", *words).splitlines()
+    assert len(applied) == len(files)
+    assert all(line.endswith(" created") for line in applied)
+
+    def ready() -> bool:
+        rows = cluster.type("get", "scheduledjobs").splitlines()
+        header = rows[0].split()
+        assert header == ["NAME", "SCHEDULE", "ZONE", "SUSPEND", "ACTIVE", "LAST", "NEXT", "READY", "AGE"]
+        items = read(cluster, "scheduledjobs")["items"]
+        known = [(item.get("status") or {}).get("conditions") or () for item in items]
+        return all(any(each["type"] == "Ready" and each["status"] == "True" for each in found) for found in known)
+
+    until(ready, "all of them are ready")
+
+
+@pytest.mark.timeout(300)
+def test_a_pause_ends_by_itself(cluster: Terminal) -> None:
+    cluster.type("apply", "-f", "-", stdin=scheduled_job("paused", "pass", schedule="* * * * * *", suspend=True))
+    end = times.render(datetime.now(UTC) + timedelta(seconds=4))
+    assert cluster.type("suspend", "paused", "--until", end).endswith(f"suspended until {end}\n")
+    until(lambda: ended(cluster, "paused"), "a run after the pause has ended")
+    assert min(outcome["scheduledTime"] for outcome in ended(cluster, "paused")) >= end
+    broken = scheduled_job("broken", "pass", schedule="* * * * * *", jitterSeconds=-1)
+    said = cluster.type("apply", "-f", "-", stdin=broken, code=1)
+    assert "ScheduledJob broken: " in said
+    assert "spec.jitterSeconds" in said
