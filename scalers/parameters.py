@@ -232,6 +232,13 @@ def _items(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
+def _pairs(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise ValueError("must be pairs such as a=1,b=2")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"(?P<count>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|h)"
 
@@ -255,6 +262,7 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     float: _number,
     bool: _truth,
     tuple[str, ...]: _items,
+    dict[str, str]: _pairs,
     timedelta: _duration,
 }
 

@@ -79,6 +79,11 @@ class Scaler(Parameters):
         """
         return None
 
+    @property
+    def patience(self) -> float | None:
+        """Seconds that one answer may take, where the trigger says so itself."""
+        return None
+
     async def measure(self) -> float | Measure:
         """How many events wait now. Whatever it raises becomes the reason of an unknown value."""
         raise NotImplementedError(f"{type(self).__name__} defines neither measure nor read")

@@ -41,7 +41,8 @@ class Source:
 class Sources:
     """Every server this process measures.
 
-    timeout: seconds that one read of one server may take, the second attempt included.
+    timeout: seconds that one read of one server may take, the second attempt included, unless its triggers are more
+    patient.
     """
 
     def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float) -> None:
@@ -63,12 +64,13 @@ class Sources:
         if refused := self._breakers.enter(source, now):
             return [refused] * len(scalers)
         answers: list[Answer] = []
+        timeout = max(self._timeout, *(scaler.patience or 0.0 for scaler in scalers))
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout):
                 answers = await self._read_twice(source, scalers)
         except TimeoutError:
-            self._failed(source, now, f"{source}: no answer within {self._timeout:g} s")
-            return [f"{source}: no answer within {self._timeout:g} s"] * len(scalers)
+            self._failed(source, now, f"{source}: no answer within {timeout:g} s")
+            return [f"{source}: no answer within {timeout:g} s"] * len(scalers)
         except Exception as error:
             reasons = [_why(error, scaler) for scaler in scalers]
             self._failed(source, now, reasons[0])

@@ -1,0 +1,292 @@
+"""Sources that are asked over HTTP: KEDA's shared authentication, one session per server, bounded answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal, Self
+from urllib.parse import parse_qsl, urlsplit
+
+import aiohttp
+from pydantic import SecretStr, model_validator
+
+from scalers.oauth import Client, Tokens
+from scalers.parameters import ParameterError
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.tls import TLS
+
+_M, _A = Source.METADATA, Source.AUTHENTICATION
+
+#: Requests under way to one server, and bytes of an answer that are read.
+IN_FLIGHT = 16
+LARGEST = 4 << 20
+
+_MODES = ("apiKey", "basic", "tls", "bearer", "custom", "oauth")
+_EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One HTTP server, and how its TLS is spoken. Its text is scheme, host and port."""
+
+    origin: str
+    tls: TLS = field(default_factory=TLS, repr=False)
+
+    def __str__(self) -> str:
+        return self.origin
+
+
+@dataclass
+class Session:
+    """The connections to one server, and the tokens got for it."""
+
+    http: aiohttp.ClientSession
+    tokens: Tokens
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
+
+    @classmethod
+    def of(cls, server: Server) -> "Session":
+        """A session with one server; nothing is sent before it is used."""
+        connector = aiohttp.TCPConnector(limit=IN_FLIGHT, ssl=server.tls.context())
+        http = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
+        )
+        return cls(http, Tokens())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.http.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered: the status and the body."""
+
+    status: int
+    body: bytes
+
+
+class WebSource(Scaler):
+    """What triggers that ask over HTTP have in common. A subclass defines `url` and `ask`."""
+
+    auth_modes: tuple[str, ...] = parameter((), also=("authMode",), sources=(_M,))
+    username: str | None = parameter(None, sources=(_A,))
+    password: SecretStr | None = parameter(None, sources=(_A,))
+    bearer_token: SecretStr | None = parameter(None, also=("token",), sources=(_A,))
+    api_key: SecretStr | None = parameter(None, sources=(_A,))
+    method: Literal["header", "query"] = parameter("header", sources=(_M, _A))
+    key_param_name: str | None = parameter(None, sources=(_M, _A))
+    custom_auth_header: str | None = parameter(None, sources=(_A,))
+    custom_auth_value: SecretStr | None = parameter(None, sources=(_A,))
+    oauth_token_uri: str | None = parameter(None, name="oauthTokenURI", sources=(_A,))
+    client_id: str | None = parameter(None, name="clientID", sources=(_A,))
+    client_secret: SecretStr | None = parameter(None, sources=(_A,))
+    scopes: tuple[str, ...] = parameter((), sources=(_A,))
+    endpoint_params: str | None = parameter(None, sources=(_A,))
+    ca: str | None = parameter(None, sources=(_A,))
+    cert: str | None = parameter(None, sources=(_A,))
+    key: SecretStr | None = parameter(None, sources=(_A,))
+    unsafe_ssl: bool = parameter(False, sources=(_M,))
+    timeout: timedelta | None = parameter(None, sources=(_M,))
+
+    @model_validator(mode="after")
+    def _speaks(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ParameterError(self.url_parameter, "must be a URL such as https://metrics.example:9090")
+        for mode in self.auth_modes:
+            if mode not in _MODES:
+                raise ParameterError("authModes", f"{mode} is none of {', '.join(_MODES)}")
+        if len(_EXCLUSIVE.intersection(self.auth_modes)) > 1:
+            raise ParameterError("authModes", "bearer, basic and oauth exclude each other")
+        for name, value in self._needed():
+            if value is None:
+                raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")
+        try:
+            self._tls.context()
+        except ValueError as error:
+            name, _, message = str(error).partition(": ")
+            raise ParameterError(name, message) from None
+        return self
+
+    def _needed(self) -> list[tuple[str, object]]:
+        wanted: Mapping[str, tuple[tuple[str, object], ...]] = {
+            "apiKey": (("apiKey", self.api_key),),
+            "basic": (("username", self.username),),
+            "tls": (("cert", self.cert), ("key", self.key)),
+            "bearer": (("bearerToken", self.bearer_token),),
+            "custom": (("customAuthHeader", self.custom_auth_header), ("customAuthValue", self.custom_auth_value)),
+            "oauth": (("oauthTokenURI", self.oauth_token_uri), ("clientID", self.client_id)),
+        }
+        return [pair for mode in self.auth_modes for pair in wanted[mode]]
+
+    @property
+    def url(self) -> str:
+        """Where the server is; a path in it is kept."""
+        raise NotImplementedError
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells the parameter that holds the URL."""
+        return "serverAddress"
+
+    @property
+    def _tls(self) -> TLS:
+        shown = "tls" in self.auth_modes
+        return TLS(
+            ca=self.ca or "",
+            cert=(self.cert or "") if shown else "",
+            key=self.key.get_secret_value() if shown and self.key else "",
+            verify=not self.unsafe_ssl,
+        )
+
+    @property
+    def server(self) -> Server:
+        """The server by scheme, host and port: whatever is asked of it shares its connections."""
+        parts = urlsplit(self.url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        return Server(f"{parts.scheme}://{host}:{port}", self._tls)
+
+    @property
+    def patience(self) -> float | None:
+        """The trigger's own timeout, in seconds."""
+        return self.timeout.total_seconds() if self.timeout else None
+
+    async def ask(self, session: Session) -> float | Measure:
+        """Measure over this session; raises SourceError with the reason."""
+        raise NotImplementedError
+
+    @classmethod
+    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
+        """All of them side by side over one session. When none could reach the server, the server has failed."""
+        server = scalers[0].server
+        async with connections.use(server, lambda: Session.of(server), Session.close) as session:
+            answers = await asyncio.gather(*(_attempt(scaler, session) for scaler in scalers))
+        unreached = [answer for answer in answers if isinstance(answer, Unreached)]
+        if unreached and len(unreached) == len(answers):
+            raise unreached[0]
+        return answers
+
+    async def get(
+        self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any
+    ) -> Answer:
+        """GET of a path below the URL; raises SourceError unless the status says success.
+
+        more: `headers`, `json` and `method` of another request.
+        """
+        answer = await self.request(session, path, query, **more)
+        if not 200 <= answer.status < 300:
+            raise SourceError(f"{self.server} answered {answer.status}: {_quoted(answer.body)}")
+        return answer
+
+    async def request(
+        self,
+        session: Session,
+        path: str,
+        query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        json: object = None,
+    ) -> Answer:
+        """One request with the trigger's authentication; whatever the status, an answer."""
+        pairs = [*(query.items() if isinstance(query, Mapping) else query)]
+        shown, more = await self._credentials(session)
+        url = self.url.rstrip("/") + path if path else self.url
+        async with (
+            session.turns,
+            self._reaching(),
+            session.http.request(
+                method,
+                _without_user(url),
+                params=[*pairs, *more] or None,
+                headers={**(headers or {}), **shown},
+                json=json,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=self.patience),
+            ) as response,
+        ):
+            body = await response.content.read(LARGEST + 1)
+            # `read` answers what is there: an answer in several pieces takes several.
+            while len(body) <= LARGEST and (piece := await response.content.read(LARGEST + 1 - len(body))):
+                body += piece
+            if len(body) > LARGEST:
+                raise SourceError(f"{self.server} answered more than {LARGEST >> 20} MB")
+            return Answer(response.status, body)
+
+    @asynccontextmanager
+    async def _reaching(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise Unreached(f"{self.server}: no answer within {self.patience:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreached(f"{self.server}: {_said(error)}") from error
+
+    async def _credentials(self, session: Session) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        """Headers and query parameters that say who asks."""
+        headers: dict[str, str] = {}
+        query: list[tuple[str, str]] = []
+        for mode in self.auth_modes:
+            match mode:
+                case "basic":
+                    headers["Authorization"] = aiohttp.encode_basic_auth(
+                        self.username or "", _text(self.password), "utf-8"
+                    )
+                case "bearer":
+                    headers["Authorization"] = f"Bearer {_text(self.bearer_token)}"
+                case "custom":
+                    headers[self.custom_auth_header or ""] = _text(self.custom_auth_value)
+                case "apiKey" if self.method == "query":
+                    query.append((self.key_param_name or "api_key", _text(self.api_key)))
+                case "apiKey":
+                    headers[self.key_param_name or "X-API-KEY"] = _text(self.api_key)
+                case "oauth":
+                    async with self._reaching():
+                        headers["Authorization"] = f"Bearer {await session.tokens.get(session.http, self._client)}"
+        return headers, query
+
+    @property
+    def _client(self) -> Client:
+        return Client(
+            uri=self.oauth_token_uri or "",
+            id=self.client_id or "",
+            secret=_text(self.client_secret),
+            scopes=self.scopes,
+            more=tuple(parse_qsl(self.endpoint_params or "")),
+        )
+
+
+class Unreached(SourceError):  # noqa: N818 - what happened
+    """The server itself did not answer."""
+
+
+async def _attempt(scaler: WebSource, session: Session) -> float | Measure | Exception:
+    try:
+        return await scaler.ask(session)
+    except Exception as error:
+        return error
+
+
+def _text(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret else ""
+
+
+def _without_user(url: str) -> str:
+    """User and password in a URL are no part of what is asked, and would end up in messages."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _quoted(body: bytes) -> str:
+    text = " ".join(body[:400].decode(errors="replace").split())
+    return text[:120] or "nothing"
+
+
+def _said(error: BaseException) -> str:
+    """The reason in one line, without the address that stands before it."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot be reached: {error.os_error.strerror or error.os_error}"
+    return str(error) or type(error).__name__
