@@ -40,6 +40,17 @@ def dns_label(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def unusual(name: str) -> list[str]:
+    """What to tell the author of an object after which pods are named, but not in a way that suits hosts."""
+    problems = dns_label(name)
+    if not problems:
+        return []
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+        f"a DNS label is recommended: [{' '.join(problems)}]"
+    ]
+
+
 @lru_cache(maxsize=4096)
 def dns_subdomain(text: str) -> tuple[str, ...]:
     """RFC 1123 labels joined by dots: at most 253 characters."""

@@ -305,7 +305,7 @@ async def _replace(
     else:
         body = strategy.prepare_update(body, old)
         errors = [*resource.schema.validate(body), *strategy.validate_update(body, old)]
-        warnings += strategy.warnings(body)
+        warnings += strategy.warnings(body, old)
     if errors:
         raise answers.invalid(kind, target.name, errors)
     if kind.id == crds.ID and not target.subresource:

@@ -1,4 +1,4 @@
-"""What the server makes of CronJobs, workloads, configuration, services, leases, events and definitions."""
+"""What the server makes of workloads, configuration, services, leases, events and definitions."""
 
 import base64
 from typing import Any
@@ -8,7 +8,6 @@ import pytest
 from tests.unit.apiserver.examples import changed, created, problems, template
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEASE, NAMESPACE, SECRET, Kind
 
-CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
 SERVICE = Kind("", "v1", "Service", "services")
@@ -18,85 +17,6 @@ METADATA = {"name": "x", "namespace": "default", "uid": "u"}
 
 def of(**fields: Any) -> dict[str, Any]:
     return {"metadata": METADATA, **fields}
-
-
-def cron(**spec: Any) -> dict[str, Any]:
-    return of(spec={"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template()}}, **spec})
-
-
-def test_a_cron_job_gets_its_defaults_and_its_template_only_those_of_pods() -> None:
-    spec = created(CRON_JOB, cron())["spec"]
-    assert {name: spec[name] for name in spec if name != "jobTemplate"} == {
-        "schedule": "* * * * *",
-        "concurrencyPolicy": "Allow",
-        "suspend": False,
-        "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 1,
-    }
-    assert spec["jobTemplate"]["spec"].keys() == {"template"}
-    assert spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
-
-
-@pytest.mark.parametrize(
-    ("spec", "field", "message"),
-    [
-        pytest.param({"schedule": ""}, "schedule", "Required value", id="no schedule"),
-        pytest.param(
-            {"schedule": "* * * *"},
-            "schedule",
-            'Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
-            id="four fields",
-        ),
-        pytest.param(
-            {"schedule": "@never"}, "schedule", 'Invalid value: "@never": unrecognized descriptor: @never', id="a macro"
-        ),
-        pytest.param(
-            {"schedule": "TZ=UTC * * * * *"},
-            "schedule",
-            'Invalid value: "TZ=UTC * * * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
-            id="a zone in the schedule",
-        ),
-        pytest.param(
-            {"timeZone": ""}, "timeZone", 'Invalid value: "": timeZone must be nil or non-empty string', id="no zone"
-        ),
-        pytest.param(
-            {"concurrencyPolicy": "x"},
-            "concurrencyPolicy",
-            'Unsupported value: "x": supported values: "Allow", "Forbid", "Replace"',
-            id="concurrencyPolicy",
-        ),
-        pytest.param(
-            {"startingDeadlineSeconds": -1},
-            "startingDeadlineSeconds",
-            "Invalid value: -1: must be greater than or equal to 0",
-            id="a deadline before the start",
-        ),
-        pytest.param(
-            {"jobTemplate": {"spec": {"template": template(), "parallelism": -1}}},
-            "jobTemplate.spec.parallelism",
-            "Invalid value: -1: must be greater than or equal to 0",
-            id="the job's own rules",
-        ),
-        pytest.param(
-            {"jobTemplate": {"spec": {"template": template(), "selector": {}}}},
-            "jobTemplate.spec.selector",
-            "Invalid value: {}: `selector` will be auto-generated",
-            id="a selector",
-        ),
-    ],
-)
-def test_a_cron_job_is_refused(spec: Any, field: str, message: str) -> None:
-    assert problems(CRON_JOB, cron(**spec)) == [(f"spec.{field}", message)]
-
-
-@pytest.mark.parametrize("schedule", ["0 2 * * 1-5", "@daily", "@every 5m"])
-def test_a_schedule_is_accepted(schedule: str) -> None:
-    assert problems(CRON_JOB, cron(schedule=schedule)) == []
-
-
-def test_the_name_of_a_cron_job_leaves_room_for_its_jobs() -> None:
-    body = cron() | {"metadata": {**METADATA, "name": "x" * 53}}
-    assert [field for field, _ in problems(CRON_JOB, body)] == ["metadata.name"]
 
 
 def workload(**spec: Any) -> dict[str, Any]:

@@ -105,6 +105,6 @@ class Strategy:
         """Everything that is wrong with a prepared write of the status. Nothing by default."""
         return []
 
-    def warnings(self, _body: Object, /) -> list[str]:
-        """What clients should be told about an acceptable object. Nothing by default."""
+    def warnings(self, _body: Object, _old: Object | None = None, /) -> list[str]:
+        """What clients should be told about an acceptable object; _old: what it replaces. Nothing by default."""
         return []

@@ -9,12 +9,12 @@ from deploy.local.apiserver import fields, names
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import jobs, metadata
 from deploy.local.apiserver.strategies.base import Strategy
+from scheduler import cron
 from workers.api.kinds import Object
 
 #: A Job's name is the CronJob's and eleven characters more, and is limited to 63.
 NAME_LIMIT = 52
 _POLICIES = ("Allow", "Forbid", "Replace")
-_MACROS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 
 
 class CronJobStrategy(Strategy):
@@ -24,8 +24,8 @@ class CronJobStrategy(Strategy):
         super().__init__(generation=True, status=True, initial={})
 
     def validate_create(self, body: Object) -> list[FieldError]:
-        errors = super().validate_create(body)
-        name = body["metadata"].get("name", "")
+        name, own = body["metadata"].get("name", ""), body["spec"]
+        errors = [*super().validate_create(body), *_schedule(own, {}), *_zone(own)]
         if len(name) > NAME_LIMIT:
             errors.append(fields.invalid("metadata.name", name, f"must be no more than {NAME_LIMIT} characters"))
         return errors
@@ -33,7 +33,6 @@ class CronJobStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
         return [
-            *_schedule(own),
             *fields.non_negative("spec.startingDeadlineSeconds", own.get("startingDeadlineSeconds")),
             *_policy(own),
             *_template(own.get("jobTemplate") or {}, "spec.jobTemplate"),
@@ -41,40 +40,46 @@ class CronJobStrategy(Strategy):
             *fields.non_negative("spec.failedJobsHistoryLimit", own.get("failedJobsHistoryLimit")),
         ]
 
-    def warnings(self, body: Object) -> list[str]:
-        name = body["metadata"].get("name", "")
-        found = [
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{problem}]"
-            for problem in names.dns_label(name)
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        """What was stored before the rules about time zones were made may stay as it is."""
+        own, before = new["spec"], old["spec"]
+        known = own.get("timeZone") == before.get("timeZone")
+        return [*_schedule(own, before), *(() if known else _zone(own))]
+
+    def warnings(self, body: Object, old: Object | None = None) -> list[str]:
+        if old is None:
+            return names.unusual(body["metadata"].get("name", ""))
+        if "TZ" not in body["spec"].get("schedule", ""):
+            return []
+        return [
+            "cannot use TZ or CRON_TZ in spec.schedule, use timeZone instead, see "
+            "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         ]
-        if "TZ" in body["spec"].get("schedule", ""):
-            found.append("spec.schedule: a time zone belongs into spec.timeZone; TZ in schedule is not supported")
-        return found
 
 
-def _schedule(own: Object) -> Iterator[FieldError]:
-    """Only what is plainly no schedule: what each field may say is the cron parser's to judge."""
+def _schedule(own: Object, before: Object) -> Iterator[FieldError]:
+    """The text must be a schedule. One with a time zone of its own is taken only where one was stored before."""
     text = own.get("schedule", "")
     if not text:
         yield fields.required("spec.schedule")
         return
-    if "TZ" in text:
+    try:
+        cron.parse(text)
+    except cron.CronError as error:
+        yield fields.invalid("spec.schedule", text, str(error))
+    if "TZ" not in text:
+        return
+    if "TZ" not in before.get("schedule", ""):
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         yield fields.invalid("spec.schedule", text, detail)
-        return
-    if text.startswith("@"):
-        if text not in _MACROS and not text.startswith("@every "):
-            yield fields.invalid("spec.schedule", text, f"unrecognized descriptor: {text}")
-    elif len(parts := text.split()) != 5:
-        listed = " ".join(parts)
-        detail = f"expected exactly 5 fields, found {len(parts)}: [{listed}]"
-        yield fields.invalid("spec.schedule", text, detail)
+    elif own.get("timeZone") is not None:
+        yield fields.invalid("spec.schedule", text, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+
+
+def _zone(own: Object) -> Iterator[FieldError]:
     zone = own.get("timeZone")
-    if zone == "":
-        yield fields.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
-    elif zone is not None and zone.lower() == "local":
-        yield fields.invalid("spec.timeZone", zone, "timeZone must be an explicit time zone as defined in IANA")
+    if zone is not None and (problem := cron.check_zone(zone)):
+        yield fields.invalid("spec.timeZone", zone, problem)
 
 
 def _policy(own: Object) -> Iterator[FieldError]:

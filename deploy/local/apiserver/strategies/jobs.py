@@ -59,13 +59,8 @@ class JobStrategy(Strategy):
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return job_status.validate(new, old)
 
-    def warnings(self, body: Object) -> list[str]:
-        name = body["metadata"].get("name", "")
-        return [
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{problem}]"
-            for problem in names.dns_label(name)
-        ]
+    def warnings(self, body: Object, old: Object | None = None) -> list[str]:
+        return names.unusual(body["metadata"].get("name", "")) if old is None else []
 
 
 def _selected(own: Object, job: Object) -> Object:

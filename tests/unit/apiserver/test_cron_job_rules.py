@@ -1,0 +1,244 @@
+"""What the server makes of CronJobs: defaults, refusals, and what stored time zones are allowed."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.local.apiserver import strategies
+from tests.unit.apiserver.examples import changed, created, problems, template
+from workers.api.kinds import CRON_JOB, Object
+
+METADATA = {"name": "x", "namespace": "default", "uid": "u"}
+NON_NEGATIVE = "Invalid value: -1: must be greater than or equal to 0"
+NO_TZ = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+BERLIN = "CRON_TZ=Europe/Berlin 0 2 * * *"
+
+
+def cron(**spec: Any) -> Object:
+    """A CronJob; keywords are fields of its spec."""
+    jobs = {"spec": {"template": template()}}
+    return {"metadata": METADATA, "spec": {"schedule": "* * * * *", "jobTemplate": jobs, **spec}}
+
+
+def of_job(**spec: Any) -> Object:
+    """A CronJob whose Jobs have such a spec."""
+    return {"jobTemplate": {"spec": {"template": template(), **spec}}}
+
+
+def test_a_cron_job_gets_its_defaults_and_its_template_only_those_of_pods() -> None:
+    body = created(CRON_JOB, cron())
+    spec = body["spec"]
+    assert {name: spec[name] for name in spec if name != "jobTemplate"} == {
+        "schedule": "* * * * *",
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    }
+    assert spec["jobTemplate"]["spec"].keys() == {"template"}
+    assert spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
+    assert (body["status"], body["metadata"]["generation"]) == ({}, 1)
+
+
+def test_a_condition_pattern_in_a_template_means_true() -> None:
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    spec = created(CRON_JOB, cron(**of_job(podFailurePolicy={"rules": [rule]})))["spec"]["jobTemplate"]["spec"]
+    assert spec["podFailurePolicy"]["rules"][0]["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert "podReplacementPolicy" not in spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param({"schedule": ""}, "schedule", "Required value", id="no schedule"),
+        pytest.param(
+            {"schedule": "* * * *"},
+            "schedule",
+            'Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
+            id="four fields",
+        ),
+        pytest.param(
+            {"schedule": "0 * * * * *"},
+            "schedule",
+            'Invalid value: "0 * * * * *": expected exactly 5 fields, found 6: [0 * * * * *]',
+            id="seconds",
+        ),
+        pytest.param(
+            {"schedule": "@never"}, "schedule", 'Invalid value: "@never": unrecognized descriptor: @never', id="a macro"
+        ),
+        pytest.param(
+            {"schedule": "0 0 * * 7"},
+            "schedule",
+            'Invalid value: "0 0 * * 7": end of range (7) above maximum (6): 7',
+            id="an eighth day of the week",
+        ),
+        pytest.param(
+            {"schedule": "0 22-4 * * *"},
+            "schedule",
+            'Invalid value: "0 22-4 * * *": beginning of range (22) beyond end of range (4): 22-4',
+            id="over midnight",
+        ),
+        pytest.param(
+            {"schedule": "*/0 * * * *"},
+            "schedule",
+            'Invalid value: "*/0 * * * *": step of range should be a positive number: */0',
+            id="no step",
+        ),
+        pytest.param(
+            {"schedule": "TZ=UTC * * * * *"},
+            "schedule",
+            f'Invalid value: "TZ=UTC * * * * *": {NO_TZ}',
+            id="a zone in the schedule",
+        ),
+        pytest.param(
+            {"timeZone": ""}, "timeZone", 'Invalid value: "": timeZone must be nil or non-empty string', id="no zone"
+        ),
+        pytest.param(
+            {"timeZone": "Local"},
+            "timeZone",
+            'Invalid value: "Local": timeZone must be an explicit time zone as defined in '
+            "https://www.iana.org/time-zones",
+            id="here",
+        ),
+        pytest.param(
+            {"timeZone": "Middle/Earth"},
+            "timeZone",
+            'Invalid value: "Middle/Earth": unknown time zone Middle/Earth',
+            id="nowhere",
+        ),
+        pytest.param(
+            {"timeZone": "../etc/passwd"},
+            "timeZone",
+            'Invalid value: "../etc/passwd": unknown time zone ../etc/passwd',
+            id="another file",
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "x"},
+            "concurrencyPolicy",
+            'Unsupported value: "x": supported values: "Allow", "Forbid", "Replace"',
+            id="concurrencyPolicy",
+        ),
+        pytest.param({"startingDeadlineSeconds": -1}, "startingDeadlineSeconds", NON_NEGATIVE, id="deadline"),
+        pytest.param({"successfulJobsHistoryLimit": -1}, "successfulJobsHistoryLimit", NON_NEGATIVE, id="successes"),
+        pytest.param({"failedJobsHistoryLimit": -1}, "failedJobsHistoryLimit", NON_NEGATIVE, id="failures"),
+        pytest.param(of_job(parallelism=-1), "jobTemplate.spec.parallelism", NON_NEGATIVE, id="the job's own rules"),
+        pytest.param(
+            of_job(template=template(restartPolicy="Always")),
+            "jobTemplate.spec.template.spec.restartPolicy",
+            'Required value: valid values: "OnFailure", "Never"',
+            id="pods that never end",
+        ),
+        pytest.param(
+            of_job(selector={}),
+            "jobTemplate.spec.selector",
+            "Invalid value: {}: `selector` will be auto-generated",
+            id="a selector",
+        ),
+        pytest.param(
+            of_job(manualSelector=True),
+            "jobTemplate.spec.manualSelector",
+            'Unsupported value: true: supported values: "nil", "false"',
+            id="a selector of one's own",
+        ),
+    ],
+)
+def test_a_cron_job_is_refused(spec: Any, field: str, message: str) -> None:
+    assert problems(CRON_JOB, cron(**spec)) == [(f"spec.{field}", message)]
+
+
+def test_an_unknown_zone_in_a_schedule_is_told_with_the_rest() -> None:
+    [(field, first), (_, second)] = problems(CRON_JOB, cron(schedule="TZ=Middle/Earth * * * * *"))
+    assert (field, "provided bad location" in first, NO_TZ in second) == ("spec.schedule", True, True)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *(
+            {"schedule": text}
+            for text in ("0 2 * * 1-5", "@daily", "@every 5m", ", * * * *", "? ? ? ? ?", "*/61 * * * *")
+        ),
+        *({"timeZone": zone} for zone in ("Europe/Berlin", "Etc/GMT+5", "UTC")),
+        of_job(manualSelector=False),
+        {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0},
+    ],
+    ids=str,
+)
+def test_a_cron_job_is_accepted(spec: Any) -> None:
+    assert problems(CRON_JOB, cron(**spec)) == []
+
+
+@given(st.text(alphabet="0123456789*/-,?@TZ= evry1hmsLW#janMON/", max_size=30))
+def test_any_schedule_is_accepted_or_refused_for_what_it_says(text: str) -> None:
+    assert {field for field, _ in problems(CRON_JOB, cron(schedule=text))} <= {"spec.schedule"}
+
+
+def test_the_name_of_a_cron_job_leaves_room_for_its_jobs() -> None:
+    body = {**cron(), "metadata": {**METADATA, "name": "x" * 53}}
+    detail = f'Invalid value: "{"x" * 53}": must be no more than 52 characters'
+    assert problems(CRON_JOB, body) == [("metadata.name", detail)]
+    assert changed(CRON_JOB, created(CRON_JOB, body), body)[1] == []
+
+
+ZONED = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec"], "schedule": BERLIN}}
+LOST = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec"], "timeZone": "Middle/Earth"}}
+
+
+@pytest.mark.parametrize(
+    ("stored", "spec", "refused"),
+    [
+        pytest.param(ZONED, {}, [], id="a stored zone in the schedule"),
+        pytest.param(ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, [], id="another instead of it"),
+        pytest.param(ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, [], id="the field instead of it"),
+        pytest.param(
+            ZONED,
+            {"timeZone": "UTC"},
+            [
+                (
+                    "spec.schedule",
+                    f'Invalid value: "{BERLIN}": cannot use both timeZone field and TZ or CRON_TZ in schedule',
+                )
+            ],
+            id="both",
+        ),
+        pytest.param(
+            created(CRON_JOB, cron()),
+            {"schedule": BERLIN},
+            [("spec.schedule", f'Invalid value: "{BERLIN}": {NO_TZ}')],
+            id="a zone in the schedule where none was",
+        ),
+        pytest.param(LOST, {"suspend": True}, [], id="a stored zone that is no more"),
+        pytest.param(
+            LOST,
+            {"timeZone": "Middle/West"},
+            [("spec.timeZone", 'Invalid value: "Middle/West": unknown time zone Middle/West')],
+            id="another that never was",
+        ),
+        pytest.param(LOST, {"timeZone": None}, [], id="none any more"),
+    ],
+)
+def test_what_was_stored_may_stay(stored: Object, spec: Any, refused: list[tuple[str, str]]) -> None:
+    new = {**stored, "spec": {name: value for name, value in {**stored["spec"], **spec}.items() if value is not None}}
+    assert changed(CRON_JOB, stored, new)[1] == refused
+
+
+def test_only_what_the_author_declares_is_counted() -> None:
+    stored = created(CRON_JOB, cron())
+    same, _ = changed(CRON_JOB, stored, {**stored, "status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}})
+    new, _ = changed(CRON_JOB, stored, {**stored, "spec": {**stored["spec"], "suspend": True}})
+    assert (same["metadata"]["generation"], new["metadata"]["generation"]) == (1, 2)
+
+
+def test_the_status_is_anybodys() -> None:
+    rules, stored = strategies.strategy(CRON_JOB), created(CRON_JOB, cron())
+    new = rules.prepare_status({**stored, "spec": {}, "status": {"active": [{"name": "nonsense"}]}}, stored)
+    assert (rules.validate_status(new, stored), new["spec"]) == ([], stored["spec"])
+
+
+def test_authors_are_warned_once_of_names_and_always_of_zones_in_schedules() -> None:
+    rules, body = strategies.strategy(CRON_JOB), {**cron(), "metadata": {**METADATA, "name": "a.b"}}
+    assert ["DNS label" in warning for warning in rules.warnings(body)] == [True]
+    assert rules.warnings(body, body) == []
+    assert ["use timeZone instead" in warning for warning in rules.warnings(ZONED, ZONED)] == [True]
