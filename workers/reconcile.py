@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
 from workers import metrics
@@ -20,6 +21,8 @@ from workers.readings import Readings
 from workers.snapshot import Entry, Reading, Snapshot
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Longest wait (seconds) of keys that failed because the API server or a watch is away: it may be back at any moment.
 AWAY = 5.0
@@ -58,9 +61,8 @@ class Reconciler:
         busy: list[tuple[Lease, Snapshot, Plan]] = []
         for lease in claim.leases:
             snapshot = snapshots.get(lease)
-            if isinstance(snapshot, Stale):
-                metrics.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
-                idle.append((lease, Failed(str(snapshot), within=AWAY)))
+            if isinstance(snapshot, Exception):
+                idle.append((lease, self._unseen(lease, snapshot)))
                 continue
             try:
                 plan = self._decide(snapshot) if snapshot else None
@@ -80,10 +82,11 @@ class Reconciler:
             if isinstance(ended, BaseException):
                 raise ended
 
-    async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Stale]:
+    async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Exception]:
         """Snapshots of all keys that a controller takes care of, in a handful of round trips for all together.
 
-        Stale stands for an object whose decision must see a kind that is not followed closely enough to be believed.
+        Stale stands for an object whose decision must see a kind that is not followed closely enough to be believed;
+        any other error is one that its controller raised when it was asked what it must see.
         """
         refs = self._ours(leases)
         if not refs:
@@ -92,7 +95,7 @@ class Reconciler:
         requests = [Request(ref, of.children, of.adopts) for ref, of in zip(refs.values(), controllers, strict=True)]
         observed = await self._mirror.observe(requests)
         stale = self._stale_kinds(observed, refs.values())
-        unseen: dict[Lease, Stale] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
+        unseen: dict[Lease, Exception] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
         if unseen:
             log.warning("not decided on", extra={"keys": len(unseen), "error": "; ".join(map(str, stale.values()))})
         found = {lease: seen for lease, seen in zip(refs, observed.observations, strict=True) if lease not in unseen}
@@ -143,50 +146,63 @@ class Reconciler:
 
     async def _grandchildren(
         self, found: Mapping[Lease, Observation]
-    ) -> tuple[dict[Lease, dict[str, tuple[Entry, ...]]], dict[Lease, Stale]]:
+    ) -> tuple[dict[Lease, dict[str, tuple[Entry, ...]]], dict[Lease, Exception]]:
         """What the children own, for the objects whose decisions ask for it; one more round trip if any does."""
+        asked, unseen = self._ask(found, lambda controller, body: controller.grandchildren(body))
         wanted: list[tuple[Lease, Kind, str]] = []
-        for lease, observation in found.items():
-            entry = observation.entry
-            if entry is None or entry.body is None:
-                continue
-            for kind in self._controllers[entry.ref.kind.id].grandchildren(entry.body):
-                children = (child.body for entries in observation.children.values() for child in entries)
+        for lease, grown_kinds in asked.items():
+            children = [child.body for entries in found[lease].children.values() for child in entries]
+            for kind in grown_kinds:
                 wanted += [(lease, kind, child["metadata"]["uid"]) for child in children if child is not None]
         grown: dict[Lease, dict[str, tuple[Entry, ...]]] = {}
         owners = [(kind, uid) for _, kind, uid in wanted]
         try:
             answers = await self._mirror.children_many(owners, limit=self._stale) if owners else []
         except Stale as error:
-            return {}, {lease: error for lease, _, _ in wanted}
+            return {}, unseen | {lease: error for lease, _, _ in wanted}
         for (lease, kind, _), entries in zip(wanted, answers, strict=True):
             into = grown.setdefault(lease, {})
             into[kind.id] = (*into.get(kind.id, ()), *entries)
-        return grown, {}
+        return grown, unseen
 
     async def _relatives(
         self, found: Mapping[Lease, Observation]
-    ) -> tuple[dict[Lease, dict[Ref, Object | None]], dict[Lease, Stale]]:
+    ) -> tuple[dict[Lease, dict[Ref, Object | None]], dict[Lease, Exception]]:
         """The other objects that decisions ask for; one more round trip if any does."""
-        wanted: dict[Lease, tuple[int, tuple[Ref, ...]]] = {}
-        for lease, observation in found.items():
-            entry = observation.entry
-            if entry is not None and entry.body is not None:
-                wanted[lease] = entry.seen, self._controllers[entry.ref.kind.id].relatives(entry.body)
-        asked = list(dict.fromkeys(ref for _, refs in wanted.values() for ref in refs))
-        if not asked:
-            return {}, {}
-        observed = await self._mirror.observe([Request(ref) for ref in asked])
-        entries = {ref: one.entry for ref, one in zip(asked, observed.observations, strict=True)}
+        asked, unseen = self._ask(found, lambda controller, body: controller.relatives(body))
+        wanted = list(dict.fromkeys(ref for refs in asked.values() for ref in refs))
+        if not wanted:
+            return {}, unseen
+        observed = await self._mirror.observe([Request(ref) for ref in wanted])
+        entries = {ref: one.entry for ref, one in zip(wanted, observed.observations, strict=True)}
         related: dict[Lease, dict[Ref, Object | None]] = {}
-        unseen: dict[Lease, Stale] = {}
-        for lease, (seen, refs) in wanted.items():
+        for lease, refs in asked.items():
+            entry = found[lease].entry
+            assert entry is not None
             try:
                 observed.require_fresh((ref.kind for ref in refs), self._stale)
-                related[lease] = {ref: _relative(ref, entries[ref], observed, seen) for ref in refs}
+                related[lease] = {ref: _relative(ref, entries[ref], observed, entry.seen) for ref in refs}
             except Stale as error:
                 unseen[lease] = error
         return related, unseen
+
+    def _ask(
+        self, found: Mapping[Lease, Observation], question: Callable[[Controller, Object], tuple[T, ...]]
+    ) -> tuple[dict[Lease, tuple[T, ...]], dict[Lease, Exception]]:
+        """What controllers must see beside their objects and children; and who could not answer, and why."""
+        answers: dict[Lease, tuple[T, ...]] = {}
+        failed: dict[Lease, Exception] = {}
+        for lease, observation in found.items():
+            entry = observation.entry
+            if entry is None or entry.body is None:
+                continue
+            controller = self._controllers[entry.ref.kind.id]
+            try:
+                if controller.accepts(entry.body) and (answer := question(controller, entry.body)):
+                    answers[lease] = answer
+            except Exception as error:
+                failed[lease] = error
+        return answers, failed
 
     def _decide(self, snapshot: Snapshot) -> Plan | None:
         """The controller's decision; None for what is not its own, and for what is gone and left nothing behind."""
@@ -218,6 +234,13 @@ class Reconciler:
             return Done()
         # A moment that is over already would wait in the table of due times for somebody to look.
         return ComeBack(back.timestamp()) if back > self._clock() else Again()
+
+    def _unseen(self, lease: Lease, error: Exception) -> Outcome:
+        """What cannot be seen cannot be decided on; a watch that is behind may have caught up at any moment."""
+        if not isinstance(error, Stale):
+            return self._failed(lease, error)
+        metrics.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
+        return Failed(str(error), within=AWAY)
 
     def _failed(self, lease: Lease, error: Exception) -> Outcome:
         """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""

@@ -102,6 +102,18 @@ class House:
         return worked
 
 
+class Counted:
+    """An asynchronous function, and how often it was called."""
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = 0
+
+    async def __call__(self, *args, **options):
+        self.calls += 1
+        return await self.function(*args, **options)
+
+
 def owned(name, owner, kind=JOB):
     reference = {
         "apiVersion": "keda.sh/v1alpha1" if kind is JOB else "batch/v1",
@@ -190,16 +202,28 @@ async def test_a_decision_sees_the_relatives_it_asks_for(house):
 
 async def test_relatives_cost_those_nothing_that_ask_for_none(house, monkeypatch):
     house = await house()
-    calls = []
-    observe = house.mirror.observe
-
-    async def counted(requests):
-        calls.append(len(requests))
-        return await observe(requests)
-
-    monkeypatch.setattr(house.mirror, "observe", counted)
+    monkeypatch.setattr(house.mirror, "observe", observe := Counted(house.mirror.observe))
     await house.bell()
-    assert calls == [1]
+    assert observe.calls == 1
+
+
+@pytest.mark.parametrize("spec", [{"spec": {"relatives": 7}}, {}], ids=["relatives", "grandchildren"])
+async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_and_no_other(house, spec):
+    house = await house()
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "odd", "namespace": "default"}, **spec})
+    await house.follow()
+    assert await house.bell() == 2
+    assert [snapshot.ref.name for snapshot in house.snapshots] == ["work"]
+    stats = await house.lane.stats()
+    assert (stats.failing, stats.leased) == (1, 0)
+
+
+async def test_relatives_are_not_read_for_what_is_not_ours(house, monkeypatch):
+    house = await house(spec={"relatives": ["a"]}, accepts=lambda body: False)
+    monkeypatch.setattr(house.mirror, "observe", observe := Counted(house.mirror.observe))
+    await house.lane.mark([OWNER.key])
+    await house.bell()
+    assert observe.calls == 1
 
 
 @pytest.mark.parametrize("entry", ["never heard of", "a tombstone"])
