@@ -107,12 +107,10 @@ class Cron(Schedule):
     def _newest(self, after: int, until: int, count: int) -> list[int]:
         """Enumerated if they are few, otherwise found by halves."""
         middle = self._calm(after, until)
-        limit = count + _SPARE if middle else None
         found, slot = [], self._next(after)
         while slot is not None and slot <= until:
             found.append(slot)
-            if len(found) == limit:
-                assert middle
+            if middle is not None and len(found) == count + _SPARE:
                 late = self._newest(middle, until, count)
                 return late if len(late) == count else self._newest(after, middle, count - len(late)) + late
             slot = self._next(slot)

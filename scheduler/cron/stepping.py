@@ -97,9 +97,9 @@ class _Search:
         low, high = self.clocks.plain[index]
         wall = self.instant + self.clocks.offsets[index]
         second = wall % DAY
-        if wall - wall % HOUR < low or wall - second + DAY >= high:
+        if wall - wall % HOUR < low or wall - second + DAY >= high or (self.touched and second % HOUR):
             return self._hours() and self._minutes() and self._seconds()
-        # No clock is changed from this hour to the next midnight.
+        # No clock is changed from this hour to the next midnight, and every step would be to a whole hour or minute.
         time = self.fields.time(second)
         self.instant += (DAY if time is None else time) - second
         return time is not None

@@ -33,7 +33,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def prefixed(name: str) -> ZoneInfo:
-    """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: our processes' own zone is UTC."""
+    """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: the processes' own zone."""
     return load(_UTC if name in ("", "Local") else name)
 
 

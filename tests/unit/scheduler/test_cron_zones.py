@@ -1,0 +1,78 @@
+"""Time zones: which names are taken, and in which words others are refused."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scheduler.cron import ZoneError, check_zone, parse, zone
+
+GOOD = ["UTC", "Etc/UTC", "Etc/GMT+5", "Etc/GMT-14", "Europe/Berlin", "America/Argentina/ComodRivadavia", "EST5EDT"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_names_that_are_taken(name):
+    assert check_zone(name) is None
+    assert zone(name).key == name
+
+
+UNKNOWN = {
+    "no such zone": "Mars/Olympus",
+    "case matters": "europe/berlin",
+    "a folder": "Europe",
+    "not a zone's file": "zone.tab",
+    "dot": "./UTC",
+    "dots": "Europe/../UTC",
+    "absolute": "/UTC",
+    "ends with a slash": "Europe/",
+    "hyphen first": "-UTC",
+    "blank": "Europe /Berlin",
+    "a part of fifteen characters": "America/ComodRivadaviaX",
+    "newline": "UTC\n",
+    "nul": "UTC\0",
+    "other letters": "Zürich",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN.values(), ids=UNKNOWN)
+def test_names_that_are_unknown(name):
+    assert check_zone(name) == f"unknown time zone {name}"
+    with pytest.raises(ZoneError, match="unknown time zone"):
+        parse("0 0 * * *", zone=name)
+
+
+REFUSED = {
+    "": "timeZone must be nil or non-empty string",
+    "Local": "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+    "LOCAL": "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSED.items())
+def test_names_that_are_refused(name, message):
+    assert check_zone(name) == message
+
+
+NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+WHOSE = {
+    "none means UTC": ("0 5 * * *", None, 5),
+    "the zone beside the text": ("0 5 * * *", "Asia/Tokyo", 20),
+    "the zone in the text": ("TZ=Asia/Tokyo 0 5 * * *", None, 20),
+    "the zone in the text goes first": ("CRON_TZ=Asia/Tokyo 0 5 * * *", "America/New_York", 20),
+    "macros have zones too": ("@daily", "Asia/Tokyo", 15),
+}
+
+
+@pytest.mark.parametrize(("text", "name", "hour"), WHOSE.values(), ids=WHOSE)
+def test_whose_clocks_count(text, name, hour):
+    slot = parse(text, zone=name).next(NIGHT)
+    assert slot == NIGHT.replace(hour=hour)
+    assert slot.tzinfo is UTC
+
+
+def test_a_wrong_zone_beside_the_text_is_refused_even_if_the_text_has_one():
+    with pytest.raises(ZoneError):
+        parse("TZ=UTC 0 0 * * *", zone="Mars/Olympus")
+
+
+def test_an_interval_is_the_same_in_every_zone():
+    assert parse("@every 1h", zone="Asia/Kathmandu").next(NIGHT) == NIGHT.replace(hour=1)
