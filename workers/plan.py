@@ -82,13 +82,14 @@ class Record:
 class Together:
     """Steps that do not depend on each other: carried out side by side, a bounded number in flight.
 
-    then: recorded once when at least one step worked. otherwise: recorded once per distinct error. Any failure
-    stops the plan after these steps.
+    then: recorded once when at least one step worked. otherwise: recorded once per distinct error. vital: a failure
+    stops the plan after these steps; what is not vital is left to the next decision when the API server refuses it.
     """
 
     steps: tuple[Create | Delete | Patch | Unfinalize, ...]
     then: Record | None = None
     otherwise: Record | None = None
+    vital: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,8 +197,9 @@ def _environment(options: Options, store: str) -> dict[str, str]:
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
-        # Nobody else runs the pods of Jobs on an embedded cluster.
+        # Nobody else runs the pods of Jobs on an embedded cluster, or CronJobs.
         environment.setdefault("PENSTOCK_JOBS", "all")
+        environment.setdefault("PENSTOCK_CRONJOBS", "true")
     return environment
 
 

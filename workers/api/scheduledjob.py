@@ -14,6 +14,20 @@ from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
 from workers.api.scaledjob import JOB_SCHEMA, Natural, Positive, Text
 
+#: The fields of a CronJob's spec. It has none of the others, whatever its author wrote.
+CRON_JOB_FIELDS = frozenset(
+    {
+        "schedule",
+        "timeZone",
+        "startingDeadlineSeconds",
+        "concurrencyPolicy",
+        "suspend",
+        "jobTemplate",
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+    }
+)
+
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 CatchUpPolicy = Literal["Latest", "All", "None"]
 Trigger = Literal["schedule", "manual"]
@@ -92,7 +106,7 @@ class Exclusion(Model):
 class Retry(Model):
     """What happens when a run's Job has failed for good."""
 
-    limit: Natural
+    limit: Annotated[int, Field(ge=0, le=1000)]
     """So many further Jobs for the same run."""
     delay_seconds: Seconds = 10
     """Wait before the first; doubles with every further one."""
@@ -147,7 +161,7 @@ class ScheduledJobSpec(Model):
     run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
     outcomes_limit: Natural = 10
-    """How many runs `status.outcomes` remembers, whatever becomes of their Jobs."""
+    """How many runs that are over `status.outcomes` remembers, whatever becomes of their Jobs."""
     successful_jobs_history_limit: Natural | None = 3
     """Finished Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
@@ -181,8 +195,10 @@ class Run(Model):
     """schedule, or manual for a run that somebody asked for."""
     schedule: str | None = None
     """The schedule that asked for the run."""
+    id: str | None = None
+    """The id under which somebody asked for the run."""
     scheduled_time: Instant | None = None
-    """The run's slot; of a manual run when it was asked for."""
+    """The run's slot; a manual run has none."""
     start_time: Instant | None = None
     completion_time: Instant | None = None
     retry_time: Instant | None = None
@@ -213,7 +229,7 @@ class Status(Model):
 
     active: Items[ActiveJob] | None = None
     last_schedule_time: Instant | None = None
-    """The newest slot that was handled."""
+    """The newest slot whose run was started."""
     last_successful_time: Instant | None = None
     next_schedule_time: Instant | None = None
     """When the next run is due, jitter not counted."""
@@ -226,6 +242,8 @@ class Status(Model):
     outcomes: Items[Run] | None = None
     """The last runs that ended, the newest last. They stay when their Jobs are cleaned up."""
     conditions: Items[Condition] | None = None
+    observed_generation: int | None = None
+    """The generation of the spec that was decided on last."""
 
 
 class ScheduledJob(Model):
@@ -236,4 +254,9 @@ class ScheduledJob(Model):
 
 def parse(body: Object) -> ScheduledJob:
     """The typed form of a ScheduledJob or CronJob; raises UserError that names the object and every wrong field."""
-    return model.parse(ScheduledJob, CRON_JOB if body.get("kind") == CRON_JOB.kind else SCHEDULED_JOB, body)
+    if body.get("kind") != CRON_JOB.kind:
+        return model.parse(ScheduledJob, SCHEDULED_JOB, body)
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        body = {**body, "spec": {key: each for key, each in spec.items() if key in CRON_JOB_FIELDS}}
+    return model.parse(ScheduledJob, CRON_JOB, body)

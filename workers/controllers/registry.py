@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from typing import Literal
 
 from workers.controller import Controller
-from workers.controllers import job, scaledjob
+from workers.controllers import cronjob, job, scaledjob
 
 
-def controllers(jobs: Literal["managed", "all"]) -> Mapping[str, Controller]:
-    """All controllers by the id of their kind. jobs: which batch/v1 Jobs are ours, see `job.controller`."""
-    known = (scaledjob.CONTROLLER, job.controller(jobs))
+def controllers(jobs: Literal["managed", "all"], *, cronjobs: bool) -> Mapping[str, Controller]:
+    """All controllers by the id of their kind.
+
+    jobs: which batch/v1 Jobs are ours, see `job.controller`. cronjobs: whether batch/v1 CronJobs are ours; two
+    controllers of one CronJob would warn of each other's Jobs.
+    """
+    known = [scaledjob.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs)]
+    if cronjobs:
+        known.append(cronjob.CRON_JOBS)
     return {controller.kind.id: controller for controller in known}

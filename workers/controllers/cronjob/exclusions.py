@@ -1,0 +1,118 @@
+"""Times in which no run starts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Protocol
+
+from scheduler import cron
+from workers.api import times
+from workers.api.scheduledjob import Exclusion
+from workers.errors import UserError
+
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From start, included, to end, not included."""
+
+    start: datetime
+    end: datetime
+
+    def around(self, moment: datetime) -> "Window | None":
+        """The window if the moment is in it."""
+        return self if self.start <= moment < self.end else None
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Whole days of a calendar in a time zone."""
+
+    days: frozenset[date]
+    zone: tzinfo
+
+    def around(self, moment: datetime) -> Window | None:
+        """The day that the moment falls on, if it is one of these."""
+        day = moment.astimezone(self.zone).date()
+        if day not in self.days:
+            return None
+        return Window(self._midnight(day), self._midnight(day + timedelta(days=1)))
+
+    def _midnight(self, day: date) -> datetime:
+        return datetime.combine(day, time(), self.zone).astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """A window of this length after every slot of a schedule."""
+
+    schedule: cron.Schedule
+    length: timedelta
+
+    def around(self, moment: datetime) -> Window | None:
+        """The window that opened last before the moment, if it is still open."""
+        opened = self.schedule.latest(moment - self.length, moment)
+        return Window(opened, opened + self.length) if opened else None
+
+
+class Rule(Protocol):
+    """One kind of exclusion."""
+
+    def around(self, moment: datetime) -> Window | None:
+        """The excluded window that this moment is in, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """All exclusions of an object."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def around(self, moment: datetime) -> Window | None:
+        """An excluded window that this moment is in, or None."""
+        return next((window for rule in self.rules if (window := rule.around(moment))), None)
+
+
+def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: str | None) -> Exclusions:
+    """The exclusions of a manifest. suspended_until: nothing before this instant. zone: the object's.
+
+    Raises UserError that names the field, or cron.CronError (ZoneError for an unknown zone).
+    """
+    rules: list[Rule] = []
+    if suspended_until:
+        rules.append(Window(ALWAYS, _instant("suspendUntil", suspended_until)))
+    for index, exclusion in enumerate(exclusions):
+        rules += _rules(exclusion, f"exclusions[{index}]", exclusion.time_zone or zone)
+    return Exclusions(tuple(rules))
+
+
+def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[Rule]:
+    if exclusion.start or exclusion.end:
+        start = _instant(f"{path}.start", exclusion.start) if exclusion.start else ALWAYS
+        yield Window(start, _instant(f"{path}.end", exclusion.end) if exclusion.end else NEVER)
+    if exclusion.dates:
+        yield Days(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
+    if exclusion.schedule and exclusion.duration_seconds:
+        schedule = cron.parse(exclusion.schedule, zone=zone, seconds=True)
+        yield Recurring(schedule, timedelta(seconds=exclusion.duration_seconds))
+
+
+def _zone(name: str | None) -> tzinfo:
+    return cron.zone(name) if name else UTC
+
+
+def _instant(field: str, text: str) -> datetime:
+    try:
+        return times.parse(text)
+    except (ValueError, OverflowError):
+        raise UserError(f"spec.{field}: not a time with a zone as RFC 3339 has it: {text!r}") from None
+
+
+def _day(field: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"spec.{field}: not a day as YYYY-MM-DD: {text!r}") from None

@@ -1,0 +1,82 @@
+"""Runs that somebody asks for: an annotation ``penstock.dev/run.<id>`` makes exactly one Job.
+
+Its value is empty, or JSON with variables for every container: ``{"env": {"NAME": "value"}}``.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workers.api.kinds import Object
+
+PREFIX = "penstock.dev/run."
+#: Longest id: a Job's name must have room for it.
+LONGEST = 20
+
+_ID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run that was asked for, and the variables it gets."""
+
+    id: str
+    env: Mapping[str, str]
+
+    @property
+    def annotation(self) -> str:
+        """The annotation that asks for it."""
+        return PREFIX + self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An annotation that asks for nothing that can be done, and why."""
+
+    annotation: str
+    why: str
+
+
+def read(body: Object) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+    """What the annotations of an object ask for, in the order of their ids."""
+    requests: list[Request] = []
+    refused: list[Refused] = []
+    for key, value in sorted((body["metadata"].get("annotations") or {}).items()):
+        if not key.startswith(PREFIX):
+            continue
+        try:
+            requests.append(Request(_id(key.removeprefix(PREFIX)), _env(value)))
+        except ValueError as error:
+            refused.append(Refused(key, str(error)))
+    return tuple(requests), tuple(refused)
+
+
+def _id(text: str) -> str:
+    if len(text) > LONGEST or not _ID.fullmatch(text):
+        raise ValueError(f"the id must be a DNS label of at most {LONGEST} characters")
+    if text.isdecimal():
+        # It could be the name of a slot's Job.
+        raise ValueError("the id must not be a number")
+    return text
+
+
+def _env(value: str) -> Mapping[str, str]:
+    if not value.strip():
+        return {}
+    try:
+        wanted = json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("the value must be empty or JSON") from None
+    if not isinstance(wanted, dict) or wanted.keys() - {"env"}:
+        raise ValueError('the value must be an object with nothing but "env"')
+    env = wanted.get("env") or {}
+    if not isinstance(env, dict):
+        raise ValueError("env must be an object of names and values")
+    for name, each in env.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"env: {name!r} is no name of a variable")
+        if not isinstance(each, str):
+            raise ValueError(f"env: the value of {name} must be a string")
+    return env

@@ -1,0 +1,107 @@
+"""What one reconcile sees of a CronJob or ScheduledJob: its runs, its Jobs and how far its slots are handled."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from workers.api.kinds import CRON_JOB, JOB, Kind, Object
+from workers.api.scheduledjob import ScheduledJobSpec
+from workers.controllers import conditions
+from workers.controllers.cronjob import cursor, manual, names, runs
+from workers.controllers.cronjob.cursor import Cursor
+from workers.controllers.cronjob.jobs import Owner
+from workers.controllers.cronjob.manual import Refused, Request
+from workers.controllers.cronjob.runs import Children, Limits, Run
+from workers.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Sight:
+    """An object that exists and whose manifest is right, at one moment."""
+
+    snapshot: Snapshot
+    body: Object
+    spec: ScheduledJobSpec
+    now: datetime
+
+    @property
+    def kind(self) -> Kind:
+        """CronJob or ScheduledJob."""
+        return self.snapshot.ref.kind
+
+    @property
+    def is_cron_job(self) -> bool:
+        """A CronJob's status has three fields; what a ScheduledJob remembers beyond them a CronJob does not."""
+        return self.kind == CRON_JOB
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the object is being deleted."""
+        return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def status(self) -> Object:
+        """The status as it was written last."""
+        return self.body.get("status") or {}
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose Jobs they are."""
+        metadata = self.body["metadata"]
+        return Owner(self.kind, self.snapshot.ref.namespace, self.snapshot.ref.name, metadata["uid"])
+
+    @cached_property
+    def names(self) -> names.Names:
+        """How the Jobs are named."""
+        return names.of(self.kind, self.snapshot.ref.name)
+
+    @cached_property
+    def cursor(self) -> Cursor:
+        """How far slots are handled, as it was written last."""
+        return cursor.observed(self.body, annotated=self.is_cron_job)
+
+    @cached_property
+    def children(self) -> Children:
+        """The Jobs, by what they are for."""
+        return runs.sort(self.snapshot.children.get(JOB.id, ()), self.names)
+
+    @cached_property
+    def jobs(self) -> tuple[Object, ...]:
+        """All Jobs that are there."""
+        return tuple(entry.body for entry in self.snapshot.children.get(JOB.id, ()) if entry.body is not None)
+
+    @cached_property
+    def finished(self) -> tuple[Object, ...]:
+        """The Jobs that are over."""
+        return tuple(job for job in self.jobs if conditions.finished(job))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """How long and how often runs may try."""
+        seconds = self.spec.run_time_limit_seconds
+        return Limits(self.spec.retry, timedelta(seconds=seconds) if seconds else None)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that are known, as they are now."""
+        return runs.observe(runs.remembered(self.status), self.children, self.limits, self.now)
+
+    @cached_property
+    def asked(self) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+        """What annotations ask for."""
+        return manual.read(self.body)
+
+    def had(self, run: str) -> bool:
+        """Whether the run of this name was started."""
+        return self.children.had(run) or any(run == each.name for each in self.runs)
+
+    def started(self, slot: datetime) -> bool:
+        """Whether the run of a slot was started."""
+        return self.had(self.names.slot(slot))
+
+    @cached_property
+    def resumed(self) -> bool:
+        """Whether the object was suspended, or had another spec, when its status was written last."""
+        ready = conditions.find(self.body, "Ready") or {}
+        generation = self.status.get("observedGeneration")
+        return ready.get("reason") == "Suspended" or generation != self.body["metadata"].get("generation")

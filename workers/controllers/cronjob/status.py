@@ -1,0 +1,122 @@
+"""The status of a CronJob or ScheduledJob, computed whole, and the Events that tell of its changes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import format_datetime
+
+from workers.api import times
+from workers.api.kinds import JOB, Object
+from workers.controllers import conditions
+from workers.controllers.cronjob.cursor import Cursor
+from workers.controllers.cronjob.due import Settled
+from workers.controllers.cronjob.runs import Run
+from workers.plan import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The Ready condition of a ScheduledJob: whether runs start when they are due, and why not."""
+
+    status: str
+    reason: str
+    message: str
+
+    def render(self, observed: Object, now: datetime) -> list[Object]:
+        """The conditions with this one among them; its transition time changes with its status only."""
+        before = conditions.find({"status": observed}, "Ready") or {}
+        same = before.get("status") == self.status and before.get("lastTransitionTime")
+        condition = {
+            "type": "Ready",
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+            "lastTransitionTime": before["lastTransitionTime"] if same else times.render(now),
+        }
+        others = [each for each in observed.get("conditions") or () if each.get("type") != "Ready"]
+        return [condition, *others]
+
+
+def common(observed: Object, active: Sequence[Object], cursor: Cursor, jobs: Iterable[Object]) -> Object:
+    """The three fields that a CronJob's status has. active: unfinished Jobs. jobs: all that are there."""
+    return {
+        "active": references(observed, active) or None,
+        "lastScheduleTime": times.render(cursor.scheduled) if cursor.scheduled else None,
+        "lastSuccessfulTime": last_successful(observed, jobs),
+    }
+
+
+def references(observed: Object, jobs: Iterable[Object]) -> list[Object]:
+    """References to Jobs, the oldest first. One that is listed already stays as it was: its version says when."""
+    listed = {each.get("uid"): each for each in observed.get("active") or ()}
+    ordered = sorted(jobs, key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"]))
+    return [listed.get(job["metadata"]["uid"]) or _reference(job["metadata"]) for job in ordered]
+
+
+def _reference(metadata: Object) -> Object:
+    reference = {
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
+        "namespace": metadata.get("namespace"),
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata.get("resourceVersion"),
+    }
+    return {key: value for key, value in reference.items() if value}
+
+
+def last_successful(observed: Object, jobs: Iterable[Object]) -> str | None:
+    """The newest completion of a Job that succeeded. RFC 3339 in UTC sorts by time."""
+    completions = [(job.get("status") or {}).get("completionTime") for job in jobs if conditions.holds(job, "Complete")]
+    return max((each for each in (observed.get("lastSuccessfulTime"), *completions) if each), default=None)
+
+
+def runs(known: Iterable[Run], limit: int) -> Object:
+    """The runs at work, and the newest of those that are over."""
+    ordered = list(known)
+    over = [run.render() for run in ordered if run.over]
+    return {
+        "runs": [run.render() for run in ordered if not run.over] or None,
+        "outcomes": over[-limit:] if limit else None,
+    }
+
+
+def merged(observed: Object, computed: Object) -> Object:
+    """What is to be written: fields that are not computed here stay as they were, and None is no field."""
+    return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [])}
+
+
+def changes(observed: Object, jobs: Sequence[Object]) -> Iterator[Record]:
+    """What to tell about the Jobs that are listed as active, or should have been."""
+    there = {job["metadata"]["uid"]: job for job in jobs}
+    listed = {each.get("uid"): each for each in observed.get("active") or ()}
+    for uid, job in there.items():
+        how = conditions.finished(job)
+        if how and (uid in listed or _is_news(observed, job)):
+            name = job["metadata"]["name"]
+            yield Record("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {how}")
+    for uid, reference in listed.items():
+        known = there.get(uid)
+        if known is None or (known["metadata"].get("deletionTimestamp") and not conditions.finished(known)):
+            yield Record("Normal", "MissingJob", f"Active job went missing: {reference.get('name')}")
+
+
+def _is_news(observed: Object, job: Object) -> bool:
+    """Whether a Job succeeded before anybody saw it at work."""
+    completed = (job.get("status") or {}).get("completionTime") or ""
+    return bool(completed > (observed.get("lastSuccessfulTime") or ""))
+
+
+def missed(settled: Settled, since: datetime) -> Iterator[Record]:
+    """What to tell about runs that will never start."""
+    if settled.missed and settled.through:
+        last = format_datetime(settled.through)
+        if settled.missed == 1 and settled.scheduled != settled.through:
+            yield Record("Warning", "MissSchedule", f"Missed scheduled time to start a job: {last}")
+        else:
+            number = f"at least {settled.missed}" if settled.capped else str(settled.missed)
+            yield Record(
+                "Warning",
+                "MissSchedule",
+                f"Missed {number} scheduled time(s) to start a job, between {format_datetime(since)} and {last}",
+            )

@@ -1,0 +1,62 @@
+"""Whether an object's schedules can be followed, and what to tell when they cannot."""
+
+from dataclasses import dataclass
+
+from scheduler import cron
+from workers.controllers.cronjob import timetable
+from workers.controllers.cronjob.cursor import Cursor
+from workers.controllers.cronjob.sight import Sight
+from workers.controllers.cronjob.timetable import Timetable
+from workers.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why no run starts by the clock. reason: of a ScheduledJob's condition. event: None when nothing is wrong."""
+
+    reason: str
+    message: str
+    event: str | None = None
+
+
+SUSPENDED = Trouble("Suspended", "suspended: no run starts but those that are asked for")
+
+
+def of(sight: Sight, cursor: Cursor) -> Timetable | Trouble:
+    """The timetable, or why there is none. In Kubernetes' order: the zone, suspension, the schedule."""
+    try:
+        for name in _zones(sight):
+            cron.zone(name)
+    except cron.ZoneError as error:
+        return Trouble("UnknownTimeZone", f"invalid timeZone: {error}", "UnknownTimeZone")
+    if sight.spec.suspend:
+        return SUSPENDED
+    try:
+        table = timetable.of(
+            sight.spec,
+            uid=sight.owner.uid,
+            seconds=not sight.is_cron_job,
+            created=cursor.created,
+            since=cursor.at,
+        )
+    except cron.CronError as error:
+        return Trouble("UnparseableSchedule", f"unparseable schedule: {_texts(sight)}: {error}", "UnparseableSchedule")
+    except UserError as error:
+        return Trouble("InvalidSpec", str(error), "InvalidSpec")
+    if table.next(cursor.at) is None:
+        return Trouble("NeverFires", f"invalid schedule: {_texts(sight)}: it never fires", "InvalidSchedule")
+    return table
+
+
+def _zones(sight: Sight) -> list[str]:
+    """All zones that the object names."""
+    spec = sight.spec
+    named = [spec.time_zone]
+    named += [each.time_zone for each in spec.schedules or ()]
+    named += [each.time_zone for each in spec.exclusions]
+    return [zone for zone in named if zone is not None]
+
+
+def _texts(sight: Sight) -> str:
+    texts = [sight.spec.schedule, *(each.schedule for each in sight.spec.schedules or ())]
+    return ", ".join(repr(text) for text in texts if text)
