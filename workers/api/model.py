@@ -1,5 +1,6 @@
 """What all typed kinds share: camelCase names, no silent conversions, and errors that name object and field."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,16 +31,36 @@ class Model(BaseModel):
 M = TypeVar("M", bound=Model)
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one field. missing: it is not there at all."""
+
+    field: str
+    message: str
+    missing: bool
+
+
+class Problems(UserError):  # noqa: N818 - says what it is
+    """An object that its model does not accept; the text names the object and every wrong field."""
+
+    def __init__(self, text: str, found: tuple[Problem, ...]) -> None:
+        super().__init__(text)
+        self.found = found
+
+
 def parse(model: type[M], kind: Kind, body: Object) -> M:
     """The typed form of an object.
 
-    Raises UserError that names the object and every field that is wrong.
+    Raises Problems, a UserError that names the object and every field that is wrong.
     """
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        problems = "; ".join(f"{_path(each['loc'])}: {_message(each['msg'])}" for each in error.errors())
-        raise UserError(f"{_address(kind, body)}: {problems}") from None
+        found = tuple(
+            Problem(_path(each["loc"]), _message(each["msg"]), each["type"] == "missing") for each in error.errors()
+        )
+        text = "; ".join(f"{problem.field}: {problem.message}" for problem in found)
+        raise Problems(f"{_address(kind, body)}: {text}", found) from None
 
 
 def _address(kind: Kind, body: Object) -> str:

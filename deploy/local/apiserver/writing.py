@@ -14,6 +14,7 @@ import orjson
 from deploy.local.apiserver import answers, crds, fields, patches, patching, reading, strategic
 from deploy.local.apiserver.answers import ApiError, bad_request
 from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.request import Request, Response, Target, parse_json, parse_yaml
 from deploy.local.apiserver.store import Record
 from workers.api import times
@@ -151,6 +152,12 @@ def _warned(response: Response, warnings: Sequence[str]) -> Response:
     return Response(response.code, response.body, response.content_type, {**response.headers, "Warning": texts})
 
 
+def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldError]:
+    """Everything that is wrong; what the schema has said of a field is not said again in other words."""
+    told = {error.field for error in shape}
+    return [*shape, *(error for error in rules if error.field not in told)]
+
+
 async def create(ctx: Context, request: Request, target: Target) -> Response:
     """POST of a collection."""
     resource, kind = target.resource, target.resource.kind
@@ -169,7 +176,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     strategy = resource.strategy
     body = strategy.prepare_create(resource.schema.default(body), now)
     name = body["metadata"].get("name") or ""
-    if errors := [*resource.schema.validate(body), *strategy.validate_create(body)]:
+    if errors := _problems(resource.schema.validate(body), strategy.validate_create(body)):
         raise answers.invalid(kind, name, errors)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
@@ -301,10 +308,10 @@ async def _replace(
     body = resource.schema.default(body)
     if target.subresource == "status":
         body = strategy.prepare_status(body, old)
-        errors = [*resource.schema.validate(body), *strategy.validate_status(body, old)]
+        errors = _problems(resource.schema.validate(body), strategy.validate_status(body, old))
     else:
         body = strategy.prepare_update(body, old)
-        errors = [*resource.schema.validate(body), *strategy.validate_update(body, old)]
+        errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
         warnings += strategy.warnings(body, old)
     if errors:
         raise answers.invalid(kind, target.name, errors)

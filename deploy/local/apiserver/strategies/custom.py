@@ -6,6 +6,7 @@ from typing import Any
 
 from deploy.local.apiserver import fields, names
 from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies import owned
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api.kinds import Kind, Object
 
@@ -23,6 +24,14 @@ class CustomStrategy(Strategy):
     def __init__(self, kind: Kind, definition: Object) -> None:
         version: Object = next((v for v in definition["spec"]["versions"] if v["name"] == kind.version), {})
         super().__init__(generation=True, status="status" in (version.get("subresources") or {}))
+        self._rules = owned.rules(kind)
+
+    def validate_create(self, body: Object) -> list[FieldError]:
+        return [*super().validate_create(body), *self._rules(body)]
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        """What was stored before a rule was made may stay, and may lose its finalizers."""
+        return [] if self.declared(new) == self.declared(old) else list(self._rules(new))
 
 
 class DefinitionStrategy(Strategy):

@@ -1,0 +1,62 @@
+"""What the server knows of Penstock's own kinds beyond their schemas: it refuses what nobody could carry out.
+
+A real API server takes such objects, and their controller says on the object what is wrong. Here the author is told at
+once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from deploy.local.apiserver import fields
+from deploy.local.apiserver.fields import FieldError
+from scheduler import cron
+from workers.api import scheduledjob
+from workers.api.kinds import SCHEDULED_JOB, Kind, Object
+from workers.api.model import Problems
+from workers.api.scheduledjob import ScheduledJobSpec
+
+#: What is wrong with an object that its schema accepts.
+Rules = Callable[[Object], Iterable[FieldError]]
+
+
+def rules(kind: Kind) -> Rules:
+    """The rules of a kind; none for kinds of others."""
+    return _RULES.get((kind.id, kind.version), lambda _body: ())
+
+
+def _scheduled_job(body: Object) -> Iterator[FieldError]:
+    try:
+        spec = scheduledjob.parse(body).spec
+    except Problems as error:
+        yield from _refused(error)
+        return
+    yield from _times(spec)
+
+
+def _refused(error: Problems) -> Iterator[FieldError]:
+    for problem in error.found:
+        if problem.missing:
+            yield fields.required(problem.field)
+        else:
+            yield fields.invalid(problem.field, fields.OMITTED, problem.message)
+
+
+def _times(spec: ScheduledJobSpec) -> Iterator[FieldError]:
+    """The schedules and the time zones, wherever they stand."""
+    yield from _slots("spec", spec.schedule, spec.time_zone)
+    for index, each in enumerate(spec.schedules or ()):
+        yield from _slots(f"spec.schedules[{index}]", each.schedule, each.time_zone)
+    for index, exclusion in enumerate(spec.exclusions):
+        yield from _slots(f"spec.exclusions[{index}]", exclusion.schedule, exclusion.time_zone)
+
+
+def _slots(path: str, schedule: str | None, zone: str | None) -> Iterator[FieldError]:
+    if schedule is not None:
+        try:
+            cron.parse(schedule, seconds=True)
+        except cron.CronError as error:
+            yield fields.invalid(f"{path}.schedule", schedule, str(error))
+    if zone is not None and (problem := cron.check_zone(zone)):
+        yield fields.invalid(f"{path}.timeZone", zone, problem)
+
+
+_RULES: dict[tuple[str, str], Rules] = {(SCHEDULED_JOB.id, SCHEDULED_JOB.version): _scheduled_job}
