@@ -82,10 +82,13 @@ def test_slots_are_the_minutes_that_the_clocks_show(plain, moment):
 
 #: Whoever passes the midnight that Havana's spring leaves out by the hour does not notice that the day is another.
 NINTH_AT_SIX = Plain(frozenset([0]), frozenset([6]), frozenset([9]), frozenset([3]), None)
+#: Half an hour after half past one, Lord Howe's autumn has half past one again.
+LORD_HOWE = (ZoneInfo("Australia/Lord_Howe"), datetime(2024, 4, 6, 15, 15, tzinfo=UTC))
 
 
 @settings(max_examples=600)
 @given(PLAINS, moments(ODD_ZONES))
+@example(Plain(frozenset([0]), frozenset([2]), None, frozenset(range(1, 13)), None), LORD_HOWE)
 @example(NINTH_AT_SIX, (ZoneInfo("America/Havana"), datetime(2024, 3, 9, 12, tzinfo=UTC)))
 def test_slots_are_those_that_the_procedure_finds(plain, moment):
     zone, after = moment
