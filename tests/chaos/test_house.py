@@ -19,11 +19,11 @@ from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor import Component, Supervisor
+from tests.chaos.parts import PARTS, Over, kill, process
 from tests.support.embedded import embedded_apiserver
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cluster import Cluster
-from workers.errors import PenstockError
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
@@ -31,35 +31,9 @@ pytestmark = pytest.mark.timeout(420)
 #: How long things are broken, seconds.
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "20"))
 
-#: A part, and words that only its command line has.
-PARTS = {
-    "worker": ("penstock.reconcile", "worker"),
-    "scaler": ("penstock.poll", "worker"),
-    "beat": ("scheduler.beat:Scheduler",),
-    "watch": ("watch",),
-    "apiserver": ("deploy.local.apiserver",),
-    "kubelet": ("deploy.local.kubelet",),
-}
 
-
-class Over(PenstockError):  # noqa: N818
-    """The test has seen enough."""
-
-
-def process(part: str) -> psutil.Process | None:
-    """The part's process as it is now: the supervisor starts a new one after each death."""
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            words = child.cmdline()
-            if all(any(wanted in word for word in words) for wanted in PARTS[part]):
-                return child
-    return None
-
-
-async def kill(part: str, broker: str) -> None:
-    if victim := process(part):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
+async def die(part: str, broker: str) -> None:
+    kill(part)
 
 
 async def stand_still(part: str, broker: str) -> None:
@@ -78,9 +52,9 @@ async def cut(part: str, broker: str) -> None:
 
 
 DISASTERS = {
-    "kill -9 of every part": [(kill, part) for part in PARTS],
+    "kill -9 of every part": [(die, part) for part in PARTS if part != "broker"],
     "worker and informer stand still": [(stand_still, "worker"), (stand_still, "watch")],
-    "cut connections and a killed worker": [(cut, ""), (kill, "worker"), (cut, ""), (cut, "")],
+    "cut connections and a killed worker": [(cut, ""), (die, "worker"), (cut, ""), (cut, "")],
 }
 
 

@@ -1,0 +1,39 @@
+"""The parts of a house that runs under this process, and how one of them dies."""
+
+import contextlib
+
+import psutil
+
+from workers.errors import PenstockError
+
+#: A part, and words that only its command line has.
+PARTS = {
+    "worker": ("penstock.reconcile", "worker"),
+    "scaler": ("penstock.poll", "worker"),
+    "beat": ("scheduler.beat:Scheduler",),
+    "watch": ("watch",),
+    "apiserver": ("deploy.local.apiserver",),
+    "kubelet": ("deploy.local.kubelet",),
+    "broker": ("valkey-server",),
+}
+
+
+class Over(PenstockError):  # noqa: N818
+    """The test has seen enough."""
+
+
+def process(part: str) -> psutil.Process | None:
+    """The part's process as it is now: the supervisor starts a new one after each death."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            words = child.cmdline()
+            if all(any(wanted in word for word in words) for wanted in PARTS[part]):
+                return child
+    return None
+
+
+def kill(part: str) -> None:
+    """With -9, if it lives right now."""
+    if victim := process(part):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
