@@ -104,7 +104,7 @@ class WebSource(Scaler):
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")
         try:
-            self._tls.context()
+            self.material.context()
         except ValueError as error:
             name, _, message = str(error).partition(": ")
             raise ParameterError(name, message) from None
@@ -132,7 +132,8 @@ class WebSource(Scaler):
         return "serverAddress"
 
     @property
-    def _tls(self) -> TLS:
+    def material(self) -> TLS:
+        """What is shown to the server and trusted."""
         shown = "tls" in self.auth_modes
         return TLS(
             ca=self.ca or "",
@@ -147,7 +148,7 @@ class WebSource(Scaler):
         parts = urlsplit(self.url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-        return Server(f"{parts.scheme}://{host}:{port}", self._tls)
+        return Server(f"{parts.scheme}://{host}:{port}", self.material)
 
     @property
     def patience(self) -> float | None:
@@ -174,7 +175,7 @@ class WebSource(Scaler):
     ) -> Answer:
         """GET of a path below the URL; raises SourceError unless the status says success.
 
-        more: `headers`, `json` and `method` of another request.
+        more: as `request` takes it.
         """
         answer = await self.request(session, path, query, **more)
         if not 200 <= answer.status < 300:
@@ -190,11 +191,16 @@ class WebSource(Scaler):
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         json: object = None,
+        base: str = "",
     ) -> Answer:
-        """One request with the trigger's authentication; whatever the status, an answer."""
+        """One request with the trigger's authentication; whatever the status, an answer.
+
+        base: asks another server than the URL's.
+        """
         pairs = [*(query.items() if isinstance(query, Mapping) else query)]
         shown, more = await self._credentials(session)
-        url = self.url.rstrip("/") + path if path else self.url
+        url = base or self.url
+        url = url.rstrip("/") + path if path else url
         async with (
             session.turns,
             self._reaching(),
