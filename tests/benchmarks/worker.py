@@ -1,11 +1,11 @@
 """The parts of a reconcile worker, in this process: what a decision costs without the processes around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 import redis.asyncio as redis
 
@@ -13,7 +13,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
-from workers.base import mirror_of
+from workers.base import mirror_of, utc_now
 from workers.controllers import registry
 from workers.drain import Drain
 from workers.holding import Hands
@@ -42,9 +42,9 @@ class Worker:
     readings: Readings
     drain: Drain
 
-    async def settle(self) -> None:
-        """Answer bells until nothing is left to do."""
-        while await self.drain.bell():
+    async def settle(self, bells: int = 1) -> None:
+        """Answer bells, so many at once, until nothing is left to do."""
+        while any(await asyncio.gather(*(self.drain.bell() for _ in range(bells)))):
             await asyncio.sleep(0)
 
     async def fill(self, kind: Kind, bodies: list[Object]) -> None:
@@ -65,13 +65,20 @@ class Worker:
 
 
 @asynccontextmanager
-async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> AsyncIterator[Worker]:
+async def worker(
+    client: redis.Redis,
+    cluster: Any,
+    *,
+    in_flight: int = 16,
+    jobs: Literal["managed", "all"] = "managed",
+    clock: Callable[[], datetime] = utc_now,
+) -> AsyncIterator[Worker]:
     """A worker that writes to this cluster and believes its mirror for an hour: no informer runs beside it."""
     await client.flushall()
     keys = Keys("bench")
     lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
     await lanes["reconcile"].open()
-    controllers = registry.controllers("managed")
+    controllers = registry.controllers(jobs, cronjobs=True)
     mirror = mirror_of(client, keys, lanes, controllers)
     readings = Readings(client, keys)
     reconciler = Reconciler(
@@ -87,7 +94,7 @@ async def worker(client: redis.Redis, cluster: Any, *, in_flight: int = 16) -> A
             ring=_ring,
             in_flight=in_flight,
         ),
-        clock=lambda: datetime.now(UTC),
+        clock=clock,
         deadline=60.0,
         stale=3600.0,
     )

@@ -1,10 +1,11 @@
-"""An API server whose custom resources live elsewhere.
+"""An API server some of whose objects live elsewhere: custom resources, and kinds it is too old for.
 
 A kube-apiserver 1.20 that was built with Go 1.18 or newer dies on the first write of a custom resource: a library in
 it walks over maps in a way that those Go versions no longer allow. It stores Jobs, Pods, Leases and Events as ever. So
 what such a server cannot keep is kept in memory, and all the rest on the server.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from tests.unit.workers.clusters import MemoryCluster
@@ -13,11 +14,15 @@ from workers.cluster import MERGE_PATCH, Cluster
 
 
 class RoutedCluster:
-    """The calls of workers.cluster.Cluster that carry out a plan: custom resources to memory, the rest to a server."""
+    """The calls of workers.cluster.Cluster that carry out a plan: custom resources to memory, the rest to a server.
 
-    def __init__(self, server: Cluster) -> None:
+    unknown: further kinds that go to memory.
+    """
+
+    def __init__(self, server: Cluster, unknown: Collection[Kind] = ()) -> None:
         self.memory = MemoryCluster()
         self._server = server
+        self._unknown = frozenset(unknown)
 
     async def get(self, ref: Ref) -> Object:
         return await self._of(ref.kind).get(ref)
@@ -34,4 +39,4 @@ class RoutedCluster:
     def _of(self, kind: Kind) -> Any:
         # Groups without a dot and those of k8s.io are Kubernetes' own.
         custom = "." in kind.group and not kind.group.endswith(".k8s.io")
-        return self.memory if custom else self._server
+        return self.memory if custom or kind in self._unknown else self._server
