@@ -5,6 +5,7 @@ from typing import Any
 
 from workers.api import times
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.controllers.job.pods import TRACKING
 from workers.snapshot import Entry, Reading, Sample, Snapshot
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -89,13 +90,15 @@ def snapshot(body: Object, *children: Entry, reading: Reading | None = None, **m
 
 
 def pod(name: str, phase: str = "Running", *, seen: float = -10.0, job: str = "crunch", **more: Any) -> Entry:
-    """A pod of a Job. more: parts of its status; ``metadata`` and ``spec`` are merged into those."""
+    """A pod of a Job, not counted yet. more: parts of its status; ``metadata``, ``spec`` are merged into those."""
     metadata = {
         "name": name,
         "namespace": "default",
         "uid": f"uid-{name}",
+        "resourceVersion": "5",
         "creationTimestamp": at(-60),
         "labels": {"job-name": job},
+        "finalizers": [TRACKING],
         **more.pop("metadata", {}),
     }
     body = {"metadata": metadata, "spec": more.pop("spec", {}), "status": {"phase": phase, **more}}
@@ -116,6 +119,7 @@ def job(*, metadata: Object | None = None, status: Object | None = None, **spec:
     }
 
 
-def job_snapshot(body: Object, *pods: Entry) -> Snapshot:
-    """What a reconcile of this Job observed."""
-    return Snapshot(ref=Ref(JOB, "default", body["metadata"]["name"]), body=body, children={POD.id: pods})
+def job_snapshot(body: Object, *pods: Entry, loose: tuple[Entry, ...] = (), failures: int = 0) -> Snapshot:
+    """What a reconcile of this Job observed. loose: pods that nobody controls."""
+    ref = Ref(JOB, "default", body["metadata"]["name"])
+    return Snapshot(ref=ref, body=body, children={POD.id: pods}, loose={POD.id: loose}, failures=failures)

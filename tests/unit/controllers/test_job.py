@@ -5,42 +5,26 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
+from tests.unit.controllers.plans import (
+    back,
+    conditions_of,
+    counted,
+    created,
+    deleted,
+    events,
+    shape,
+    staged,
+    status_of,
+    statuses,
+    untracked,
+)
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.job import controller, decide
 from workers.controllers.job.backoff import finish_time
-from workers.controllers.job.decide import HELPING
-from workers.controllers.job.pods import pod_name
-from workers.plan import NOTHING, ComeBack, Create, Delete, PatchStatus, Record, Together
-
-
-def staged(plan, kind):
-    return [each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, kind)]
-
-
-def created(plan):
-    return [step.body["metadata"]["name"] for step in staged(plan, Create)]
-
-
-def deleted(plan):
-    return [step.ref.name for step in staged(plan, Delete)]
-
-
-def status_of(plan):
-    (status,) = (step.status for step in plan.steps if isinstance(step, PatchStatus))
-    return status
-
-
-def conditions_of(plan):
-    return [(each["type"], each["status"], each["reason"]) for each in status_of(plan).get("conditions", [])]
-
-
-def events(plan):
-    return [step.reason for step in plan.steps if isinstance(step, Record)]
-
-
-def back(plan):
-    times = [step.at for step in plan.steps if isinstance(step, ComeBack)]
-    return (times[0] - NOW).total_seconds() if times else None
+from workers.controllers.job.creation import pod_name
+from workers.controllers.job.managing import HELPING
+from workers.controllers.job.pods import TRACKING
+from workers.plan import NOTHING, Create, Delete, Patch, Record
 
 
 def run(body, *pods):
@@ -60,12 +44,21 @@ def failed(name, ended=-300, **more):
     return finished_pod(name, "Failed", ended, **more)
 
 
-def leaving(name, phase="Running"):
-    return pod(name, phase, metadata={"deletionTimestamp": at(-1)})
+def settled(name, phase="Succeeded", ended=-300):
+    """A finished pod that has been counted."""
+    return finished_pod(name, phase, ended, metadata={"finalizers": []})
+
+
+#: Deletion was asked for three seconds ago.
+LEAVING = {"deletionTimestamp": at(27), "deletionGracePeriodSeconds": 30}
+
+
+def leaving(name, phase="Running", **metadata):
+    return pod(name, phase, metadata={**LEAVING, **metadata})
 
 
 def started(**more):
-    return {"startTime": at(-60), **more}
+    return {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}, **more}
 
 
 NEVER = {"containers": [{"name": "main"}], "restartPolicy": "Never"}
@@ -74,9 +67,15 @@ ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFai
 
 def test_a_new_job_gets_its_pod_then_its_status():
     plan = run(job())
-    assert [type(step).__name__ for step in plan.steps] == ["Together", "PatchStatus"]
-    assert status_of(plan) == {"startTime": at(0), "active": 1, "ready": 0, "terminating": 0}
-    assert plan.steps[0].then == Record("Normal", "SuccessfulCreate", f"Created pod: {pod_name('crunch', UID, 0)}")
+    assert shape(plan) == ["Creates", "PatchStatus"]
+    assert status_of(plan) == {
+        "startTime": at(0),
+        "active": 1,
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    }
+    assert plan.steps[0].then == Record("Normal", "SuccessfulCreate", f"Created pod: {pod_name(job(), '', 0)}")
     assert plan.steps[0].otherwise == Record("Warning", "FailedCreate", "Error creating: {error}")
 
 
@@ -86,7 +85,7 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
     assert step.kind == POD
     assert step.body["spec"] == NEVER
     assert step.body["metadata"] == {
-        "name": pod_name("crunch", UID, 0),
+        "name": pod_name(job(), "", 0),
         "namespace": "default",
         "labels": {
             "batch.kubernetes.io/job-name": "crunch",
@@ -96,6 +95,7 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
             "a": "b",
         },
         "annotations": {"c": "d"},
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
         "ownerReferences": [
             {
                 "apiVersion": "batch/v1",
@@ -117,13 +117,13 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
         ({"parallelism": 3, "completions": 2}, {}, [], 2),
         ({"parallelism": 2, "completions": 5}, {}, [pod("a")], 1),
         ({"parallelism": 2, "completions": 5}, {"succeeded": 4}, [], 1),
-        ({"parallelism": 2, "completions": 5}, {"succeeded": 2}, [succeeded("a"), succeeded("b")], 2),
+        ({"parallelism": 4, "completions": 5}, {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
         ({"parallelism": 0}, {}, [], 0),
         ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
         ({}, {}, [failed("a")], 1),
         ({}, {}, [leaving("a")], 1),
         ({"podReplacementPolicy": "Failed"}, {}, [leaving("a")], 0),
-        ({"podReplacementPolicy": "Failed"}, {}, [leaving("a", "Failed")], 1),
+        ({"podReplacementPolicy": "Failed"}, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
         ({}, {}, [entry(POD, "a", None)], 1),
         ({"parallelism": 2, "completions": 2}, {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
         ({"parallelism": 1000, "completions": 1000}, {}, [], HELPING),
@@ -134,7 +134,7 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
         "never more than completions are left",
         "one runs already",
         "the last one",
-        "those that succeeded are counted once",
+        "those that succeeded count once, written down or not",
         "parallelism 0 pauses",
         "a work queue with a success adds none",
         "a failed pod is replaced",
@@ -157,20 +157,22 @@ def test_pods_beyond_one_helping_follow_at_once():
 def test_a_plan_cut_short_asks_for_the_same_names_again():
     body = job(parallelism=4, completions=4)
     names = created(run(body))
-    assert names == [pod_name("crunch", UID, ordinal) for ordinal in range(4)]
+    assert names == [pod_name(body, "", ordinal) for ordinal in range(4)]
     assert created(run(body, pod(names[2]))) == [names[0], names[1], names[3]]
     assert created(run(body, entry(POD, names[0], None), pod(names[1]))) == [
         names[2],
         names[3],
-        pod_name("crunch", UID, 4),
+        pod_name(body, "", 4),
     ]
 
 
 def test_pod_names_are_short_fixed_and_apart():
-    names = {pod_name("x" * 63, UID, ordinal) for ordinal in range(1000)}
-    assert len(names) > 990
-    assert all(len(name) == 63 for name in names)
-    assert pod_name("crunch", UID, 0) != pod_name("crunch", "another", 0)
+    long = job(metadata={"name": "x" * 63})
+    for slot in ("", "-7", "-99999"):
+        names = {pod_name(long, slot, ordinal) for ordinal in range(1000)}
+        assert len(names) > 990
+        assert all(len(name) == 63 for name in names)
+    assert pod_name(job(), "", 0) != pod_name(job(metadata={"uid": "another"}), "", 0)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +229,7 @@ def test_which_pods_are_removed(spec, pods, victims):
         ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
         ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
         ([failed("a", -3), succeeded("s", -3)], None),
+        ([failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
         ([failed(str(i), -3) for i in range(6)], 317),
         ([failed(str(i), -3) for i in range(12)], 597),
     ],
@@ -238,6 +241,7 @@ def test_which_pods_are_removed(spec, pods, victims):
         "a success starts the count over",
         "a success after them forgets them",
         "a success in the same second does",
+        "it failed before it was deleted",
         "doubling",
         "10 minutes at most",
     ],
@@ -260,6 +264,15 @@ def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
 )
 def test_when_a_pod_finished(more, ended):
     assert finish_time(pod("a", "Failed", **more).body) == NOW + timedelta(seconds=ended)
+
+
+@pytest.mark.parametrize(
+    ("lost", "number"),
+    [(leaving("a"), 1), (failed("a", -2, metadata=LEAVING), 1), (failed("a", -4, metadata=LEAVING), 0)],
+    ids=["being deleted", "failed because it was deleted", "failed before"],
+)
+def test_a_pod_that_was_deleted_is_replaced_without_a_wait(lost, number):
+    assert len(created(run(job(status=started()), lost))) == number
 
 
 def test_a_deleted_pod_finished_before_its_grace_period():
@@ -319,29 +332,53 @@ def test_restarts_in_init_containers_count_as_well():
 def test_a_failed_job_deletes_its_pods_and_counts_them_and_waits_for_their_end():
     body = job(status=started(active=2), backoffLimit=0, parallelism=3, completions=3)
     plan = run(body, failed("f"), pod("a", conditions=[condition("Ready")]), pod("b"))
+    assert shape(plan) == ["PatchStatus", "Unfinalizes", "Deletes", "PatchStatus", "ComeBack"]
     assert set(deleted(plan)) == {"a", "b"}
+    assert untracked(plan) == []
     assert conditions_of(plan) == [("FailureTarget", "True", "BackoffLimitExceeded")]
     new = status_of(plan)
-    assert (new["failed"], new["terminating"], new["ready"]) == (3, 2, 0)
+    assert (new["failed"], new["terminating"], new["ready"]) == (1, 2, 0)
     assert "active" not in new
-    assert back(plan) == 1
+    assert back(plan) == 0
 
-    waiting = run({**body, "status": new}, failed("f"), leaving("a"), leaving("b"))
-    assert waiting.steps == ()
+    killed = run({**body, "status": new}, settled("f", "Failed"), leaving("a"), leaving("b"))
+    assert counted(killed) == ["a", "b"]
+    assert (status_of(killed)["failed"], status_of(killed)["terminating"]) == (3, 2)
+    assert back(killed) == 1
+    new = status_of(killed)
 
-    over = run({**body, "status": new}, failed("f"), entry(POD, "a", None), entry(POD, "b", None))
+    released = [leaving("a", finalizers=[]), leaving("b", finalizers=[])]
+    assert run({**body, "status": new}, settled("f", "Failed"), *released).steps == ()
+
+    over = run({**body, "status": new}, settled("f", "Failed"), entry(POD, "a", None), entry(POD, "b", None))
     assert conditions_of(over)[-1] == ("Failed", "True", "BackoffLimitExceeded")
     assert status_of(over)["failed"] == 3
     assert events(over) == ["BackoffLimitExceeded"]
     assert created(over) == []
 
 
+def test_pods_that_a_success_makes_needless_do_not_count_as_failed():
+    body = job(status=started(), completions=1, parallelism=1)
+    plan = run(body, succeeded("s"), pod("a"))
+    assert (deleted(plan), conditions_of(plan)) == (["a"], [("SuccessCriteriaMet", "True", "CompletionsReached")])
+    met = {**body, "status": status_of(plan)}
+    needless = run(met, settled("s"), leaving("a"))
+    assert counted(needless) == ["a"]
+    assert statuses(needless) == []
+    assert "failed" not in status_of(run(met, settled("s"), leaving("a", "Failed")))
+    done = run(met, settled("s"), entry(POD, "a", None))
+    assert conditions_of(done)[-1] == ("Complete", "True", "CompletionsReached")
+    late = run(met, settled("s"), leaving("a", "Succeeded"))
+    assert status_of(late)["succeeded"] == 2
+    assert events(late) == ["TooManySucceededPods", "Completed"]
+
+
 @pytest.mark.parametrize(
     ("limit", "started_at", "suspended", "over", "comes_back"),
     [
         (100, -60, False, False, 40),
-        (60, -60, False, True, 1),
-        (30, -60, False, True, 1),
+        (60, -60, False, True, 0),
+        (30, -60, False, True, 0),
         (30, -60, True, False, 1),
     ],
     ids=["before", "in the instant", "after", "a suspended Job has no deadline"],
@@ -412,14 +449,35 @@ def test_a_finished_job_has_started():
 
 def test_counts_never_decrease_when_finished_pods_are_removed():
     body = job(status=started(succeeded=2, failed=3), completions=5, parallelism=5, backoffLimit=9)
-    plan = run(body, succeeded("a"), failed("b"))
+    plan = run(body, settled("a"), settled("b", "Failed"), entry(POD, "c", None))
     assert (status_of(plan)["succeeded"], status_of(plan)["failed"]) == (2, 3)
 
 
-def test_a_pod_that_fails_while_it_is_deleted_is_not_held_against_the_job():
-    plan = run(job(status=started(), backoffLimit=0), leaving("a", "Failed"))
-    assert "failed" not in status_of(plan)
-    assert len(created(plan)) == 1
+@pytest.mark.parametrize(
+    ("policy", "lost", "number"),
+    [
+        ("TerminatingOrFailed", leaving("a"), 1),
+        ("TerminatingOrFailed", leaving("a", "Failed"), 1),
+        ("TerminatingOrFailed", leaving("a", finalizers=[]), None),
+        ("TerminatingOrFailed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
+        ("Failed", leaving("a"), None),
+        ("Failed", leaving("a", "Failed"), 1),
+        ("Failed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
+    ],
+    ids=[
+        "a pod being deleted is as good as failed",
+        "as is one that failed then",
+        "not if it was removed on purpose",
+        "whatever became of it then",
+        "with the other policy it is not yet",
+        "but once it has failed",
+        "not if it was removed on purpose",
+    ],
+)
+def test_which_deleted_pods_count_as_failed(policy, lost, number):
+    plan = run(job(status=started(), podReplacementPolicy=policy), lost)
+    assert status_of(plan).get("failed") == number
+    assert counted(plan) == (["a"] if number else [])
 
 
 def test_ready_pods_are_counted():
@@ -471,18 +529,35 @@ def test_without_parallelism_and_completions_one_success_is_enough():
     assert deleted(run(job(status=started()), succeeded("a"), pod("b"))) == ["b"]
 
 
-def test_a_pod_is_deleted_only_as_it_was_observed():
-    observed = pod("a", metadata={"resourceVersion": "41"})
-    (step,) = staged(run(job(status=started(), suspend=True), observed), Delete)
-    assert (step.uid, step.resource_version) == ("uid-a", "41")
+def test_a_removed_pod_loses_its_finalizer_first_and_only_as_it_was_observed():
+    observed = pod("a", metadata={"resourceVersion": "41", "finalizers": [TRACKING, "example.com/own"]})
+    plan = run(job(status=started(), suspend=True), observed)
+    (step,) = staged(plan, Patch)
+    assert step == Patch(observed.ref, {"metadata": {"finalizers": ["example.com/own"]}}, "41")
+    assert staged(plan, Delete) == [Delete(observed.ref, "uid-a")]
+    assert shape(plan) == ["Patchs", "Deletes", "PatchStatus", "Record", "ComeBack"]
 
 
-def test_pods_are_removed_in_helpings_and_counted_as_they_are():
+def test_a_removal_that_was_cut_short_goes_on():
+    plan = run(job(status=started(), suspend=True), pod("a", metadata={"finalizers": []}), pod("b"))
+    assert untracked(plan) == ["b"]
+    assert set(deleted(plan)) == {"a", "b"}
+
+
+def test_a_pod_that_is_wanted_again_after_all_is_tracked_again():
+    plan = run(job(status=started(), parallelism=2), pod("a", metadata={"finalizers": []}), pod("b"))
+    (step,) = staged(plan, Patch)
+    assert step == Patch(Ref(POD, "default", "a"), {"metadata": {"finalizers": [TRACKING]}}, "5")
+    assert deleted(plan) == []
+
+
+def test_pods_are_removed_in_helpings_and_reported_as_they_are():
     pods = [pod(str(number)) for number in range(HELPING + 7)]
     plan = run(job(status=started(), backoffLimit=0, parallelism=1000, completions=1000), failed("f"), *pods)
     assert len(deleted(plan)) == HELPING
     new = status_of(plan)
-    assert (new["active"], new["terminating"], new["failed"]) == (7, HELPING, HELPING + 1)
+    assert (new["active"], new["terminating"], new["failed"]) == (7, HELPING, 1)
+    assert back(plan) == 0
 
 
 def test_a_job_made_suspended_gets_no_pods_and_no_start():
@@ -491,6 +566,7 @@ def test_a_job_made_suspended_gets_no_pods_and_no_start():
     assert status_of(plan) == {
         "ready": 0,
         "terminating": 0,
+        "uncountedTerminatedPods": {},
         "conditions": [
             {
                 "type": "Suspended",
@@ -504,20 +580,12 @@ def test_a_job_made_suspended_gets_no_pods_and_no_start():
     }
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("completionMode", "Indexed"),
-        ("podFailurePolicy", {"rules": []}),
-        ("successPolicy", {"rules": []}),
-        ("backoffLimitPerIndex", 0),
-    ],
-)
-def test_a_job_that_asks_for_what_is_not_done_yet_is_told_and_not_run(field, value):
-    plan = run(job(completions=1, **{field: value}), pod("a"))
+def test_a_mode_of_a_later_version_is_told_and_not_run():
+    plan = run(job(completionMode="Sideways"), pod("a"))
     (record,) = plan.steps
-    assert (record.type, record.reason) == ("Warning", "UnsupportedField")
-    assert f"spec.{field}" in record.message
+    assert (record.type, record.reason) == ("Warning", "UnknownCompletionMode")
+    going = run(job(completionMode="Sideways", metadata={"deletionTimestamp": at(0)}), pod("a"))
+    assert counted(going) == ["a"]
 
 
 def test_non_indexed_is_the_mode_that_is_run():
@@ -546,10 +614,6 @@ def test_the_plan_that_finishes_a_job_comes_back_to_remove_it(changes, seconds):
     plan = run(job(completions=1, **changes), pod("a", "Succeeded"))
     assert "Complete" in str(plan.steps)
     assert back(plan) == seconds
-
-
-def test_a_job_being_deleted_is_left_to_the_garbage_collector():
-    assert run(job(metadata={"deletionTimestamp": at(0)}), pod("a")) == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """batch/v1 Job: one module per rule, and `decide`, which puts them in order."""
 
-from workers.controllers.job.decide import BUILT_IN, MANAGER, controller, decide
+from workers.controllers.job.decide import controller, decide
+from workers.controllers.job.orphans import controller as orphans
+from workers.controllers.job.ownership import BUILT_IN, MANAGER
 
-__all__ = ["BUILT_IN", "MANAGER", "controller", "decide"]
+__all__ = ["BUILT_IN", "MANAGER", "controller", "decide", "orphans"]

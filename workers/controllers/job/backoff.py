@@ -32,6 +32,15 @@ def index_ready_at(pod: Object) -> datetime:
     return finish_time(pod) + delay(count_of(pod) + ignored_count_of(pod) + 1)
 
 
+def waited_for(pod: Object) -> bool:
+    """Whether this failed pod makes the Job wait: it failed by itself. One that was deleted is replaced at once."""
+    metadata = pod["metadata"]
+    if not (deleted := metadata.get("deletionTimestamp")):
+        return True
+    asked = times.parse(deleted) - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    return (pod.get("status") or {}).get("phase") == "Failed" and finish_time(pod) <= asked
+
+
 def delay(failures: int) -> timedelta:
     """The wait after this many failures in a row, at least one."""
     # Beyond 2^6 the cap holds anyway, and the power stays small.

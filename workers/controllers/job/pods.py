@@ -1,27 +1,29 @@
-"""A Job's pods: sorting the ones that are there, and building new ones."""
+"""A Job's pods, sorted by what they mean for it."""
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
-from workers.api.kinds import JOB, POD, Object
+from workers.api.kinds import Object
 from workers.controllers import conditions
+from workers.controllers.job import backoff
+from workers.controllers.job.indexes import index_of
+from workers.controllers.job.spec import Spec
 from workers.snapshot import Entry
 
-#: The letters of generated names: no vowels, so that no words appear (the API server's own alphabet).
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: A pod's name is its host name as well: longer Job names are cut, as the API server cuts a `generateName`.
-_STEM = 57
+#: Keeps a pod there until its end has been counted.
+TRACKING = "batch.kubernetes.io/job-tracking"
 
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """A Job's pods by what they mean for it. active: not finished and not being deleted. terminating: the latter.
+    """The pods that exist. active: neither finished nor being deleted. terminating: being deleted, not finished yet.
 
-    A pod that failed while it was being deleted is in none of them. Who deleted it cannot be told, and a Job that
-    was suspended or shrunk must not pay for it: such a pod is replaced and not counted as a failure.
+    succeeded: whatever else happens to them. failed: those that failed and, unless only failed pods are replaced,
+    those being deleted, which are as good as failed. A pod that was stopped on purpose (suspended, one too many) is
+    not among them: it lost its finalizer before it was deleted.
     """
 
+    all: tuple[Object, ...]
     active: tuple[Object, ...]
     terminating: tuple[Object, ...]
     succeeded: tuple[Object, ...]
@@ -33,23 +35,27 @@ class Pods:
         return sum(conditions.holds(pod, "Ready") for pod in self.active)
 
 
-def sort(entries: Iterable[Entry]) -> Pods:
+def existing(entries: Iterable[Entry]) -> tuple[Object, ...]:
+    """The pods that are there; the tombstones are left out."""
+    return tuple(entry.body for entry in entries if entry.body is not None)
+
+
+def sort(bodies: Sequence[Object], spec: Spec) -> Pods:
     """Sort the pods that exist."""
     active: list[Object] = []
     terminating: list[Object] = []
     succeeded: list[Object] = []
     failed: list[Object] = []
-    for entry in entries:
-        if (pod := entry.body) is None:
-            continue
-        phase, leaving = phase_of(pod), bool(pod["metadata"].get("deletionTimestamp"))
+    for pod in bodies:
+        phase, leaving = phase_of(pod), is_leaving(pod)
         if phase == "Succeeded":
             succeeded.append(pod)
-        elif phase == "Failed":
-            failed += [] if leaving else [pod]
-        else:
+            continue
+        if phase != "Failed":
             (terminating if leaving else active).append(pod)
-    return Pods(tuple(active), tuple(terminating), tuple(succeeded), tuple(failed))
+        if phase == "Failed" or (leaving and not spec.replace_only_failed):
+            failed += [pod] if is_tracked(pod) or backoff.waited_for(pod) else []
+    return Pods(tuple(bodies), tuple(active), tuple(terminating), tuple(succeeded), tuple(failed))
 
 
 def phase_of(pod: Object) -> str:
@@ -57,63 +63,22 @@ def phase_of(pod: Object) -> str:
     return (pod.get("status") or {}).get("phase") or "Pending"
 
 
-def build(job: Object, names: Iterable[str]) -> Iterator[Object]:
-    """One pod per name, from the Job's template."""
-    template = job["spec"]["template"]
-    metadata = template.get("metadata") or {}
-    name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-    ours = {
-        "batch.kubernetes.io/job-name": name,
-        "job-name": name,
-        "batch.kubernetes.io/controller-uid": uid,
-        "controller-uid": uid,
-    }
-    shared = {
-        "namespace": job["metadata"]["namespace"],
-        "labels": {**ours, **(metadata.get("labels") or {})},
-        "annotations": metadata.get("annotations") or {},
-        "ownerReferences": [
-            {
-                "apiVersion": JOB.api_version,
-                "kind": JOB.kind,
-                "name": name,
-                "uid": uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
-    }
-    for pod in names:
-        yield {
-            "apiVersion": POD.api_version,
-            "kind": POD.kind,
-            "metadata": {"name": pod, **shared},
-            "spec": template.get("spec") or {},
-        }
+def is_leaving(pod: Object) -> bool:
+    """Whether the pod is being deleted."""
+    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def free_names(job: Object, taken: Set[str], number: int) -> Iterator[str]:
-    """Names for new pods: the first of the Job's fixed row of names that no known pod has.
-
-    A row, not chance: a plan that was cut short before its pods became known asks for the same names again, and
-    so makes no pod twice.
-    """
-    used = set(taken)
-    ordinal = 0
-    while number > 0:
-        name = pod_name(job["metadata"]["name"], job["metadata"]["uid"], ordinal)
-        if name not in used:
-            used.add(name)
-            yield name
-            number -= 1
-        ordinal += 1
+def is_finished(pod: Object) -> bool:
+    """Whether the pod has come to its end."""
+    return phase_of(pod) in ("Succeeded", "Failed")
 
 
-def pod_name(job: str, uid: str, ordinal: int) -> str:
-    """``<job>-<5 letters>``, the letters made from the Job's uid and the pod's ordinal."""
-    number = int.from_bytes(blake2b(f"{uid}/{ordinal}".encode(), digest_size=8).digest())
-    letters = ""
-    for _ in range(5):
-        number, letter = divmod(number, len(_LETTERS))
-        letters += _LETTERS[letter]
-    return f"{job[:_STEM].rstrip('-.')}-{letters}"
+def is_tracked(pod: Object) -> bool:
+    """Whether the pod's end has still to be counted: it holds the finalizer."""
+    return TRACKING in (pod["metadata"].get("finalizers") or ())
+
+
+def place(pod: Object, spec: Spec) -> int | None:
+    """The index this pod works on; None for a pod of no index of the Job."""
+    index = index_of(pod)
+    return index if index is not None and index < spec.size else None

@@ -8,17 +8,22 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.job.ending import Ending
+from workers.controllers.job.ledger import Ledger
+from workers.controllers.job.pods import Pods
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Pods by what became of them. succeeded and failed never decrease."""
+    """Unfinished pods by what they are doing."""
 
     active: int
     ready: int
     terminating: int
-    succeeded: int
-    failed: int
+
+    @classmethod
+    def of(cls, pods: Pods) -> "Tally":
+        """As observed."""
+        return cls(len(pods.active), pods.ready, len(pods.terminating))
 
     @property
     def quiet(self) -> bool:
@@ -36,12 +41,14 @@ class Condition:
     message: str
 
 
-def ended(ending: Ending, tally: Tally) -> tuple[Condition, ...]:
-    """The conditions of a Job whose end is decided: the second follows when no pod is left."""
-    target = Condition(ending.target, "True", ending.reason, ending.message)
-    if not tally.quiet:
-        return (target,)
-    return (target, Condition(ending.final, "True", ending.reason, ending.message))
+def decided(ending: Ending) -> Condition:
+    """The condition that says that the Job's end is decided."""
+    return Condition(ending.target, "True", ending.reason, ending.message)
+
+
+def finished(ending: Ending) -> Condition:
+    """The condition that says that the Job has finished."""
+    return Condition(ending.final, "True", ending.reason, ending.message)
 
 
 def suspension(job: Object, suspended: bool) -> tuple[Condition, ...]:
@@ -53,25 +60,40 @@ def suspension(job: Object, suspended: bool) -> tuple[Condition, ...]:
     return ()
 
 
-def render(job: Object, tally: Tally, started: datetime | None, settings: Sequence[Condition], now: datetime) -> Object:
+def render(
+    job: Object, ledger: Ledger, tally: Tally, started: datetime | None, settings: Sequence[Condition], now: datetime
+) -> Object:
     """The status to be written. started: None for a Job that has not started, or is suspended.
 
     Counts of zero are left out where the API server leaves them out, so that an unchanged status compares equal.
     """
-    observed = job.get("status") or {}
+    seen = job.get("status") or {}
     computed: Object = {
         "startTime": times.render(started) if started else None,
         "active": tally.active or None,
-        "succeeded": tally.succeeded or None,
-        "failed": tally.failed or None,
-        "ready": tally.ready,
-        "terminating": tally.terminating,
-        "conditions": _set(observed.get("conditions") or (), settings, now) or None,
+        "succeeded": ledger.succeeded or None,
+        "failed": ledger.failed or None,
+        "ready": tally.ready if _knows(seen, "ready") else None,
+        "terminating": tally.terminating if _knows(seen, "terminating") else None,
+        "completedIndexes": ledger.completed.text or None,
+        "failedIndexes": None if ledger.failed_indexes is None else ledger.failed_indexes.text,
+        "uncountedTerminatedPods": _uncounted(ledger) or ({} if _knows(seen, "uncountedTerminatedPods") else None),
+        "conditions": _set(seen.get("conditions") or (), settings, now) or None,
     }
-    if any(each.type == "Complete" for each in settings):
-        computed["completionTime"] = times.render(now)
-    merged = {**observed, **computed}
+    if any(each.type == "Complete" for each in settings) and "completionTime" not in seen:
+        computed["completionTime"] = times.render(max(now, started) if started else now)
+    merged = {**seen, **computed}
     return {key: value for key, value in merged.items() if value is not None}
+
+
+def _knows(seen: Object, field: str) -> bool:
+    """Whether the API server keeps this field. A status that was written without it is of one that drops it."""
+    return not seen or field in seen
+
+
+def _uncounted(ledger: Ledger) -> Object:
+    lists = {"succeeded": list(ledger.waiting_succeeded), "failed": list(ledger.waiting_failed)}
+    return {name: uids for name, uids in lists.items() if uids}
 
 
 def _set(observed: Sequence[Object], settings: Sequence[Condition], now: datetime) -> list[Object]:

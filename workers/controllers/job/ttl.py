@@ -13,7 +13,7 @@ from workers.snapshot import Snapshot
 def decide(snapshot: Snapshot, job: Object, spec: Spec, how: str, now: datetime) -> Plan:
     """Delete a Job whose time is up, or come back when it is. how: the condition that says it finished."""
     ended = (conditions.find(job, how) or {}).get("lastTransitionTime")
-    if spec.ttl is None or not ended:
+    if spec.ttl is None or not ended or job["metadata"].get("deletionTimestamp"):
         return NOTHING
     expiry = times.parse(ended) + timedelta(seconds=spec.ttl)
     if now < expiry:

@@ -1,0 +1,66 @@
+"""Reading plans: what a test wants to know of the steps that were decided on."""
+
+from typing import TypeVar
+
+from tests.unit.controllers.factories import NOW
+from workers.controllers.job.pods import TRACKING
+from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Record, Together, Unfinalize
+
+Step = TypeVar("Step", Create, Delete, Patch, Unfinalize)
+
+
+def staged(plan: Plan, kind: type[Step]) -> list[Step]:
+    """The steps of this kind that are carried out side by side."""
+    return [each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, kind)]
+
+
+def created(plan: Plan) -> list[str]:
+    return [step.body["metadata"]["name"] for step in staged(plan, Create)]
+
+
+def deleted(plan: Plan) -> list[str]:
+    return [step.ref.name for step in staged(plan, Delete)]
+
+
+def counted(plan: Plan) -> list[str]:
+    """The pods whose finalizers are taken off once they are written down."""
+    return [step.ref.name for step in staged(plan, Unfinalize)]
+
+
+def untracked(plan: Plan) -> list[str]:
+    """The pods whose finalizers are taken off so that their end is not counted."""
+    return [
+        step.ref.name
+        for step in staged(plan, Patch)
+        if set(step.body["metadata"]) == {"finalizers"} and TRACKING not in step.body["metadata"]["finalizers"]
+    ]
+
+
+def statuses(plan: Plan) -> list[dict]:
+    return [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+
+
+def status_of(plan: Plan) -> dict:
+    """The last status of the plan: what came of it all."""
+    return statuses(plan)[-1]
+
+
+def conditions_of(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(each["type"], each["status"], each["reason"]) for each in status_of(plan).get("conditions", [])]
+
+
+def events(plan: Plan) -> list[str]:
+    return [step.reason for step in plan.steps if isinstance(step, Record)]
+
+
+def back(plan: Plan) -> float | None:
+    """Seconds after NOW when the key comes back."""
+    times = [step.at for step in plan.steps if isinstance(step, ComeBack)]
+    return (times[0] - NOW).total_seconds() if times else None
+
+
+def shape(plan: Plan) -> list[str]:
+    """The steps by kind, in order; of steps side by side, what they do."""
+    return [
+        type(step.steps[0]).__name__ + "s" if isinstance(step, Together) else type(step).__name__ for step in plan.steps
+    ]

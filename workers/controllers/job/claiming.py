@@ -1,0 +1,95 @@
+"""Which pods are a Job's: those that match are taken on, those that no longer do are let go."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from workers.api.kinds import POD, Object, ref_of
+from workers.controllers.job.creation import owner_reference
+from workers.controllers.job.pods import TRACKING, existing, is_finished, is_leaving, is_tracked
+from workers.controllers.job.spec import Spec
+from workers.plan import Patch, Together
+from workers.snapshot import Entry, Snapshot
+
+
+def claims(snapshot: Snapshot, job: Object, spec: Spec) -> tuple[Patch | Together, ...]:
+    """The steps that adopt and release pods; none when every pod is where it belongs.
+
+    Before pods are adopted the Job itself is touched at the version that was observed: if it has been changed since,
+    perhaps deleted so that its pods stay, that fails, and no pod is tied to it again.
+    """
+    if spec.selector is None:
+        return ()
+    matches = selects(spec.selector)
+    adopted = [_adoption(job, pod) for pod in _loose(snapshot.loose.get(POD.id, ())) if matches(pod)]
+    released = [_release(job, pod) for pod in existing(snapshot.children.get(POD.id, ())) if not matches(pod)]
+    if not adopted and not released:
+        return ()
+    metadata = job["metadata"]
+    fence = Patch(snapshot.ref, {"metadata": {"uid": metadata["uid"]}}, metadata["resourceVersion"])
+    return (*((fence,) if adopted else ()), Together((*adopted, *released)))
+
+
+def track(pod: Object) -> Patch:
+    """Put the finalizer on a pod at work that has none, so that its end will be counted."""
+    return _patch(pod, {"finalizers": [*_finalizers(pod), TRACKING]})
+
+
+def untrack(pod: Object) -> Patch:
+    """Take the finalizer off a pod at work, so that its end will not be counted.
+
+    Only of the pod as it was observed: one that ended meanwhile must be counted.
+    """
+    return _patch(pod, {"finalizers": [name for name in _finalizers(pod) if name != TRACKING]})
+
+
+def selects(selector: Object) -> Callable[[Object], bool]:
+    """Which objects a label selector matches, by their labels; what cannot be understood matches nothing."""
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    expressions: Sequence[Object] = selector.get("matchExpressions") or ()
+
+    def matches(body: Object) -> bool:
+        labels = body["metadata"].get("labels") or {}
+        return all(labels.get(key) == value for key, value in wanted.items()) and all(
+            _holds(expression, labels) for expression in expressions
+        )
+
+    return matches
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    key, values = expression.get("key"), expression.get("values") or ()
+    match expression.get("operator"):
+        case "In":
+            return labels.get(key or "") in values
+        case "NotIn":
+            return labels.get(key or "") not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    return False
+
+
+def _loose(entries: Sequence[Entry]) -> list[Object]:
+    return [pod for pod in existing(entries) if not is_leaving(pod)]
+
+
+def _adoption(job: Object, pod: Object) -> Patch:
+    """A pod that has finished gets no finalizer: nobody can tell whether it was counted before it came here."""
+    metadata: Object = {"ownerReferences": [*(pod["metadata"].get("ownerReferences") or ()), owner_reference(job)]}
+    if not is_tracked(pod) and not is_finished(pod):
+        metadata["finalizers"] = [*_finalizers(pod), TRACKING]
+    return _patch(pod, metadata)
+
+
+def _release(job: Object, pod: Object) -> Patch:
+    owners = [each for each in pod["metadata"].get("ownerReferences") or () if each["uid"] != job["metadata"]["uid"]]
+    finalizers = [name for name in _finalizers(pod) if name != TRACKING]
+    return _patch(pod, {"ownerReferences": owners, "finalizers": finalizers})
+
+
+def _finalizers(pod: Object) -> list[str]:
+    return list(pod["metadata"].get("finalizers") or ())
+
+
+def _patch(pod: Object, metadata: Object) -> Patch:
+    return Patch(ref_of(POD, pod), {"metadata": metadata}, pod["metadata"]["resourceVersion"])
