@@ -25,10 +25,13 @@ class Connections:
     """At most so many clients, one per server; the longest unused one makes room for a new one.
 
     A retired client is closed when its last user is done with it, so that nobody loses a connection that works.
+    patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
+    time for the others and for a second attempt.
     """
 
-    def __init__(self, limit: int = 256) -> None:
+    def __init__(self, limit: int = 256, *, patience: float = 0.75) -> None:
         self._limit = limit
+        self.patience = patience
         self._open: OrderedDict[Hashable, _Open] = OrderedDict()
 
     @asynccontextmanager

@@ -117,7 +117,7 @@ class Poller:
         self._triggers = triggers
         self._wakeups = wakeups
         self._sources = sources or Sources(
-            Connections(),
+            Connections(patience=settings.source_timeout / 4),
             Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
             timeout=settings.source_timeout,
         )

@@ -1,41 +1,67 @@
-"""Where a Redis or Valkey server is and how to log in: shared by the scalers of the redis family."""
+"""Redis and Valkey servers that are measured: how one is reached, and how it is asked many things in one round trip."""
 
-from abc import abstractmethod
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol
 
 import redis.asyncio as redis
-from pydantic import SecretStr, model_validator
 from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Scaler, Source, SourceError, parameter
-
-_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+from scalers.connections import Connections
+from scalers.scaler import SourceError
+from scalers.tls import TLS
 
 #: Connections that one process keeps to one measured server.
 CONNECTIONS = 4
 
 
+class Question(Protocol):
+    """What is asked about one key. Equal questions have one answer."""
+
+    @property
+    def key(self) -> str:
+        """The key, which decides on the node of a cluster."""
+        ...
+
+
+#: What a question is answered by: a number, the server's refusal, or why nobody could be asked.
+Answer = int | exceptions.RedisError | SourceError
+
+#: Asks one server many questions; answers in their order.
+Ask = Callable[["Link", Sequence[Any]], Awaitable[Sequence[Answer]]]
+
+
+class Topology(Hashable, Protocol):
+    """One server or several that share the work: where a key is asked for. Hashable; its text holds no secret."""
+
+    async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
+        """The answers in the order of the questions. Raises SourceError when none of them could be asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RedisServer:
-    """One database of one server, with the login. The password is in neither repr nor text."""
+    """One database of one server, with the login. The password is in neither repr nor text. tls: None speaks none."""
 
     host: str
     port: int
     database: int = 0
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    tls: bool = False
-    verify: bool = True
+    tls: TLS | None = None
 
     def __str__(self) -> str:
+        return f"{self.place}/{self.database}"
+
+    @property
+    def place(self) -> str:
+        """``host:port``."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}/{self.database}"
+        return f"{host}:{self.port}"
 
     def connect(self, *, connections: int = CONNECTIONS) -> "Link":
         """A link to this server; nothing is sent before it is used."""
@@ -46,12 +72,14 @@ class RedisServer:
 
         It introduces itself with nothing but AUTH and SELECT (no HELLO, no CLIENT), which every user may do.
         """
+        how: dict[str, Any] = {"connection_class": redis.Connection}
+        if self.tls:
+            how = {"connection_class": _TLSConnection, "context": self.tls.context()}
         return redis.Redis(
             connection_pool=redis.BlockingConnectionPool(
                 max_connections=connections,
                 timeout=None,
-                connection_class=redis.SSLConnection if self.tls else redis.Connection,
-                **self._tls(),
+                **how,
                 host=self.host,
                 port=self.port,
                 db=self.database,
@@ -66,11 +94,6 @@ class RedisServer:
             )
         )
 
-    def _tls(self) -> dict[str, Any]:
-        if not self.tls:
-            return {}
-        return {"ssl_cert_reqs": "required" if self.verify else "none", "ssl_check_hostname": self.verify}
-
     @asynccontextmanager
     async def using(self, connections: Connections) -> AsyncIterator["Link"]:
         """This process's link to the server.
@@ -83,6 +106,23 @@ class RedisServer:
             except (exceptions.RedisError, OSError) as error:
                 raise SourceError(f"{self}: {reason(error)}") from error
 
+    async def answers(
+        self, questions: Sequence[Question], ask: Ask, connections: Connections, *, asking: bool = False
+    ) -> list[Answer]:
+        """See Topology. asking: this node of a cluster is being given the keys, and is to answer for them already."""
+        async with self.using(connections) as link:
+            if asking:
+                link = Link(link.client, link.scripts, asking=True)
+            return list(await ask(link, questions))
+
+
+class _TLSConnection(redis.SSLConnection):
+    """A connection on a ready context: the client's own way takes certificates from files only."""
+
+    def __init__(self, *, context: ssl.SSLContext, **options: Any) -> None:
+        super().__init__(**options)
+        self.ssl_context.context = context
+
 
 @dataclass
 class Link:
@@ -90,6 +130,17 @@ class Link:
 
     client: redis.Redis
     scripts: bool = True
+    asking: bool = False
+
+    async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        """The answers to these commands, in one round trip. A command that is refused is answered by its error."""
+        pipeline = self.client.pipeline(transaction=False)
+        for command in commands:
+            if self.asking:
+                pipeline.execute_command("ASKING")
+            pipeline.execute_command(*command)
+        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        return answers[1::2] if self.asking else answers
 
     async def close(self) -> None:
         """Close the client and its sockets."""
@@ -101,57 +152,3 @@ def reason(error: BaseException) -> str:
     if isinstance(error, exceptions.AuthenticationError):
         return f"login refused: {error}"
     return str(error) or type(error).__name__
-
-
-class RedisSource(Scaler):
-    """What the scalers of one Redis or Valkey server have in common; KEDA's connection parameters."""
-
-    addresses: tuple[str, ...] = parameter((), name="address", also=("addresses",), sources=(_M, _A, _E))
-    hosts: tuple[str, ...] = parameter((), name="host", also=("hosts",), sources=(_M, _E, _A))
-    ports: tuple[str, ...] = parameter((), name="port", also=("ports",), sources=(_M, _E, _A))
-    username: str | None = parameter(None, sources=(_M, _E, _A))
-    password: SecretStr | None = parameter(None, sources=(_M, _E, _A))
-    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    database_index: int = parameter(0, sources=(_M,), ge=0)
-
-    @model_validator(mode="after")
-    def _reachable(self) -> Self:
-        self._address()
-        return self
-
-    @property
-    @abstractmethod
-    def watched(self) -> str:
-        """The key of the server whose growth is news."""
-
-    @property
-    def server(self) -> RedisServer:
-        """The first address: a single server has no others."""
-        host, port = self._address()
-        return RedisServer(
-            host=host,
-            port=port,
-            database=self.database_index,
-            username=self.username,
-            password=self.password.get_secret_value() if self.password else None,
-            tls=self.enable_tls,
-            verify=not self.unsafe_ssl,
-        )
-
-    def _address(self) -> tuple[str, int]:
-        if len(self.hosts) != len(self.ports):
-            raise ParameterError("host", "as many hosts as ports must be given")
-        pairs = [_split(address) for address in self.addresses]
-        pairs += [(host.strip("[]"), port) for host, port in zip(self.hosts, self.ports, strict=True)]
-        if not pairs:
-            raise ParameterError("address", "is required, or host and port")
-        host, port = pairs[0]
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ParameterError("address", "must be host:port, such as redis.example:6379")
-        return host, int(port)
-
-
-def _split(address: str) -> tuple[str, str]:
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), port

@@ -1,14 +1,15 @@
-"""KEDA's `redis` trigger: the length of a list (or sorted set, set, hash) on one Redis or Valkey server."""
+"""KEDA's `redis`, `redis-cluster` and `redis-sentinel` triggers: the length of a list (or sorted set, set, hash)."""
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Self
 
 from redis import exceptions
 
-from scalers.redis_connection import Link, RedisServer, RedisSource, reason
-from scalers.scaler import Connections, Measure, Source, SourceError, parameter
+from scalers.redis_connection import Answer, Link
+from scalers.redis_source import ClusterServers, RedisSource, SentinelServers, SingleServer
+from scalers.scaler import Source, parameter
 
 _SCRIPT = resources.files("scalers").joinpath("lua/length.lua").read_text()
 _DIGEST = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -16,11 +17,15 @@ _DIGEST = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 #: By key type, the command that answers how many entries a key has; a missing key has none of any type.
 _LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
 
-#: What one list answered: its length, or the server's refusal.
-Answer = int | exceptions.RedisError
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many entries does this key have?"""
+
+    key: str
 
 
-class RedisLists(RedisSource):
+class ListTrigger(RedisSource):
     """One list whose entries are work."""
 
     list_name: str = parameter(sources=(Source.METADATA,))
@@ -43,22 +48,26 @@ class RedisLists(RedisSource):
         return self.activation_list_length
 
     @property
-    def watched(self) -> str:
-        """The list itself."""
-        return self.list_name
+    def question(self) -> Length:
+        """The list's length."""
+        return Length(self.list_name)
 
-    @classmethod
-    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """The lengths of all lists in one round trip; in two on servers that refuse scripts."""
-        server = scalers[0].server
-        names = list(dict.fromkeys(scaler.list_name for scaler in scalers))
-        async with server.using(connections) as link:
-            answers = dict(zip(names, await _lengths(link, names), strict=True))
-        return [_measure(server, scaler.list_name, answers[scaler.list_name]) for scaler in scalers]
+    @staticmethod
+    async def ask(link: Link, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
+        """The lengths in one round trip; in two on servers that refuse scripts."""
+        return await _lengths(link, [question.key for question in questions])
 
 
-def _measure(server: RedisServer, name: str, answer: Answer) -> float | Exception:
-    return float(answer) if isinstance(answer, int) else SourceError(f"{server}: {name}: {reason(answer)}")
+class RedisLists(ListTrigger, SingleServer):
+    """A list on one server."""
+
+
+class RedisClusterLists(ListTrigger, ClusterServers):
+    """A list on a cluster."""
+
+
+class RedisSentinelLists(ListTrigger, SentinelServers):
+    """A list on the master that sentinels name."""
 
 
 async def _lengths(link: Link, names: Sequence[str]) -> list[Answer]:
@@ -77,30 +86,22 @@ async def _lengths(link: Link, names: Sequence[str]) -> list[Answer]:
 
 
 def _is_refusal(answer: Answer) -> bool:
-    """The command was refused, rather than the key being of a wrong type."""
-    return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
+    """The command was refused, rather than the key being of a wrong type or somewhere else."""
+    return (
+        isinstance(answer, exceptions.RedisError)
+        and not isinstance(answer, (exceptions.AskError, exceptions.ClusterDownError))
+        and not str(answer).startswith("WRONGTYPE")
+    )
 
 
 async def _by_script(link: Link, names: Sequence[str]) -> list[Answer]:
     """One script call per list, so that one list the user may not read says nothing about the others."""
-    pipeline = link.client.pipeline(transaction=False)
-    pipeline.eval(_SCRIPT, 1, names[0])
-    for name in names[1:]:
-        pipeline.evalsha(_DIGEST, 1, name)
-    return await _execute(pipeline)
+    first, *others = names
+    return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
 
 
 async def _by_commands(link: Link, names: Sequence[str]) -> list[Answer]:
-    types = link.client.pipeline(transaction=False)
-    for name in names:
-        types.type(name)
-    kinds = await types.execute(raise_on_error=False)
-    lengths = link.client.pipeline(transaction=False)
-    for name, kind in zip(names, kinds, strict=True):
-        lengths.execute_command(_LENGTHS.get(kind, "LLEN"), name)
-    return await _execute(lengths)
-
-
-async def _execute(pipeline: Any) -> list[Answer]:
-    answers: list[Answer] = await pipeline.execute(raise_on_error=False)
-    return answers
+    kinds = await link.run([("TYPE", name) for name in names])
+    # An error is no kind; the second command will be refused as well.
+    known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
+    return await link.run([(command, name) for command, name in zip(known, names, strict=True)])

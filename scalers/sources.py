@@ -88,10 +88,17 @@ class Sources:
             return await self._read_once(source, scalers)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
         if failed:
-            again = await self._read_once(source, [scalers[place] for place in failed])
+            again = await self._read_again(source, [scalers[place] for place in failed])
             for place, answer in zip(failed, again, strict=True):
                 answers[place] = answer
         return answers
+
+    async def _read_again(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
+        """The second attempt for some: a failure of it is theirs alone, the others have been measured."""
+        try:
+            return await self._read_once(source, scalers)
+        except Exception as error:
+            return [_why(error, scaler) for scaler in scalers]
 
     async def _read_once(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
         answers = await source.scaler.read(scalers, self._connections)

@@ -14,7 +14,8 @@ from redis.exceptions import RedisError
 
 from scalers.debounce import Debounce
 from scalers.listener import Listener, Status
-from scalers.redis_connection import RedisServer, RedisSource
+from scalers.redis_connection import RedisServer
+from scalers.redis_source import RedisSource
 from scalers.triggers import Probe, Triggers, is_polled
 from scalers.watchlist import Watchlist
 from scheduler.keys import Keys

@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import pytest
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 
 from scalers.parameters import Trigger
 from scalers.redis_lists import RedisLists
@@ -68,3 +70,16 @@ async def kill_measuring(client: Redis) -> int:
     for other in others:
         await client.client_kill_filter(_id=other["id"])
     return len(others)
+
+
+def count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record each time a client of this process sends something."""
+    sent: list[int] = []
+    original = AbstractConnection.send_packed_command
+
+    async def send(self: AbstractConnection, command: object, check_health: bool = True) -> None:
+        sent.append(1)
+        await original(self, command, check_health)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
+    return sent

@@ -10,7 +10,8 @@ from scalers.parameters import SettingsError, Trigger
 from scalers.redis_connection import RedisServer
 from scalers.redis_lists import RedisLists
 from scalers.scaler import SourceError
-from tests.integration.scalers.servers import commands, port_of, refusing, rejected, work_list
+from scalers.tls import TLS
+from tests.integration.scalers.servers import commands, count_writes, port_of, refusing, rejected, work_list
 
 
 @pytest.fixture
@@ -105,21 +106,6 @@ async def test_a_thousand_lists_are_one_round_trip(
     assert after.get("hello", 0) == before.get("hello", 0), "no new connection either"
 
 
-def count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record each time a client of this process sends something."""
-    from redis.asyncio.connection import AbstractConnection
-
-    sent: list[int] = []
-    original = AbstractConnection.send_packed_command
-
-    async def send(self: AbstractConnection, command: object, check_health: bool = True) -> None:
-        sent.append(1)
-        await original(self, command, check_health)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
-    return sent
-
-
 async def test_two_objects_on_one_list_ask_for_it_once(
     real_redis: Redis, redis_url: str, connections: Connections
 ) -> None:
@@ -185,7 +171,7 @@ def parse(**metadata: str) -> RedisLists:
         ),
         pytest.param(
             {"address": "a:1", "enableTLS": "true", "unsafeSsl": "true"},
-            RedisServer("a", 1, tls=True, verify=False),
+            RedisServer("a", 1, tls=TLS(verify=False)),
             id="TLS without checks",
         ),
     ],

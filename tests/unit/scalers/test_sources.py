@@ -79,6 +79,11 @@ async def test_only_what_failed_is_asked_once_more_and_on_the_same_connection() 
     assert first is second
 
 
+async def test_a_second_attempt_that_fails_whole_takes_nothing_from_what_was_measured() -> None:
+    Scripted.script = [[1, SourceError("busy")], SourceError("broken off")]
+    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), "broken off"]
+
+
 async def test_a_third_attempt_is_not_made() -> None:
     Scripted.script = [SourceError("broken off"), SourceError("again")]
     assert await sources().read(SOURCE, SCALERS, 0) == ["again", "again"]
