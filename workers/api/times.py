@@ -11,7 +11,10 @@ def parse(text: str) -> datetime:
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
         raise ValueError(f"timestamp without a zone: {text!r}")
-    return instant.astimezone(UTC)
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"timestamp out of range: {text!r}") from None
 
 
 def render(instant: datetime) -> str:

@@ -50,5 +50,5 @@ def _instant(text: object) -> datetime | None:
     """A text that somebody else spoiled counts as none."""
     try:
         return times.parse(text) if isinstance(text, str) else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None

@@ -173,14 +173,7 @@ class _Decision:
     @property
     def _doomed(self) -> list[Object]:
         """Jobs at work whose runs are over: they took too long, or give way."""
-        return [
-            run.job
-            for run in self._runs
-            if run.over
-            and run.job
-            and not conditions.finished(run.job)
-            and not run.job["metadata"].get("deletionTimestamp")
-        ]
+        return [job for run in self._runs if run.over and (job := run.live)]
 
     # The status
 
@@ -196,9 +189,7 @@ class _Decision:
     def _status(self, runs: Iterable[Run], settled: Settled) -> Object:
         """The whole status. runs: those it tells of."""
         sight, cursor, known = self.sight, self._moved(settled), list(runs)
-        active = [
-            run.job for run in known if not run.over and run.job and not run.job["metadata"].get("deletionTimestamp")
-        ]
+        active = [job for run in known if not run.over and (job := run.live)]
         computed = status.common(sight.status, active, cursor, sight.jobs)
         if not sight.is_cron_job:
             following = self._table.next(cursor.at) if self._table else None

@@ -107,7 +107,7 @@ def _zone(name: str | None) -> tzinfo:
 def _instant(field: str, text: str) -> datetime:
     try:
         return times.parse(text)
-    except (ValueError, OverflowError):
+    except ValueError:
         raise UserError(f"spec.{field}: not a time with a zone as RFC 3339 has it: {text!r}") from None
 
 

@@ -57,6 +57,14 @@ class Run:
         """Whether nothing more comes of it. Between two attempts a run is at work."""
         return self.outcome not in (RUNNING, RETRYING)
 
+    @property
+    def live(self) -> Object | None:
+        """The last attempt's Job, if it has not finished and nobody deletes it."""
+        job = self.job
+        if job is None or conditions.finished(job) or job["metadata"].get("deletionTimestamp"):
+            return None
+        return job
+
     def ended(self, outcome: str, at: datetime, reason: str = "", message: str = "") -> "Run":
         """The run, once it ended like this."""
         return replace(self, outcome=outcome, completed=at, again=None, reason=reason, message=message)
@@ -188,7 +196,7 @@ def _purpose(job: Object, naming: names.Names) -> tuple[Run, int] | None:
 def _slot(text: str | None) -> datetime | None:
     try:
         return times.parse(text) if text else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 

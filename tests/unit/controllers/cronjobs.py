@@ -1,0 +1,234 @@
+"""CronJobs and ScheduledJobs for decisions, and a small API server that carries their plans out."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from workers.api import times
+from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Kind, Object, Ref
+from workers.controllers.cronjob import decide
+from workers.merge import diff
+from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together
+from workers.snapshot import Entry, Snapshot
+
+#: A Sunday, 12:00 UTC.
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+UID = "8d3f5f2e-0000-4000-8000-000000000001"
+TEMPLATE = {
+    "metadata": {"labels": {"app": "report"}, "annotations": {"team": "blue"}},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "report"}]}}},
+}
+
+
+def clock(text: str, day: int = 1) -> datetime:
+    """This time of a day in March 2026, UTC: ``12:00`` or ``12:00:05``."""
+    return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
+
+
+def cron_job(schedule: str = "* * * * *", *, kind: Kind = CRON_JOB, created: datetime = NOON, **spec: Any) -> Object:
+    """A CronJob called ``report`` as the API server stores it."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": "report",
+            "namespace": "default",
+            "uid": UID,
+            "generation": 1,
+            "resourceVersion": "1",
+            "creationTimestamp": times.render(created),
+        },
+        "spec": {"schedule": schedule, "concurrencyPolicy": "Allow", "jobTemplate": TEMPLATE, **spec},
+    }
+
+
+def scheduled_job(schedule: str = "* * * * *", *, created: datetime = NOON, **spec: Any) -> Object:
+    """A ScheduledJob called ``report``."""
+    return cron_job(schedule, kind=SCHEDULED_JOB, created=created, **spec)
+
+
+class World:
+    """The API server with one object and its Jobs, and a mirror that is always right."""
+
+    def __init__(self, body: Object) -> None:
+        self.body = body
+        self.kind = CRON_JOB if body["kind"] == CRON_JOB.kind else SCHEDULED_JOB
+        self.jobs: dict[str, Object] = {}
+        self.gone: set[str] = set()
+        self.foreign: set[str] = set()
+        self.refusing: set[type] = set()
+        self.made: list[str] = []
+        self.told: list[Record] = []
+        self.back: datetime | None = None
+        self.versions = 1
+
+    # What the controller sees and does
+
+    def snapshot(self) -> Snapshot:
+        entries = [Entry(Ref(JOB, "default", name), body, 0) for name, body in self.jobs.items()]
+        entries += [Entry(Ref(JOB, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
+        return Snapshot(Ref(self.kind, "default", "report"), self.body, {JOB.id: tuple(entries)})
+
+    def decide(self, now: datetime) -> Plan:
+        return decide(self.snapshot(), now)
+
+    def step(self, now: datetime, *, steps: int | None = None) -> Plan:
+        """One reconcile. steps: so many of the plan's steps before it is killed."""
+        plan = self.decide(now)
+        self.back = None
+        for number, step in enumerate(plan.steps):
+            if (steps is not None and number >= steps) or not self._carry_out(step, now):
+                break
+        return plan
+
+    def settle(self, now: datetime) -> list[Record]:
+        """Reconcile until nothing is left to do now; answers the Events that were told on the way."""
+        before = len(self.told)
+        for _ in range(60):
+            self.step(now)
+            if self.back is None or self.back > now:
+                return self.told[before:]
+        raise AssertionError("it never comes to rest")
+
+    def run(self, until: datetime) -> None:
+        """From one moment it asked for to the next."""
+        for _ in range(2000):
+            if self.back is None or self.back > until:
+                return
+            self.settle(self.back)
+        raise AssertionError("it never comes to rest")
+
+    def _carry_out(self, step: object, now: datetime) -> bool:
+        """Carry one step out; False if the API server refused it and the plan ends there."""
+        match step:
+            case Together(steps=steps, then=then, otherwise=otherwise, vital=vital):
+                done = 0
+                for each in steps:
+                    if type(each) in self.refusing:
+                        if otherwise:
+                            self.told.append(otherwise)
+                        return not vital
+                    done += self._carry_out(each, now)
+                if then and done:
+                    self.told.append(Record(then.type, then.reason, then.message.replace("{done}", str(done))))
+            case Create(body=body, taken=taken):
+                return self._create(body, taken, now)
+            case Delete(ref=ref):
+                self.remove(ref.name)
+            case Patch(ref=ref, body=patch) if ref.kind == JOB:
+                self.jobs[ref.name] = self._newer(_merged(self.jobs[ref.name], patch))
+            case Patch(body=patch):
+                self.body = self._newer(_merged(self.body, patch))
+            case PatchStatus(status=status):
+                assert _merged(self.status, diff(self.status, status)) == status
+                self.body = self._newer({**self.body, "status": status})
+            case Record():
+                self.told.append(step)
+            case ComeBack(at=at):
+                self.back = at
+            case Measure():
+                pass
+            case _:
+                raise AssertionError(step)
+        return True
+
+    def _create(self, body: Object, taken: Record | None, now: datetime) -> bool:
+        name = body["metadata"]["name"]
+        if name in self.foreign:
+            assert taken is not None
+            self.told.append(taken)
+            return False
+        if name not in self.jobs:
+            self.made.append(name)
+            self.put(body, now)
+        return True
+
+    def _newer(self, body: Object) -> Object:
+        self.versions += 1
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.versions)}}
+
+    # What happens in the cluster
+
+    def put(self, body: Object, now: datetime) -> None:
+        """A Job comes to be."""
+        name = body["metadata"]["name"]
+        metadata = {**body["metadata"], "uid": f"uid-{name}", "creationTimestamp": times.render(now)}
+        self.jobs[name] = self._newer({**body, "metadata": metadata})
+        self.jobs[name]["status"] = {"startTime": times.render(now)}
+
+    def end(self, name: str, how: str = "Complete", at: datetime = NOON, **condition: str) -> None:
+        """A Job ends."""
+        ended = {"type": how, "status": "True", "lastTransitionTime": times.render(at), **condition}
+        status = {**self.jobs[name]["status"], "conditions": [ended]}
+        if how == "Complete":
+            status["completionTime"] = times.render(at)
+        self.jobs[name] = self._newer({**self.jobs[name], "status": status})
+
+    def remove(self, name: str) -> None:
+        """A Job is deleted."""
+        del self.jobs[name]
+        self.gone.add(name)
+
+    def edit(self, **spec: Any) -> None:
+        """The author changes the spec; None takes a field out."""
+        new = {key: each for key, each in {**self.body["spec"], **spec}.items() if each is not None}
+        generation = self.body["metadata"]["generation"] + 1
+        self.body = {**self.body, "spec": new, "metadata": {**self.body["metadata"], "generation": generation}}
+
+    def annotate(self, **annotations: str | None) -> None:
+        """Somebody sets annotations; a name is written with underscores for its dots and dashes."""
+        self.body = _merged(self.body, {"metadata": {"annotations": annotations}})
+
+    def ask(self, id: str, value: str = "") -> None:
+        """Somebody asks for a run."""
+        self.annotate(**{f"penstock.dev/run.{id}": value})
+
+    def leave(self) -> None:
+        """The object is being deleted."""
+        self.body = _merged(self.body, {"metadata": {"deletionTimestamp": times.render(NOON)}})
+
+    # What there is to look at
+
+    @property
+    def status(self) -> Object:
+        return self.body.get("status", {})
+
+    @property
+    def annotations(self) -> Object:
+        return self.body["metadata"].get("annotations", {})
+
+    def active(self) -> list[str]:
+        return [each["name"] for each in self.status.get("active", ())]
+
+    def ready(self) -> tuple[str, str]:
+        (condition,) = self.status["conditions"]
+        return condition["status"], condition["reason"]
+
+
+def reasons(told: list[Record]) -> list[str]:
+    return [each.reason for each in told]
+
+
+def minute(text: str, day: int = 1) -> str:
+    """The name of the CronJob's Job for this time."""
+    return f"report-{int(clock(text, day).timestamp()) // 60}"
+
+
+def second(text: str, day: int = 1) -> str:
+    """The name of the ScheduledJob's Job for this time."""
+    return f"report-{int(clock(text, day).timestamp())}"
+
+
+def after(seconds: float, moment: datetime = NOON) -> datetime:
+    return moment + timedelta(seconds=seconds)
+
+
+def _merged(body: Object, patch: Object) -> Object:
+    new = dict(body)
+    for key, value in patch.items():
+        if value is None:
+            new.pop(key, None)
+        elif isinstance(value, dict) and isinstance(new.get(key), dict | None):
+            new[key] = _merged(new.get(key) or {}, value)
+        else:
+            new[key] = value
+    return new

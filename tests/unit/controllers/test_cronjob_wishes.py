@@ -1,0 +1,706 @@
+"""What a ScheduledJob does beyond a CronJob, wish by wish."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.controllers.cronjobs import NOON, World, after, clock, minute, reasons, scheduled_job, second
+from workers.api import scheduledjob as manifest
+from workers.api import times
+from workers.controllers.cronjob import timetable
+from workers.plan import Create, PatchStatus, Together
+
+
+def world(schedule="* * * * *", **spec):
+    return World(scheduled_job(schedule, **spec))
+
+
+def running(schedule="* * * * *", **spec):
+    """A world in which the run of 12:01 is at work."""
+    here = world(schedule, **spec)
+    here.settle(clock("12:01"))
+    assert here.active() == [second("12:01")]
+    return here
+
+
+def outcomes(here):
+    return [(each["job"], each["outcome"]) for each in here.status.get("outcomes", ())]
+
+
+def at_work(here):
+    return [(each["job"], each["outcome"]) for each in here.status.get("runs", ())]
+
+
+# --- seconds
+
+
+def test_six_fields_have_seconds_and_every_slot_its_own_job():
+    here = world("*/15 * * * * *")
+    here.settle(NOON)
+    here.run(clock("12:00:59"))
+    assert here.made == [second("12:00:15"), second("12:00:30"), second("12:00:45")]
+
+
+def test_an_interval_of_seconds_has_a_job_each():
+    here = world("@every 20s")
+    here.settle(NOON)
+    here.run(clock("12:01:10"))
+    assert here.made == [second("12:00:20"), second("12:00:40"), second("12:01:00")]
+
+
+@pytest.mark.parametrize("length", [1, 46, 47, 52, 63, 200, 253])
+def test_names_fit_whatever_the_objects_name_is(length):
+    body = scheduled_job(retry={"limit": 1000})
+    body["metadata"]["name"] = "a" * length
+    here = World(body)
+    here.ask("b" * 20)
+    here.settle(clock("12:01"))
+    for name in list(here.made):
+        here.end(name, "Failed", clock("12:01:01"))
+    here.settle(clock("12:01:20"))
+    assert len(here.made) == len(set(here.made)) == 4
+    assert max(map(len, here.made)) <= 63
+
+
+# --- jitter
+
+
+def fired(here, slot):
+    """When the run of a slot starts."""
+    here.settle(slot)
+    return here.back if here.made == [] else slot
+
+
+def test_jitter_delays_every_run_by_its_own_part_and_never_more():
+    delays = set()
+    for number in range(50):
+        body = scheduled_job("0 13 * * *", jitterSeconds=600)
+        body["metadata"]["uid"] = f"uid-{number}"
+        due = fired(World(body), clock("13:00"))
+        assert clock("13:00") <= due < after(600, clock("13:00"))
+        assert due == fired(World(body), clock("13:00")), "always the same"
+        delays.add(due)
+    assert len(delays) == 50
+
+
+def test_jitter_never_turns_the_order_of_slots_around():
+    here = world("*/10 * * * * *", jitterSeconds=3600)
+    here.settle(NOON)
+    here.run(clock("12:01:59"))
+    assert here.made == [second(f"12:{number // 60:02}:{number % 60:02}") for number in range(10, 120, 10)]
+
+
+def test_the_deadline_counts_from_when_the_jitter_has_passed():
+    for lateness, made in ((9, 1), (12, 0)):
+        here = world("0 13 * * *", jitterSeconds=600, startingDeadlineSeconds=10)
+        due = fired(here, clock("13:00"))
+        here.settle(after(lateness, due))
+        assert len(here.made) == made
+
+
+def test_the_next_schedule_time_is_the_slot():
+    here = world("0 13 * * *", jitterSeconds=600)
+    here.settle(NOON)
+    assert here.status["nextScheduleTime"] == times.render(clock("13:00"))
+    assert here.back != clock("13:00")
+
+
+# --- catching up
+
+SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "made", "missed"),
+    [
+        ({}, SLOTS[-1:], 4),
+        ({"policy": "Latest"}, SLOTS[-1:], 4),
+        ({"policy": "All"}, SLOTS, 0),
+        ({"policy": "All", "limit": 3}, SLOTS[-3:], 2),
+        ({"policy": "All", "limit": 1}, SLOTS[-1:], 4),
+        ({"policy": "None"}, [], 5),
+    ],
+    ids=["default", "latest", "all", "the newest three", "the newest", "none"],
+)
+def test_which_missed_runs_are_made_up_for(catch_up, made, missed):
+    here = world(catchUp=catch_up)
+    told = here.settle(clock("12:05:30"))
+    assert here.made == made
+    assert here.status.get("missedRuns", 0) == missed
+    assert ("MissSchedule" in reasons(told)) is bool(missed)
+    assert here.settle(clock("12:05:40")) == []
+    here.settle(clock("12:06"))
+    assert here.made == [*made, second("12:06")]
+
+
+def test_all_under_forbid_runs_them_one_after_the_other():
+    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Forbid")
+    here.settle(clock("12:03:30"))
+    for number in range(3):
+        assert len(here.active()) == 1
+        here.end(here.active()[0], at=after(number, clock("12:03:31")))
+        here.settle(after(number, clock("12:03:31")))
+    assert here.made == SLOTS[:3]
+    assert (here.active(), here.status.get("missedRuns")) == ([], None)
+
+
+def test_all_under_forbid_with_a_deadline_drops_what_waited_too_long():
+    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Forbid", startingDeadlineSeconds=90)
+    here.settle(clock("12:01"))
+    here.settle(clock("12:02"))
+    here.settle(clock("12:03"))
+    assert here.back == after(91, clock("12:02"))
+    assert reasons(here.settle(after(91, clock("12:02")))) == ["MissSchedule", "JobAlreadyActive"]
+    here.end(second("12:01"), at=clock("12:03:40"))
+    here.settle(clock("12:03:40"))
+    assert (here.made, here.status["missedRuns"]) == ([SLOTS[0], SLOTS[2]], 1)
+
+
+def test_all_under_allow_makes_a_bounded_number_per_plan():
+    here = world("* * * * * *", catchUp={"policy": "All", "limit": 250})
+    plan = here.step(after(260))
+    (stage,) = [step for step in plan.steps if isinstance(step, Together)]
+    assert len(stage.steps) == 100
+    assert here.back == after(260)
+    here.settle(after(260))
+    assert len(here.made) == 250
+    assert here.status["missedRuns"] == 10
+
+
+def test_all_that_was_cut_short_leaves_no_gap():
+    """Some of the Jobs were made, and the status was not written."""
+    here = world(catchUp={"policy": "All"})
+    plan = here.decide(clock("12:05"))
+    (stage,) = [step for step in plan.steps if isinstance(step, Together)]
+    for step in (stage.steps[1], stage.steps[3]):
+        here.put(step.body, clock("12:05"))
+    here.settle(clock("12:05:01"))
+    assert sorted(here.jobs) == SLOTS
+    assert here.status.get("missedRuns") is None
+
+
+def test_all_under_replace_makes_only_the_newest():
+    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Replace")
+    here.settle(clock("12:05"))
+    assert (here.made, here.status["missedRuns"]) == (SLOTS[-1:], 4)
+
+
+PAST = {
+    "resumed": ({"suspend": True}, {"suspend": False}),
+    "edited": ({"schedule": "0 0 1 1 *"}, {"schedule": "*/5 * * * *"}),
+}
+
+
+@pytest.mark.parametrize(("before", "edit"), PAST.values(), ids=PAST)
+def test_none_lets_the_past_be_past(before, edit):
+    """Also a slot of just now: it was not due when it was."""
+    here = world(**{"schedule": "*/5 * * * *", **before}, catchUp={"policy": "None"})
+    here.settle(clock("12:04"))
+    here.edit(**edit)
+    here.settle(clock("12:05:03"))
+    assert here.made == []
+    here.settle(clock("12:10:05"))
+    assert here.made == [second("12:10")]
+
+
+def test_none_still_allows_for_the_little_time_that_everything_takes():
+    here = world(catchUp={"policy": "None"})
+    here.settle(NOON)
+    here.settle(clock("12:01:10"))
+    here.settle(clock("12:02:11"))
+    assert here.made == [second("12:01")]
+
+
+# --- several schedules
+
+
+def test_slots_of_several_schedules_are_runs_and_those_that_coincide_are_one():
+    here = world(
+        "0 13 * * *", schedules=[{"schedule": "0 22 * * *", "timeZone": "Asia/Tokyo"}, {"schedule": "30 13 * * *"}]
+    )
+    here.settle(NOON)
+    here.run(clock("14:00"))
+    assert here.made == [second("13:00"), second("13:30")]
+    asked = [here.jobs[name]["metadata"]["annotations"]["penstock.dev/schedule"] for name in here.made]
+    assert asked == ["0 13 * * *", "30 13 * * *"]
+    assert [each["schedule"] for each in here.status["runs"]] == asked
+
+
+def test_each_schedule_may_have_its_own_zone():
+    here = world("0 13 * * *", schedules=[{"schedule": "30 22 * * *", "timeZone": "Asia/Tokyo"}], timeZone="UTC")
+    here.settle(NOON)
+    here.run(clock("14:00"))
+    annotations = here.jobs[second("13:30")]["metadata"]["annotations"]
+    assert annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-03-01T22:30:00+09:00"
+
+
+def test_an_interval_is_not_moved_by_the_other_schedules():
+    here = world("@every 25m", schedules=[{"schedule": "0 * * * *"}])
+    here.settle(NOON)
+    here.run(clock("14:00"))
+    assert here.made == [second(time) for time in ("12:25", "12:50", "13:00", "13:15", "13:40", "14:00")]
+
+
+# --- exclusions
+
+EXCLUSIONS = {
+    "a time": ([{"start": "2026-03-01T12:02:00Z", "end": "2026-03-01T12:04:00Z"}], ["12:01", "12:04", "12:05"]),
+    "from a time on": ([{"start": "2026-03-01T12:03:00Z"}], ["12:01", "12:02"]),
+    "until a time": ([{"end": "2026-03-01T13:04:00+01:00"}], ["12:04", "12:05"]),
+    "another day": ([{"dates": ["2026-03-02"]}], ["12:01", "12:02", "12:03", "12:04", "12:05"]),
+    "this day": ([{"dates": ["2026-02-28", "2026-03-01"]}], []),
+    "this day elsewhere": ([{"dates": ["2026-03-02"], "timeZone": "Pacific/Kiritimati"}], []),
+    "after another schedule": ([{"schedule": "*/4 * * * *", "durationSeconds": 120}], ["12:02", "12:03"]),
+    "windows that overlap": ([{"schedule": "2-3 12 * * *", "durationSeconds": 90}], ["12:01", "12:05"]),
+    "several": (
+        [{"end": "2026-03-01T12:02:00Z"}, {"start": "2026-03-01T12:04:00Z", "end": "2026-03-01T12:05:00Z"}],
+        ["12:02", "12:03", "12:05"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("exclusions", "slots"), EXCLUSIONS.values(), ids=EXCLUSIONS)
+@pytest.mark.parametrize("at_once", [False, True], ids=["in time", "caught up with"])
+def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
+    here = world(exclusions=exclusions, catchUp={"policy": "All"})
+    if not at_once:
+        here.settle(NOON)
+        here.run(clock("12:05:30"))
+    here.settle(clock("12:05:30"))
+    assert here.made == [second(slot) for slot in slots]
+    assert "missedRuns" not in here.status, "nobody missed them"
+
+
+def test_an_excluded_time_is_leapt_over():
+    here = world("* * * * * *", exclusions=[{"start": "2026-03-01T12:00:00Z", "end": "2036-03-01T12:00:00Z"}])
+    here.settle(NOON)
+    assert here.back == NOON.replace(year=2036)
+
+
+FOREVER = {
+    "from now on": [{"start": "2026-01-01T00:00:00Z"}],
+    "every slot": [{"schedule": "0 * * * *", "durationSeconds": 60}],
+}
+
+
+@pytest.mark.parametrize("exclusions", FOREVER.values(), ids=FOREVER)
+def test_what_is_excluded_for_ever_never_fires(exclusions):
+    here = world("0 * * * *", exclusions=exclusions)
+    assert reasons(here.settle(NOON)) == ["InvalidSchedule"]
+    assert here.ready() == ("False", "NeverFires")
+
+
+def test_an_interval_goes_on_in_step_after_an_excluded_time():
+    here = world("@every 7m", exclusions=[{"start": "2026-03-01T12:10:00Z", "end": "2026-03-01T12:29:00Z"}])
+    here.settle(NOON)
+    here.run(clock("12:40"))
+    assert here.made == [second("12:07"), second("12:35")]
+
+
+def test_suspended_until_a_time_nothing_of_before_runs():
+    here = world("*/10 * * * *", suspendUntil="2026-03-01T12:30:00Z")
+    here.settle(clock("12:25"))
+    assert here.back == clock("12:30")
+    here.run(clock("12:45"))
+    assert here.made == [second("12:30"), second("12:40")]
+    assert "missedRuns" not in here.status
+
+
+# --- retries
+
+
+def failing(here, name, at):
+    here.end(name, "Failed", at, reason="BackoffLimitExceeded", message="no luck")
+    return here.settle(at)
+
+
+def test_a_run_that_failed_is_tried_again_with_a_growing_wait():
+    here = running("1 12 * * *", retry={"limit": 3, "delaySeconds": 10, "maxDelaySeconds": 25})
+    run = second("12:01")
+    moment = clock("12:01")
+    for number, wait in ((1, 10), (2, 20), (3, 25)):
+        name = run if number == 1 else f"{run}-r{number}"
+        failing(here, name, moment)
+        assert at_work(here) == [(name, "Retrying")]
+        assert here.status["runs"][0]["retryTime"] == times.render(after(wait, moment))
+        assert here.back == after(wait, moment)
+        moment = after(wait, moment)
+        here.settle(moment)
+        assert here.active() == [f"{run}-r{number + 1}"]
+    failing(here, f"{run}-r4", moment)
+    (outcome,) = here.status["outcomes"]
+    assert (outcome["outcome"], outcome["attempts"], outcome["reason"]) == ("Failed", 4, "BackoffLimitExceeded")
+    assert "runs" not in here.status
+
+
+def test_a_retry_that_works_makes_the_run_a_success():
+    here = running("1 12 * * *", retry={"limit": 3})
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.settle(clock("12:01:15"))
+    again = f"{second('12:01')}-r2"
+    annotations = here.jobs[again]["metadata"]["annotations"]
+    assert annotations["penstock.dev/attempt"] == "2"
+    assert annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-03-01T12:01:00Z"
+    here.end(again, at=clock("12:01:20"))
+    here.settle(clock("12:01:20"))
+    assert outcomes(here) == [(again, "Succeeded")]
+    assert here.status["outcomes"][0]["startTime"] == times.render(clock("12:01"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "made"),
+    [
+        ("Allow", [second("12:01"), second("12:02"), f"{second('12:01')}-r2"]),
+        ("Forbid", [second("12:01"), f"{second('12:01')}-r2"]),
+        ("Replace", [second("12:01"), second("12:02")]),
+    ],
+)
+def test_between_two_attempts_a_run_is_at_work(policy, made):
+    here = running(concurrencyPolicy=policy, retry={"limit": 3, "delaySeconds": 90})
+    failing(here, second("12:01"), clock("12:01:10"))
+    here.settle(clock("12:02"))
+    here.settle(clock("12:02:40"))
+    assert here.made == made
+    if policy == "Replace":
+        assert outcomes(here) == [(second("12:01"), "Replaced")]
+
+
+def test_an_attempt_does_not_need_the_job_of_the_one_before():
+    here = running("1 12 * * *", retry={"limit": 3}, failedJobsHistoryLimit=0)
+    failing(here, second("12:01"), clock("12:01:05"))
+    assert here.jobs == {}
+    here.settle(clock("12:01:15"))
+    assert here.active() == [f"{second('12:01')}-r2"]
+
+
+def test_a_run_whose_job_is_deleted_by_hand_is_not_tried_again():
+    here = running("1 12 * * *", retry={"limit": 3})
+    here.remove(second("12:01"))
+    here.settle(clock("12:01:05"))
+    assert outcomes(here) == [(second("12:01"), "Deleted")]
+    assert here.made == [second("12:01")]
+
+
+def test_no_attempt_starts_while_suspended():
+    here = running("1 12 * * *", retry={"limit": 3})
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.edit(suspend=True)
+    here.settle(clock("12:01:30"))
+    assert (here.made, here.back) == ([second("12:01")], None)
+    here.edit(suspend=False)
+    here.settle(clock("12:01:40"))
+    assert here.active() == [f"{second('12:01')}-r2"]
+
+
+def test_taking_retries_back_ends_what_waits():
+    here = running("1 12 * * *", retry={"limit": 3}, failedJobsHistoryLimit=0)
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.edit(retry=None)
+    here.settle(clock("12:01:06"))
+    assert outcomes(here) == [(second("12:01"), "Failed")]
+
+
+def test_what_failed_long_ago_is_not_tried_again_when_retries_are_allowed():
+    here = running("1 12 * * *", outcomesLimit=0)
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.edit(retry={"limit": 3})
+    here.settle(clock("12:30"))
+    assert here.made == [second("12:01")]
+
+
+def test_an_attempt_whose_name_is_taken_ends_the_run():
+    here = running("1 12 * * *", retry={"limit": 3})
+    here.foreign = {f"{second('12:01')}-r2"}
+    failing(here, second("12:01"), clock("12:01:05"))
+    assert reasons(here.settle(clock("12:01:15"))) == ["FailedCreate"]
+    assert outcomes(here) == [(f"{second('12:01')}-r2", "Deleted")]
+
+
+# --- time limit
+
+
+def test_every_job_of_a_run_has_the_time_that_is_left():
+    here = running("1 12 * * *", retry={"limit": 3}, runTimeLimitSeconds=100)
+    assert here.jobs[second("12:01")]["spec"]["activeDeadlineSeconds"] == 100
+    failing(here, second("12:01"), after(40, clock("12:01")))
+    here.settle(after(50, clock("12:01")))
+    assert here.jobs[f"{second('12:01')}-r2"]["spec"]["activeDeadlineSeconds"] == 50
+
+
+def test_a_template_may_say_less():
+    template = scheduled_job()["spec"]["jobTemplate"]
+    template = {**template, "spec": {**template["spec"], "activeDeadlineSeconds": 7}}
+    here = running(runTimeLimitSeconds=100, jobTemplate=template)
+    assert here.jobs[second("12:01")]["spec"]["activeDeadlineSeconds"] == 7
+
+
+def test_a_job_that_its_limit_ended_has_timed_out_and_is_not_tried_again():
+    here = running("1 12 * * *", retry={"limit": 3}, runTimeLimitSeconds=60)
+    here.end(second("12:01"), "Failed", clock("12:02"), reason="DeadlineExceeded")
+    here.settle(clock("12:02"))
+    assert outcomes(here) == [(second("12:01"), "TimedOut")]
+    assert here.made == [second("12:01")]
+
+
+def test_a_job_that_the_limit_does_not_reach_is_deleted():
+    """One that is suspended never starts, and its deadline with it."""
+    here = running("1 12 * * *", runTimeLimitSeconds=60)
+    assert here.back == after(90, clock("12:01"))
+    told = here.settle(after(90, clock("12:01")))
+    assert reasons(told) == ["SuccessfulDelete"]
+    assert (here.jobs, outcomes(here)) == ({}, [(second("12:01"), "TimedOut")])
+
+
+def test_no_attempt_follows_when_the_time_is_over_by_then():
+    here = running("1 12 * * *", retry={"limit": 3, "delaySeconds": 60}, runTimeLimitSeconds=60)
+    failing(here, second("12:01"), clock("12:01:30"))
+    assert outcomes(here) == [(second("12:01"), "Failed")]
+
+
+# --- outcomes
+
+
+def test_outcomes_survive_their_jobs_and_only_the_last_stay():
+    here = world(successfulJobsHistoryLimit=0, outcomesLimit=3)
+    for number in range(1, 6):
+        here.settle(after(60 * number))
+        here.end(here.made[-1], at=after(60 * number + 5))
+        here.settle(after(60 * number + 5))
+    assert here.jobs == {}
+    assert outcomes(here) == [(name, "Succeeded") for name in SLOTS[2:]]
+    assert here.status["outcomes"][-1] == {
+        "job": SLOTS[-1],
+        "trigger": "schedule",
+        "schedule": "* * * * *",
+        "scheduledTime": "2026-03-01T12:05:00Z",
+        "startTime": "2026-03-01T12:05:00Z",
+        "completionTime": "2026-03-01T12:05:05Z",
+        "outcome": "Succeeded",
+        "attempts": 1,
+    }
+    assert here.settle(clock("12:05:30")) == []
+
+
+def test_fewer_outcomes_than_jobs_are_stable():
+    here = world(successfulJobsHistoryLimit=10, outcomesLimit=1)
+    for number in range(1, 4):
+        here.settle(after(60 * number))
+        here.end(here.made[-1], at=after(60 * number + 5))
+        here.settle(after(60 * number + 5))
+    assert len(here.jobs) == 3
+    assert outcomes(here) == [(SLOTS[2], "Succeeded")]
+    assert not [step for step in here.decide(clock("12:03:30")).steps if isinstance(step, PatchStatus)]
+
+
+def test_without_outcomes_runs_at_work_are_remembered_all_the_same():
+    here = running(outcomesLimit=0)
+    assert at_work(here) == [(second("12:01"), "Running")]
+    here.end(second("12:01"), at=clock("12:01:05"))
+    here.settle(clock("12:01:05"))
+    assert here.status.keys() & {"runs", "outcomes"} == set()
+
+
+def test_a_job_that_vanished_before_anybody_saw_it_is_an_outcome():
+    here = world()
+    here.step(clock("12:01"))
+    here.remove(second("12:01"))
+    here.settle(clock("12:01:01"))
+    assert outcomes(here) == [(second("12:01"), "Deleted")]
+
+
+def test_a_replaced_run_says_so():
+    here = running(concurrencyPolicy="Replace")
+    told = here.settle(clock("12:02"))
+    assert outcomes(here) == [(second("12:01"), "Replaced")]
+    assert "MissingJob" not in reasons(told)
+
+
+def test_a_run_that_could_not_be_replaced_is_at_work_again():
+    from workers.plan import Delete
+
+    here = running(concurrencyPolicy="Replace")
+    here.refusing = {Delete}
+    here.settle(clock("12:02"))
+    assert outcomes(here) == [(second("12:01"), "Replaced")]
+    here.edit(suspend=True)
+    here.settle(clock("12:02:01"))
+    assert at_work(here) == [(second("12:01"), "Running")]
+
+
+@pytest.mark.parametrize("entry", [{}, {"job": "x"}, {"job": "x", "attempts": "many", "outcome": "y"}, {"job": 1}])
+def test_outcomes_that_somebody_spoiled_are_dropped(entry):
+    here = world()
+    here.body["status"] = {"outcomes": [entry], "runs": [entry]}
+    here.settle(clock("12:01"))
+    assert at_work(here) == [(second("12:01"), "Running")]
+    assert outcomes(here) == []
+
+
+# --- asked for
+
+
+def test_a_run_that_is_asked_for_is_an_outcome_with_its_trigger():
+    here = world("0 0 1 1 *")
+    here.ask("now")
+    here.settle(clock("12:00:10"))
+    here.end("report-now", at=clock("12:00:20"))
+    here.settle(clock("12:00:20"))
+    (outcome,) = here.status["outcomes"]
+    assert (outcome["trigger"], outcome["id"], outcome["outcome"]) == ("manual", "now", "Succeeded")
+    assert not outcome.keys() & {"schedule", "scheduledTime"}
+
+
+def test_a_retry_of_what_was_asked_for_has_the_same_variables():
+    here = world("0 0 1 1 *", retry={"limit": 1, "delaySeconds": 5}, failedJobsHistoryLimit=0)
+    here.ask("a-b", '{"env": {"DAY": "monday"}}')
+    here.settle(clock("12:00:10"))
+    assert here.annotations == {}
+    failing(here, "report-a-b", clock("12:00:20"))
+    here.settle(clock("12:00:25"))
+    job = here.jobs["report-a-b-r2"]
+    assert job["metadata"]["annotations"]["penstock.dev/run-id"] == "a-b"
+    assert job["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "DAY", "value": "monday"}]
+
+
+def test_asking_again_under_the_same_id_runs_nothing_twice():
+    here = world("0 0 1 1 *")
+    here.ask("now")
+    here.settle(NOON)
+    here.ask("now")
+    here.settle(after(1))
+    here.end("report-now", at=after(2))
+    here.settle(after(2))
+    here.ask("now")
+    here.settle(after(3))
+    assert (here.made, here.annotations) == (["report-now"], {})
+
+
+@pytest.mark.parametrize("schedule", ["nonsense", "0 0 30 2 *"])
+def test_a_run_can_be_asked_for_whatever_the_schedule_says(schedule):
+    here = world(schedule)
+    here.ask("now")
+    here.settle(NOON)
+    assert here.made == ["report-now"]
+
+
+# --- conditions
+
+READY = {
+    "all is well": ({}, ("True", "Scheduled"), []),
+    "suspended": ({"suspend": True}, ("False", "Suspended"), []),
+    "no schedule": ({"schedule": "often"}, ("False", "UnparseableSchedule"), ["UnparseableSchedule"]),
+    "61 seconds": ({"schedule": "61 * * * * *"}, ("False", "UnparseableSchedule"), ["UnparseableSchedule"]),
+    "one of several is wrong": (
+        {"schedules": [{"schedule": "0 * * * *"}, {"schedule": "x"}]},
+        ("False", "UnparseableSchedule"),
+        ["UnparseableSchedule"],
+    ),
+    "an unknown zone": ({"timeZone": "Mars/Olympus"}, ("False", "UnknownTimeZone"), ["UnknownTimeZone"]),
+    "an unknown zone of one": (
+        {"schedules": [{"schedule": "0 * * * *", "timeZone": "Mars/Olympus"}]},
+        ("False", "UnknownTimeZone"),
+        ["UnknownTimeZone"],
+    ),
+    "an unknown zone of an exclusion": (
+        {"exclusions": [{"dates": ["2026-01-01"], "timeZone": "Mars/Olympus"}]},
+        ("False", "UnknownTimeZone"),
+        ["UnknownTimeZone"],
+    ),
+    "30 February": ({"schedule": "0 0 30 2 *"}, ("False", "NeverFires"), ["InvalidSchedule"]),
+    "a day that is none": ({"exclusions": [{"dates": ["2026-02-30"]}]}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+    "a time without a zone": (
+        {"exclusions": [{"start": "2026-02-28T10:00:00"}]},
+        ("False", "InvalidSpec"),
+        ["InvalidSpec"],
+    ),
+    "no time": ({"suspendUntil": "tomorrow"}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+    "a time out of reach": ({"suspendUntil": "0001-01-01T00:00:00+14:00"}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+    "a limit below zero": ({"failedJobsHistoryLimit": -1}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+    "retries without a limit": ({"retry": {}}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+}
+
+
+@pytest.mark.parametrize(("spec", "ready", "told"), READY.values(), ids=READY)
+def test_ready_says_whether_runs_start_and_is_told_once(spec, ready, told):
+    here = world(**spec)
+    assert reasons(here.settle(NOON)) == told
+    assert here.ready() == ready
+    assert here.settle(after(1)) == []
+    here.edit(**{**dict.fromkeys(spec), "schedule": "* * * * *"})
+    here.settle(after(2))
+    assert here.ready() == ("True", "Scheduled")
+    assert here.status["observedGeneration"] == 2
+
+
+def test_a_transition_is_timed_and_what_others_wrote_stays():
+    here = world()
+    other = {"type": "Approved", "status": "True"}
+    here.body["status"] = {"conditions": [other], "note": "mine"}
+    here.settle(NOON)
+    here.settle(clock("12:01"))
+    ready, kept = here.status["conditions"]
+    assert ready["lastTransitionTime"] == times.render(NOON)
+    assert (kept, here.status["note"]) == (other, "mine")
+    here.edit(suspend=True)
+    here.settle(clock("12:01:10"))
+    assert here.status["conditions"][0]["lastTransitionTime"] == times.render(clock("12:01:10"))
+    assert "nextScheduleTime" not in here.status
+
+
+def test_a_missed_run_is_counted_once_whatever_is_cut_short():
+    for steps in range(6):
+        here = world(startingDeadlineSeconds=10)
+        here.settle(NOON)
+        here.step(clock("12:02:30"), steps=steps)
+        here.settle(clock("12:02:31"))
+        assert (here.status["missedRuns"], here.status["lastMissedTime"]) == (2, times.render(clock("12:02")))
+
+
+def test_a_plan_that_is_cut_short_anywhere_makes_every_job_once():
+    for steps in range(9):
+        here = running(concurrencyPolicy="Replace", retry={"limit": 1, "delaySeconds": 0})
+        here.ask("now")
+        here.step(clock("12:02"), steps=steps)
+        here.settle(clock("12:02:01"))
+        assert sorted(here.made) == sorted([second("12:01"), second("12:02"), "report-now"])
+        assert here.active() == ["report-now"]
+        assert dict(outcomes(here))[second("12:01")] in ("Replaced", "Deleted")
+
+
+def test_a_cronjobs_names_and_a_scheduledjobs_differ():
+    assert minute("12:01") != second("12:01")
+    here = world()
+    here.settle(clock("12:01"))
+    assert here.made == [second("12:01")]
+
+
+def test_a_decade_of_seconds_is_caught_up_with_at_once():
+    """A count of what is missed has an end, and so has the search for it."""
+    here = world("* * * * * *", jitterSeconds=1, exclusions=[{"schedule": "0 0 * * * *", "durationSeconds": 1800}])
+    here.settle(NOON)
+    here.settle(clock("12:45") + timedelta(days=3650))
+    assert len(here.made) == 1
+    assert here.status["missedRuns"] == 999
+
+
+def test_a_timetable_knows_which_schedule_asked():
+    body = scheduled_job("@every 90s", schedules=[{"schedule": "*/3 * * * *"}])
+    table = timetable.of(manifest.parse(body).spec, uid="u", seconds=True, created=NOON, since=NOON)
+    slot = NOON
+    asked = []
+    for _ in range(4):
+        slot = table.next(slot)
+        asked.append((slot, table.line(slot).text))
+    assert asked == [
+        (after(90), "@every 90s"),
+        (after(180), "@every 90s"),
+        (after(270), "@every 90s"),
+        (after(360), "@every 90s"),
+    ]
+
+
+def test_a_create_that_is_refused_leaves_no_run_behind():
+    here = world()
+    here.refusing = {Create}
+    here.settle(clock("12:01"))
+    assert not here.status.keys() & {"runs", "outcomes", "lastScheduleTime"}
