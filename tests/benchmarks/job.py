@@ -265,6 +265,6 @@ async def _whole(running: Stack, name: str, ending: asyncio.Task[None]) -> float
     async for event in running.cluster.watch(JOB, "default", resource_version=version, timeout=600):
         if ending.done():
             ending.result()
-        if event.object["metadata"]["name"] == name and conditions.finished(event.object):
+        if event.object["metadata"].get("name") == name and conditions.finished(event.object):
             return COMPLETIONS / (perf_counter() - started)
     raise RuntimeError(f"{name} did not end")
