@@ -13,7 +13,7 @@ def controllers(jobs: Literal["managed", "all"], *, cronjobs: bool) -> Mapping[s
     jobs: which batch/v1 Jobs are ours, see `job.controller`. cronjobs: whether batch/v1 CronJobs are ours; two
     controllers of one CronJob would warn of each other's Jobs.
     """
-    known = [scaledjob.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs)]
+    known = [scaledjob.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs), job.orphans(jobs)]
     if cronjobs:
         known.append(cronjob.CRON_JOBS)
     return {controller.kind.id: controller for controller in known}
