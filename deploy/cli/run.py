@@ -152,7 +152,7 @@ async def _end(cluster: "Cluster", found: schedules.Found, request: Request, tim
         job = await _job(cluster, found, request)
         if end := ended(found.ref, body, job, request):
             return end
-        if (state := progress(body, job)) != told:
+        if (state := progress(found.ref, body, job, request)) != told:
             output.note(f"penstock: {state}")
             told = state
         lost = 0 if job or request.annotation in annotations(body) else lost + 1
@@ -200,11 +200,15 @@ def _why(told: Object) -> str:
     return ": ".join(filter(None, (told.get("reason"), told.get("message"))))
 
 
-def progress(body: Object, job: Object | None) -> str:
+def progress(ref: Ref, body: Object, job: Object | None, request: Request) -> str:
     """What a run that has not ended waits for."""
+    status = body.get("status") or {}
+    for run in status.get("runs") or ():
+        if request.made(ref, run["job"]) and run.get("retryTime"):
+            return f"job.batch/{run['job']} failed ({_why(run)}); the next attempt starts at {run['retryTime']}"
     if job:
         return f"job.batch/{job['metadata']['name']} is at work"
-    active = [entry.get("name", "") for entry in (body.get("status") or {}).get("active") or ()]
+    active = [entry.get("name", "") for entry in status.get("active") or ()]
     if active and body["spec"].get("concurrencyPolicy") == "Forbid":
         return f"waiting for {', '.join(active)} to end (concurrencyPolicy: Forbid)"
     return "waiting for the Job"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import output
 from workers.api import times
-from workers.api.kinds import SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ def show_next(kind: Kind, body: Object, now: datetime) -> None:
     from scheduler.cron import CronError
 
     try:
-        spec, timetable = _timetable(kind, body)
+        spec, timetable, handled = _timetable(kind, body)
     except (UserError, CronError) as error:
         output.say(f"Next runs:     none: {error}")
         return
     if spec.suspend:
         output.say("Next runs:     none while it is suspended")
         return
-    slots = list(islice(_slots(timetable, now), SHOWN))
+    slots = list(islice(_slots(timetable, handled, now), SHOWN))
     if not slots:
         output.say("Next runs:     none: the schedule never fires")
         return
@@ -39,43 +39,42 @@ def show_next(kind: Kind, body: Object, now: datetime) -> None:
 
 
 def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> tuple[list[str], list[list[str]]]:
-    """Header and rows. The jitter and the schedule have columns where there is something to tell."""
-    header, rows = ["SLOT", "IN"], []
+    """Header and rows: slots, and how soon their runs start. Jitter and schedule only where there is any to tell."""
+    header, rows = ["SLOT", "STARTS IN"], []
     several = len(timetable.lines) > 1
     header += ["JITTER"] * bool(timetable.jitter) + ["SCHEDULE"] * several
     for slot in slots:
         line = timetable.line(slot)
-        row = [_local(slot, line.zone), output.span(slot - now)]
+        start = timetable.fires(slot)
+        row = [_local(slot, line.zone), output.span(start - now)]
         if timetable.jitter:
-            row.append(output.span(timetable.fires(slot) - slot))
+            row.append(output.span(start - slot))
         if several:
             row.append(line.text)
         rows.append(row)
     return header, rows
 
 
-def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable"]:
-    """The object's spec and slots. Raises UserError or CronError for what is no schedule."""
+def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
+    """The object's spec, its slots, and up to when they are handled. Raises UserError or CronError for no schedule."""
     from workers.api import scheduledjob
-    from workers.controllers.cronjob import timetable
+    from workers.controllers.cronjob import cursor, timetable
 
     spec = scheduledjob.parse(body).spec
-    metadata = body["metadata"]
-    created = times.parse(metadata["creationTimestamp"])
-    last = (body.get("status") or {}).get("lastScheduleTime")
+    handled = cursor.observed(body, annotated=kind.id == CRON_JOB.id)
     found = timetable.of(
         spec,
-        uid=metadata.get("uid", ""),
+        uid=body["metadata"].get("uid", ""),
         seconds=kind.id == SCHEDULED_JOB.id,
-        created=created,
-        since=times.parse(last) if last else created,
+        created=handled.created,
+        since=handled.at,
     )
-    return spec, found
+    return spec, found, handled.at
 
 
-def _slots(timetable: "Timetable", now: datetime) -> Iterator[datetime]:
+def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
     """The slots to come, and the last one if its jitter is not over."""
-    last, _ = timetable.newest(now - timetable.jitter, now, 1)
+    last, _ = timetable.newest(max(handled, now - timetable.jitter), now, 1)
     yield from (slot for slot in last if timetable.fires(slot) > now)
     slot = timetable.next(now)
     while slot is not None:
@@ -103,7 +102,9 @@ def show_runs(body: Object, now: datetime) -> None:
 
 def _run(entry: Object, now: datetime) -> list[str]:
     start, end, again = (entry.get(field) for field in ("startTime", "completionTime", "retryTime"))
-    why = [entry.get("reason"), entry.get("message"), f"again in {_until(again, now)}" if again else None]
+    why = ": ".join(filter(None, (entry.get("reason"), entry.get("message"))))
+    if again:
+        why += f"; again in {output.span(times.parse(again) - now)}"
     return [
         entry.get("scheduledTime") or "",
         entry.get("trigger") or "",
@@ -112,9 +113,5 @@ def _run(entry: Object, now: datetime) -> list[str]:
         f"{output.age(end, now)} ago" if end else "",
         output.span((times.parse(end) if end else now) - times.parse(start)) if start else "",
         entry.get("job") or "",
-        " ".join(": ".join(filter(None, why)).split()),
+        " ".join(why.split()),
     ]
-
-
-def _until(moment: str, now: datetime) -> str:
-    return output.span(times.parse(moment) - now)

@@ -170,6 +170,9 @@ def test_a_scheduledjobs_run_ends_as_its_outcome_says(
         lambda: None,
         lambda: job(cluster, owner, **finished("Failed")),
         lambda: settle(cluster, outcomes=[{"job": "nightly-29000000", "outcome": "Succeeded"}]),
+        lambda: settle(
+            cluster, runs=[{"job": f"nightly-{ID}", "reason": "TooOften", "retryTime": "2026-03-01T12:00:00Z"}]
+        ),
         lambda: settle(cluster, outcomes=[{"job": last, **outcome}]),
     )
     printed = penstock("run", "nightly", "--wait")
@@ -178,6 +181,7 @@ def test_a_scheduledjobs_run_ends_as_its_outcome_says(
     assert printed.err.splitlines() == [
         "penstock: waiting for the Job",
         f"penstock: job.batch/nightly-{ID} is at work",
+        f"penstock: job.batch/nightly-{ID} failed (TooOften); the next attempt starts at 2026-03-01T12:00:00Z",
         f"its output: penstock logs job/{last} -n default",
     ]
 

@@ -41,19 +41,23 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
         pytest.param(
             CRON_JOB,
             {},
-            ["Next runs:", "SLOT IN", *(f"2026-03-0{day}T02:00:00Z {far}" for day, far in ((2, "13h"), (3, "37h")))],
+            [
+                "Next runs:",
+                "SLOT STARTS IN",
+                *(f"2026-03-0{day}T02:00:00Z {far}" for day, far in ((2, "13h"), (3, "37h"))),
+            ],
             id="a CronJob in UTC",
         ),
         pytest.param(
             SCHEDULED_JOB,
             {"timeZone": "Europe/Berlin"},
-            ["Next runs:", "SLOT IN", "2026-03-02T02:00:00+01:00 12h"],
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00+01:00 12h"],
             id="on the clocks of its zone",
         ),
         pytest.param(
             SCHEDULED_JOB,
             {"schedule": "*/20 * * * * *"},
-            ["Next runs:", "SLOT IN", "2026-03-01T12:00:40Z 10s", "2026-03-01T12:01:00Z 30s"],
+            ["Next runs:", "SLOT STARTS IN", "2026-03-01T12:00:40Z 10s", "2026-03-01T12:01:00Z 30s"],
             id="each twenty seconds",
         ),
         pytest.param(
@@ -61,7 +65,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
             {"schedule": None, "schedules": [{"schedule": "0 2 * * *"}, {"schedule": "0 13 * * *"}]},
             [
                 "Next runs:",
-                "SLOT IN SCHEDULE",
+                "SLOT STARTS IN SCHEDULE",
                 "2026-03-01T13:00:00Z 59m 0 13 * * *",
                 "2026-03-02T02:00:00Z 13h 0 2 * * *",
             ],
@@ -70,13 +74,13 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
         pytest.param(
             SCHEDULED_JOB,
             {"exclusions": [{"dates": ["2026-03-02"]}]},
-            ["Next runs:", "SLOT IN", "2026-03-03T02:00:00Z 37h"],
+            ["Next runs:", "SLOT STARTS IN", "2026-03-03T02:00:00Z 37h"],
             id="without a holiday",
         ),
         pytest.param(
             SCHEDULED_JOB,
             {"suspendUntil": "2026-03-05T00:00:00Z"},
-            ["Next runs:", "SLOT IN", "2026-03-05T02:00:00Z 3d13h"],
+            ["Next runs:", "SLOT STARTS IN", "2026-03-05T02:00:00Z 3d13h"],
             id="after a pause",
         ),
         pytest.param(SCHEDULED_JOB, {"suspend": True}, ["Next runs: none while it is suspended"], id="suspended"),
@@ -107,17 +111,36 @@ def test_the_next_runs_are_told(kind: Kind, spec: Any, lines: list[str], capsys:
         assert line.startswith(expected)
 
 
-def test_the_jitter_of_each_run_is_told_and_a_slot_whose_jitter_is_not_over_is_still_to_come(
+def test_the_jitter_of_each_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    runs.show_next(SCHEDULED_JOB, scheduled(schedule="0 * * * *", jitterSeconds=3600), NOW)
+    _, header, *rows = shown(capsys)
+    assert header == "SLOT STARTS IN JITTER"
+    assert len({row.split()[2] for row in rows}) > 1
+
+
+@pytest.mark.parametrize(
+    ("last", "first"),
+    [
+        pytest.param(None, "2026-03-01T12:00:00Z", id="its jitter is not over"),
+        pytest.param("2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z", id="its run was started"),
+    ],
+)
+def test_a_slot_is_to_come_until_its_run_is_due(
+    last: str | None, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = scheduled(schedule="0 * * * *", jitterSeconds=3600, status={"lastScheduleTime": last} if last else {})
+    runs.show_next(SCHEDULED_JOB, body, NOW)
+    assert shown(capsys)[2].split()[0] == first
+
+
+def test_a_slot_whose_jitter_is_over_or_that_was_before_the_object_is_not_to_come(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     body = scheduled(schedule="0 * * * *", jitterSeconds=3600)
-    runs.show_next(SCHEDULED_JOB, body, NOW)
-    _, header, *rows = shown(capsys)
-    assert header == "SLOT IN JITTER"
-    slots = [row.split()[0] for row in rows]
-    assert slots[0] == "2026-03-01T12:00:00Z"
-    assert len({row.split()[2] for row in rows}) > 1
     runs.show_next(SCHEDULED_JOB, body, NOW + timedelta(minutes=59, seconds=29))
+    assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
+    body["metadata"]["creationTimestamp"] = "2026-03-01T12:00:10Z"
+    runs.show_next(SCHEDULED_JOB, body, NOW)
     assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
 
 
@@ -153,7 +176,7 @@ def test_runs_at_work_and_outcomes_are_told_newest_first(capsys: pytest.CaptureF
     assert shown(capsys) == [
         "Runs:",
         "SLOT TRIGGER OUTCOME ATTEMPTS ENDED TOOK JOB WHY",
-        "manual Retrying 1 10s nightly-def BackoffLimitExceeded: again in 60s",
+        "manual Retrying 1 10s nightly-def BackoffLimitExceeded; again in 60s",
         "manual Failed 2 30s ago nightly-abc-r2 BackoffLimitExceeded: too often",
         "2026-02-28T02:00:00Z schedule Succeeded 1 33h ago 3m20s nightly-29000000",
     ]
