@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from scalers.extras import MissingLibrary
 from workers.errors import UserError
 
 #: What KEDA appends to a parameter's name to say that an environment variable holds it.
@@ -169,6 +170,8 @@ class Parameters(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             raise _translated(trigger, origins, error) from None
+        except MissingLibrary as error:
+            raise trigger.error("type", str(error)) from None
 
 
 def _refuse_unknown(trigger: Trigger, origins: Iterable[_Origin]) -> None:

@@ -1,0 +1,88 @@
+"""Queues of a RabbitMQ broker over AMQP 0-9-1: how many messages are ready in each."""
+
+import asyncio
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import encode_basic_auth
+
+from scalers.extras import needed
+from scalers.scaler import Connections, SourceError
+from scalers.tls import TLS
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A virtual host of a broker, with the login. The password is in neither repr nor text."""
+
+    host: str
+    port: int
+    vhost: str
+    user: str
+    password: str = field(repr=False)
+    tls: TLS | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"amqp://{self.host}:{self.port}/{self.vhost.removeprefix('/')}"
+
+
+class Link:
+    """One connection to a broker, opened when it is first needed."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._connection: Any = None
+        self._opening = asyncio.Lock()
+
+    async def channel(self) -> Any:
+        """A fresh channel; a passive declare of a queue that is not there closes its channel."""
+        aio_pika = needed("aio_pika", "rabbitmq")
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed:
+                broker = self._broker
+                self._connection = await aio_pika.connect(
+                    host=broker.host,
+                    port=broker.port,
+                    login=broker.user,
+                    password=broker.password,
+                    virtualhost=broker.vhost,
+                    ssl=broker.tls is not None,
+                    ssl_context=broker.tls.context() if broker.tls else None,
+                )
+        return await self._connection.channel()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+
+
+async def lengths(broker: Broker, queues: Sequence[str], connections: Connections) -> list[float | Exception]:
+    """Messages that are ready in these queues. Raises SourceError when the broker does not answer."""
+    needed("aio_pika", "rabbitmq")
+    exceptions = importlib.import_module("aiormq.exceptions")
+    async with connections.use(broker, lambda: Link(broker), Link.close) as link:
+        answers: list[float | Exception] = []
+        for queue in queues:
+            try:
+                channel = await link.channel()
+            except (exceptions.AMQPError, OSError) as error:
+                raise SourceError(f"{broker}: {_said(error)}") from error
+            try:
+                declared = await channel.declare_queue(queue, passive=True)
+                answers.append(float(declared.declaration_result.message_count))
+                await channel.close()
+            except exceptions.AMQPError as error:
+                answers.append(SourceError(f"{broker}: queue {queue}: {_said(error)}"))
+        return answers
+
+
+def basic(user: str, password: str) -> str:
+    """A header's value for HTTP's basic authentication."""
+    return encode_basic_auth(user, password, "utf-8")
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,18 @@
+"""Client libraries that come as extras: imported when a trigger needs them, and named when they are missing."""
+
+import importlib
+from types import ModuleType
+
+from workers.errors import UserError
+
+
+class MissingLibrary(UserError):  # noqa: N818 - what is the matter
+    """A trigger needs a library that is not installed."""
+
+
+def needed(module: str, extra: str) -> ModuleType:
+    """The module; raises MissingLibrary that names the extra which brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingLibrary(f"a library is missing: pip install 'penstock[{extra}]'") from None
