@@ -55,7 +55,7 @@ def test_registering_a_different_class_twice_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("type", "complaint"),
     [
-        pytest.param("rabbitmq", "rabbitmq is not supported yet; supported are .*redis", id="KEDA has it"),
+        pytest.param("aws-sqs-queue", "aws-sqs-queue is not supported yet; supported are .*redis", id="KEDA has it"),
         pytest.param("redsi", "there is no trigger type redsi; known are .*redis", id="nobody has it"),
     ],
 )
