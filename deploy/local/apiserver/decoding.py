@@ -4,7 +4,6 @@ Each type is compiled once into a closure; reading a Job of 3 kB then takes some
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -151,7 +150,7 @@ def _bytes(value: Any, place: Place, _unknown: list[str]) -> str:
         raise _mismatch(value, place, "[]uint8")
     try:
         base64.b64decode(value, validate=True)
-    except binascii.Error:
+    except ValueError:
         bad = re.search("[^A-Za-z0-9+/=]", value)
         raise DecodeError(f"illegal base64 data at input byte {bad.start() if bad else len(value)}") from None
     return value

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from workers.api import times
+
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
@@ -30,7 +32,10 @@ def human(elapsed: timedelta) -> str:
 
 
 def age(text: Any, now: datetime) -> str:
-    """How long ago an instant of an object was; ``<unknown>`` without one."""
+    """How long ago an instant of an object was; ``<unknown>`` without one, ``<invalid>`` for what is none."""
     if not isinstance(text, str) or not text:
         return "<unknown>"
-    return human(now - datetime.fromisoformat(text))
+    try:
+        return human(now - times.parse(text))
+    except (ValueError, OverflowError):
+        return "<invalid>"

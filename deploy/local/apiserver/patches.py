@@ -8,14 +8,17 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from deploy.local.apiserver.patching import PatchError
 from deploy.local.apiserver.strategic import strategic_merge_patch
 from workers.api.kinds import Object
 
 __all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge_patch"]
 
-#: More operations than this are refused, as the real server does: each may copy the document.
-MAX_OPERATIONS = 10_000
+#: More operations than this are refused, as the real server does, and more bytes that all copies have together: a
+#: few dozen operations that copy the document into itself would fill any memory.
+MAX_OPERATIONS, MAX_COPIED = 10_000, 3 * 1024 * 1024
 
 
 def merge_patch(doc: Object, patch: Any) -> Object:
@@ -45,7 +48,7 @@ def json_patch(doc: Object, operations: Any) -> Object:
     """`doc` after all operations, in order; all or nothing.
 
     Raises PatchError: 400 for something that is no list of operations, 422 for one that cannot be applied (the
-    message says which and why), 413 for too many.
+    message says which and why), 413 for too many and for too much that is copied.
     """
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
         raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch", status=400)
@@ -53,8 +56,13 @@ def json_patch(doc: Object, operations: Any) -> Object:
         count = len(operations)
         raise PatchError(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}", status=413)
     result: Any = copy.deepcopy(doc)
+    copied = 0
     for operation in operations:
         name = operation.get("op")
+        if name == "copy":
+            copied += _size(_get(result, _pointer(operation, "from")))
+            if copied > MAX_COPIED:
+                raise PatchError(f"the copies of a JSON patch have more than {MAX_COPIED} bytes", status=413)
         apply = _OPERATIONS.get(name) if isinstance(name, str) else None
         if apply is None:
             raise PatchError(f"Unexpected kind: {name}")
@@ -62,6 +70,14 @@ def json_patch(doc: Object, operations: Any) -> Object:
     if not isinstance(result, dict):
         raise PatchError("the patch leaves no object")
     return result
+
+
+def _size(value: Any) -> int:
+    """The bytes of a value as it is written; what is nested too deeply to be written cannot be copied either."""
+    try:
+        return len(orjson.dumps(value))
+    except orjson.JSONEncodeError as error:
+        raise PatchError(f"copy operation: {error}") from None
 
 
 def _pointer(operation: Mapping[str, Any], member: str) -> list[str]:

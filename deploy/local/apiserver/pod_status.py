@@ -11,7 +11,7 @@ def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     """Ready containers of all (``1/2``), the word, and the restarts (``3 (5m ago)``)."""
     status = pod.get("status") or {}
     total = len(pod["spec"].get("containers") or ())
-    word = status.get("reason") or status.get("phase") or "Pending"
+    word = status.get("reason") or _gated(status) or status.get("phase") or "Pending"
     inits = status.get("initContainerStatuses") or []
     containers = status.get("containerStatuses") or []
     ready = sum(bool(c.get("ready") and "running" in (c.get("state") or {})) for c in containers)
@@ -23,6 +23,12 @@ def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     if "deletionTimestamp" in pod["metadata"]:
         word = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return f"{ready}/{total}", word, _restarts(counted, now)
+
+
+def _gated(status: Object) -> str | None:
+    """The word for a pod that waits for its scheduling gates."""
+    scheduled = [c.get("reason") for c in status.get("conditions") or () if c.get("type") == "PodScheduled"]
+    return "SchedulingGated" if "SchedulingGated" in scheduled else None
 
 
 def _restarts(containers: list[Object], now: datetime) -> str:

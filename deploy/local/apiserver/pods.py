@@ -5,7 +5,7 @@ from dataclasses import replace
 from deploy.local.apiserver import answers, deletion
 from deploy.local.apiserver.answers import bad_request
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.decoding import decoder
+from deploy.local.apiserver.decoding import Decoder, decoder
 from deploy.local.apiserver.definitions import Type
 from deploy.local.apiserver.fields import DecodeError
 from deploy.local.apiserver.request import Request, Response, Target, json_response
@@ -14,7 +14,7 @@ from workers.api import times
 from workers.api.kinds import Kind, Object
 
 BINDING = Kind("", "v1", "Binding", "pods/binding")
-_EVICTION = decoder(Type("V1Eviction"))
+_BINDING, _EVICTION = decoder(Type("V1Binding")), decoder(Type("V1Eviction"))
 _DISRUPTED: Object = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -31,24 +31,29 @@ def _pod(ctx: Context, target: Target) -> Record:
     return record
 
 
-def _document(request: Request) -> Object:
+def _read(decode: Decoder, request: Request, kind: str) -> Object:
+    """The object in the body; 400 for anything else."""
     document = request.document()
-    if not isinstance(document, dict):
-        raise bad_request("the body is not an object")
-    return document
+    found = document.get("kind") if isinstance(document, dict) else None
+    if found not in (None, "", kind):
+        raise bad_request(f"{found} cannot be handled as a {kind}")
+    try:
+        return dict(decode(document, None, []))
+    except DecodeError as error:
+        raise bad_request(f"{kind} cannot be handled as a {kind}: {error}") from None
 
 
 async def bind(ctx: Context, request: Request, target: Target) -> Response:
     """POST of a pod's binding: the pod is to run on a node. A pod is bound once."""
-    document = _document(request)
-    wanted = document.get("target") or {}
+    binding = _read(_BINDING, request, BINDING.kind)
+    wanted = binding.get("target") or {}
     node = wanted.get("name")
     if not node or wanted.get("kind") not in (None, "", "Node"):
         raise bad_request("a binding needs a target of kind Node with a name")
     record = _pod(ctx, target)
     body = record.body
     meta, spec = body["metadata"], body["spec"]
-    uid = (document.get("metadata") or {}).get("uid")
+    uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != record.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
         raise answers.conflict(BINDING, target.name, why)
@@ -75,7 +80,7 @@ async def evict(ctx: Context, request: Request, target: Target) -> Response:
 
     There are no disruption budgets here that could forbid it.
     """
-    eviction = _eviction(_document(request))
+    eviction = _read(_EVICTION, request, "Eviction")
     if (eviction.get("metadata") or {}).get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = deletion.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
@@ -87,16 +92,6 @@ async def evict(ctx: Context, request: Request, target: Target) -> Response:
     if outcome.future:
         await written(outcome.future)
     return json_response(answers.success(code=201), 201)
-
-
-def _eviction(document: Object) -> Object:
-    kind, version = document.get("kind") or "Eviction", document.get("apiVersion") or "policy/v1"
-    if kind != "Eviction" or version not in ("policy/v1", "policy/v1beta1"):
-        raise bad_request(f'{kind} in version "{version}" cannot be handled as a Eviction')
-    try:
-        return dict(_EVICTION(document, None, []))
-    except DecodeError as error:
-        raise bad_request(f"Eviction cannot be handled as a Eviction: {error}") from None
 
 
 def _disrupted(ctx: Context, target: Target, record: Record) -> Record:

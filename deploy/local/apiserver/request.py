@@ -15,6 +15,8 @@ from deploy.local.apiserver.resources import Resource
 
 #: Largest body taken in, in bytes: what kube-apiserver takes.
 LIMIT = 3 * 1024 * 1024
+#: How deeply an object may be nested; what is encoded again may not be nested much deeper.
+DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,27 @@ class Request:
 def parse_json(body: bytes) -> Any:
     """Decoded JSON; 400 for anything else."""
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from None
+    if body.count(b"{") + body.count(b"[") > DEEPEST:
+        shallow(value)
+    return value
+
+
+def shallow(value: Any) -> None:
+    """Refuses (400) what is nested so deeply that it could not be written again."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(DEEPEST):
+        level = [
+            member
+            for each in level
+            for member in (each.values() if isinstance(each, dict) else each)
+            if isinstance(member, (dict, list))
+        ]
+        if not level:
+            return
+    raise bad_request(f"the object provided is nested more than {DEEPEST} levels deep")
 
 
 def parse_yaml(body: bytes) -> Any:

@@ -225,7 +225,7 @@ def field_selector(text: str, kind: Kind) -> Callable[[Object], bool]:
     """Which objects of a kind a field selector matches: ``k=v``, ``k==v``, ``k!=v``, joined by commas.
 
     A backslash escapes a comma, an equals sign or itself. Raises ValueError for a malformed text and for a field
-    that cannot be selected on (``field label not supported: x``).
+    that cannot be selected on.
     """
     terms = [_term(term, kind) for term in re.findall(r"(?:\\.|[^\\,])+", text)]
     if not terms:
@@ -241,8 +241,17 @@ def _term(text: str, kind: Kind) -> tuple[str, bool, str]:
         raise ValueError(f"invalid selector: '{text}'; can't understand '{text}'")
     field, value = (re.sub(r"\\(.)", r"\1", match[part]) for part in ("field", "value"))
     if field not in _METADATA and field not in _FIELDS.get(kind.id, ()):
-        raise ValueError(f"field label not supported: {field}")
+        raise ValueError(_unknown(field, kind))
     return field, match["operator"] != "!=", value
+
+
+def _unknown(field: str, kind: Kind) -> str:
+    """Why a field cannot be selected on, in the words that the real server has for each kind."""
+    if kind.group == "batch":
+        return f'field label "{field}" not supported for {kind.group}{kind.version}.{kind.kind}'
+    if kind.id in _FIELDS:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _at(body: Object, field: str) -> str:

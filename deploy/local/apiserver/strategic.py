@@ -21,8 +21,8 @@ _ORDER = "$setElementOrder/"
 def strategic_merge_patch(kind: Kind, doc: Object, patch: Any) -> Object:
     """`doc`, an object of a built-in kind, with `patch` merged in. Neither is changed.
 
-    Raises PatchError: 400 for a malformed patch, 500 (as the real server does) for an item without its merge key
-    or an unknown ``$patch``, 422 for lists in lists. Raises LookupError for a kind that is not built in.
+    Raises PatchError: 400 for a malformed patch, 422 for an item without its merge key (500 on a real server), an
+    unknown ``$patch`` or lists in lists. Raises LookupError for a kind that is not built in.
     """
     if not isinstance(patch, dict):
         raise PatchError("json: cannot unmarshal array into Go value of type map[string]interface {}", status=400)
@@ -38,7 +38,7 @@ def _object(target: Object, patch: Object, kind: Type) -> Object:
         case "delete":
             return {}
         case other:
-            raise PatchError(f"unknown patch type: {other} in map: {_go(patch)}", status=500)
+            raise PatchError(f"unknown patch type: {other} in map: {_go(patch)}")
     result = _retained(target, patch)
     for name, value in patch.items():
         if name.startswith("$"):
@@ -91,7 +91,7 @@ def _list(old: list[Any], patch: list[Any], item: Type, merging: Merging) -> lis
     if any(isinstance(entry, list) for entry in patch):
         raise PatchError("lists of lists are not supported")
     if merging.key is None:
-        merged = old + [entry for entry in patch if entry not in old]
+        merged = old + [_key(entry, None) for entry in patch if entry not in old]
         return _ordered(list(dict.fromkeys(merged)), patch, old, None)
     if any(isinstance(entry, dict) and entry.get(_PATCH) == "replace" for entry in patch):
         return [_plain(entry) for entry in patch if _PATCH not in entry]
@@ -111,11 +111,12 @@ def _list(old: list[Any], patch: list[Any], item: Type, merging: Merging) -> lis
 
 def _key(entry: Any, key: str | None) -> Any:
     """What tells an item apart: its merge key, or itself when it is a plain value."""
-    if key is None:
-        return entry
-    if not isinstance(entry, dict) or key not in entry:
-        raise PatchError(f"map: {_go(entry)} does not contain declared merge key: {key}", status=500)
-    return entry[key]
+    if key is not None and (not isinstance(entry, dict) or key not in entry):
+        raise PatchError(f"map: {_go(entry)} does not contain declared merge key: {key}")
+    value = entry if key is None else entry[key]
+    if isinstance(value, (dict, list)):
+        raise PatchError(f"{_go(value)} is no plain value that tells an item apart")
+    return value
 
 
 def _ordered(merged: list[Any], wanted: Sequence[Any], live: Sequence[Any], key: str | None) -> list[Any]:
@@ -158,7 +159,7 @@ def _reorder(result: Object, target: Object, name: str, patch: Object, kind: Typ
     ]
     if given != [value for value in wanted if value in given]:
         raise PatchError(
-            f"The order in patch list:\n{_go(given)}\n doesn't match {_ORDER}{name} list:\n{_go(wanted)}\n", status=500
+            f"The order in patch list:\n{_go(given)}\n doesn't match {_ORDER}{name} list:\n{_go(wanted)}\n"
         )
     if isinstance(result.get(name), list):
         result[name] = _ordered(result[name], order, _old_list(target, name), key)

@@ -70,7 +70,7 @@ def _cell(column: Object, body: Object, now: datetime) -> Any:
     value = values[0]
     match column["type"]:
         case "date":
-            return durations.age(value, now)
+            return durations.age(value, now) if isinstance(value, str) else None
         case "integer":
             return value if isinstance(value, int) and not isinstance(value, bool) else None
         case "number":

@@ -15,7 +15,7 @@ from deploy.local.apiserver import answers, crds, fields, patches, patching, rea
 from deploy.local.apiserver.answers import ApiError, bad_request
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.fields import FieldError
-from deploy.local.apiserver.request import Request, Response, Target, parse_json, parse_yaml
+from deploy.local.apiserver.request import Request, Response, Target, parse_json, parse_yaml, shallow
 from deploy.local.apiserver.store import Record
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -249,7 +249,9 @@ def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
     def apply(doc: Object) -> Any:
         try:
             if media == JSON_PATCH:
-                return patches.json_patch(doc, document)
+                result = patches.json_patch(doc, document)
+                shallow(result)
+                return result
             if media == MERGE_PATCH:
                 return patches.merge_patch(doc, document)
             return strategic.strategic_merge_patch(kind, doc, document)

@@ -148,9 +148,12 @@ def test_small_kinds_are_judged(kind: Kind, body: Any, fields: list[str]) -> Non
     assert [field for field, _ in problems(kind, of(**body))] == fields
 
 
-def definition(*, name: str = "foos.ex.com", schema: Any = None, **spec: Any) -> dict[str, Any]:
+def definition(
+    *, name: str = "foos.ex.com", schema: Any = None, columns: Any = None, scale: Any = None, **spec: Any
+) -> dict[str, Any]:
     form = {"type": "object"} if schema is None else schema
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": form}}
+    version |= {"additionalPrinterColumns": columns, "subresources": {"scale": scale}}
     whole = {
         "group": "ex.com",
         "scope": "Namespaced",
@@ -167,6 +170,7 @@ def test_a_definition_gets_its_other_names() -> None:
 
 
 FORM = "spec.versions[0].schema.openAPIV3Schema"
+COLUMN, SCALE = "spec.versions[0].additionalPrinterColumns[0]", "spec.versions[0].subresources.scale"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +194,22 @@ FORM = "spec.versions[0].schema.openAPIV3Schema"
             {"schema": {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}},
             [f"{FORM}.properties[a].pattern"],
             id="pattern",
+        ),
+        pytest.param(
+            {"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"], id="a column of nothing"
+        ),
+        pytest.param(
+            {"columns": [{"name": "A", "type": "text", "jsonPath": "a", "format": "long"}]},
+            [f"{COLUMN}.type", f"{COLUMN}.format", f"{COLUMN}.JSONPath"],
+            id="a column nobody can show",
+        ),
+        pytest.param(
+            {"scale": {}}, [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath"], id="a scale of nothing"
+        ),
+        pytest.param(
+            {"scale": {"specReplicasPath": "a", "statusReplicasPath": ".spec.a", "labelSelectorPath": ".a"}},
+            [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath", f"{SCALE}.labelSelectorPath"],
+            id="a scale elsewhere",
         ),
         pytest.param(
             {"schema": {"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}},

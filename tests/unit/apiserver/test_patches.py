@@ -119,6 +119,8 @@ def test_a_json_patch_applies(doc: Any, operations: Any, expected: Any) -> None:
         pytest.param([{"op": "move", "from": "/o", "path": "/o/p"}], 422, id="move into itself"),
         pytest.param([{"op": "replace", "path": "", "value": 3}], 422, id="no object is left"),
         pytest.param([{"op": "remove", "path": "/a"}] * (MAX_OPERATIONS + 1), 413, id="too many operations"),
+        pytest.param([{"op": "copy", "from": "/l", "path": "/l/-"}] * 60, 413, id="copies of copies"),
+        pytest.param([{"op": "copy", "from": "/o", "path": "/o/q"}] * 300, 422, id="copies in copies"),
     ],
 )
 def test_a_json_patch_is_refused(operations: Any, status: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.answers import ApiError
-from deploy.local.apiserver.request import parse_yaml
+from deploy.local.apiserver.request import DEEPEST, parse_json, parse_yaml
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,18 @@ def test_what_json_cannot_say_is_refused(text: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         parse_yaml(text)
     assert refused.value.code == 400
+
+
+@pytest.mark.parametrize(("depth", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (1000, False), (5000, False)])
+def test_json_may_be_nested_only_as_deeply_as_it_can_be_written(depth: int, fine: bool) -> None:
+    text = b'{"a":' * (depth - 1) + b"[]" + b"}" * (depth - 1)
+    if fine:
+        assert parse_json(text)
+        return
+    with pytest.raises(ApiError) as refused:
+        parse_json(text)
+    assert refused.value.code == 400
+
+
+def test_json_may_be_long() -> None:
+    assert len(parse_json(b"[" + b"{}," * 5000 + b"{}]")) == 5001

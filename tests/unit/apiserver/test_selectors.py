@@ -134,7 +134,10 @@ def test_a_count_that_is_absent_is_zero() -> None:
     [
         pytest.param(POD, "spec.foo=1", "field label not supported: spec.foo", id="unknown field"),
         pytest.param(
-            SCALED_JOB, "spec.nodeName=1", "field label not supported: spec.nodeName", id="another kind's field"
+            SCALED_JOB, "spec.nodeName=1", '"spec.nodeName" is not a known field selector', id="another kind's field"
+        ),
+        pytest.param(
+            JOB, "status.failed=1", 'field label "status.failed" not supported for batchv1.Job', id="a Job's field"
         ),
         pytest.param(POD, "spec.nodeName", "invalid selector", id="no operator"),
     ],

@@ -131,12 +131,12 @@ def test_a_deployment_strategy_retains_keys() -> None:
         pytest.param([1], 400, "cannot unmarshal array", id="no object"),
         pytest.param(
             {"spec": {"containers": [{"image": "y"}]}},
-            500,
+            422,
             "map: map[image:y] does not contain declared merge key: name",
             id="an item without its key",
         ),
         pytest.param(
-            {"spec": {"$patch": "foo"}}, 500, "unknown patch type: foo in map: map[$patch:foo]", id="a directive"
+            {"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]", id="a directive"
         ),
         pytest.param(
             {"spec": {"$retainKeys": ["a"], "hostname": "x"}},
@@ -146,6 +146,10 @@ def test_a_deployment_strategy_retains_keys() -> None:
         ),
         pytest.param({"spec": {"containers": [["a"]]}}, 422, "lists of lists", id="lists in lists"),
         pytest.param(
+            {"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value", id="a key that is none"
+        ),
+        pytest.param({"metadata": {"finalizers": [{}]}}, 422, "map[] is no plain value", id="a finalizer that is none"),
+        pytest.param(
             {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list", id="a list of nothing"
         ),
         pytest.param(
@@ -153,7 +157,7 @@ def test_a_deployment_strategy_retains_keys() -> None:
         ),
         pytest.param(
             {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
-            500,
+            422,
             "doesn't match",
             id="an order without a patched item",
         ),

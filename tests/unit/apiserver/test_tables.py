@@ -115,8 +115,8 @@ def test_a_deleted_pod_is_terminating() -> None:
     assert cells(POD, {"metadata": {"deletionTimestamp": MADE}, "spec": {"containers": [{}]}})[2] == "Terminating"
 
 
-def condition(kind: str) -> dict[str, Any]:
-    return {"conditions": [{"type": kind, "status": "True"}]}
+def condition(*kinds: str) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,24 @@ def condition(kind: str) -> dict[str, Any]:
         ),
         pytest.param({"completions": 1}, condition("Suspended"), ["Suspended", "0/1", ""], id="suspended"),
         pytest.param({"completions": 1}, condition("FailureTarget"), ["FailureTarget", "0/1", ""], id="about to fail"),
+        pytest.param(
+            {"completions": 1},
+            condition("SuccessCriteriaMet"),
+            ["SuccessCriteriaMet", "0/1", ""],
+            id="about to succeed",
+        ),
+        pytest.param(
+            {"completions": 1},
+            condition("Failed", "FailureTarget", "Suspended"),
+            ["Failed", "0/1", ""],
+            id="an end comes first",
+        ),
+        pytest.param(
+            {"completions": 1},
+            condition("FailureTarget", "Suspended"),
+            ["Suspended", "0/1", ""],
+            id="a pause comes before what is to come",
+        ),
     ],
 )
 def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
@@ -143,6 +161,24 @@ def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
     selector = {"matchLabels": {"b": "2", "a": "1"}}
     row = cells(JOB, {"spec": {**spec, "template": template, "selector": selector}, "status": status})
     assert row == ["x", *shown, "60m", "a,b", "x,y", "a=1,b=2"]
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(condition("Suspended"), "Terminating"), (condition("Complete"), "Complete")]
+)
+def test_a_deleted_job_is_terminating_until_it_has_ended(status: Any, word: str) -> None:
+    assert cells(JOB, {"metadata": {"deletionTimestamp": MADE}, "spec": {}, "status": status})[1] == word
+
+
+def test_a_gated_pod_says_so() -> None:
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    body = {"spec": {"containers": [{}]}, "status": {"phase": "Pending", "conditions": [gated]}}
+    assert cells(POD, body)[1:3] == ["0/1", "SchedulingGated"]
+
+
+def test_a_cron_job_that_never_ran_in_a_row() -> None:
+    row = cells(CRON_JOB, {"spec": {"schedule": "@daily", "suspend": False, "jobTemplate": {"spec": {}}}})
+    assert row[:7] == ["x", "@daily", "<none>", "False", 0, "<none>", "60m"]
 
 
 def test_a_cron_job_in_a_row() -> None:
@@ -183,6 +219,16 @@ def test_a_custom_resource_has_the_columns_of_its_definition() -> None:
     status = {"count": 3, "conditions": [{"type": "Active", "status": "False"}, {"type": "Ready", "status": "True"}]}
     assert cells(SCALED_JOB, {"spec": {"active": True}, "status": status}, COLUMNS) == ["x", True, 3, "True", "60m"]
     assert cells(SCALED_JOB, {"spec": {"active": "yes"}}, COLUMNS) == ["x", None, None, None, "60m"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [(MADE, "60m"), ("soon", "<invalid>"), ("2026-01-10T11:00:00", "<invalid>"), (5, None), (None, None)],
+)
+def test_a_moment_of_a_custom_resource_may_be_anything(moment: Any, shown: str | None) -> None:
+    column = {"name": "Next", "type": "date", "jsonPath": ".status.next"}
+    status = {} if moment is None else {"next": moment}
+    assert cells(SCALED_JOB, {"status": status}, [column]) == ["x", shown]
 
 
 def test_a_custom_resource_without_columns_shows_its_age() -> None:

@@ -13,6 +13,10 @@ from workers.api.kinds import Kind, Object
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_PATH = re.compile(r"(\.[A-Za-z_][\w-]*)+")
+_SIMPLE = "must be a simple json path starting with ."
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
@@ -114,11 +118,48 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
         if name in seen:
             yield fields.invalid("spec.versions", versions, "must contain unique version names")
         seen.add(name)
+        for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            yield from _column(column, f"{place}.additionalPrinterColumns[{at}]")
+        if (scale := (version.get("subresources") or {}).get("scale")) is not None:
+            yield from _scale(scale, f"{place}.subresources.scale")
         form = (version.get("schema") or {}).get("openAPIV3Schema")
         if form is None:
             yield fields.required(f"{place}.schema.openAPIV3Schema", "schemas are required")
         else:
             yield from _root(form, f"{place}.schema.openAPIV3Schema")
+
+
+def _column(column: Object, path: str) -> Iterator[FieldError]:
+    if not column.get("name"):
+        yield fields.required(f"{path}.name")
+    types = f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not (kind := column.get("type")):
+        yield fields.required(f"{path}.type", types)
+    elif kind not in _COLUMN_TYPES:
+        yield fields.invalid(f"{path}.type", kind, types)
+    if (form := column.get("format")) and form not in _COLUMN_FORMATS:
+        yield fields.invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    if not (text := column.get("jsonPath")):
+        yield fields.required(f"{path}.JSONPath")
+    elif not text.startswith("."):
+        yield fields.invalid(f"{path}.JSONPath", text, _SIMPLE)
+
+
+def _scale(scale: Object, path: str) -> Iterator[FieldError]:
+    for field, parts in (
+        ("specReplicasPath", (".spec",)),
+        ("statusReplicasPath", (".status",)),
+        ("labelSelectorPath", (".spec", ".status")),
+    ):
+        text = scale.get(field)
+        if not text:
+            if field != "labelSelectorPath":
+                yield fields.required(f"{path}.{field}")
+        elif not _PATH.fullmatch(text):
+            yield fields.invalid(f"{path}.{field}", text, _SIMPLE)
+        elif not text.startswith(tuple(f"{part}." for part in parts)):
+            under = parts[0] if len(parts) == 1 else f"either {' or '.join(parts)}"
+            yield fields.invalid(f"{path}.{field}", text, f"should be a json path under {under}")
 
 
 def _root(form: Object, path: str) -> Iterator[FieldError]:

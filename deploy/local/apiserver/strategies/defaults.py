@@ -146,7 +146,7 @@ def _requests(container: Object) -> Object:
 
 
 def _job(body: Object) -> Object:
-    return labelled(_within(body, "spec", _job_spec))
+    return _within(body, "spec", _job_spec)
 
 
 def labelled(body: Object) -> Object:
