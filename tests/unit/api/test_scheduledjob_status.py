@@ -1,0 +1,97 @@
+"""Every status that the decision writes is kept whole by the schema: what a server prunes would be written for ever."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver import schema
+from tests.unit.controllers.cronjobs import NOON, World, clock, cron_job, scheduled_job, second
+from workers.api import crds
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
+
+(FORM,) = (
+    schema.custom(crd["spec"]["versions"][0])
+    for crd in crds.all_crds()
+    if crd["spec"]["names"]["kind"] == SCHEDULED_JOB.kind
+)
+
+
+@pytest.fixture
+def world() -> Callable[..., World]:
+    """A ScheduledJob in a small cluster; the keywords are fields of its spec."""
+
+    def make(**spec: Any) -> World:
+        return World(scheduled_job(**{"schedule": "* * * * *", **spec}))
+
+    return make
+
+
+def kept(report: World, *fields: str) -> None:
+    """The schema knows every field of the status, and finds nothing wrong with it; these are among them."""
+    assert set(fields) <= report.status.keys()
+    # What is wrong with the spec is none of the status' business.
+    good = {**report.body, "spec": scheduled_job()["spec"]}
+    decoded, unknown = FORM.decode(good, strict="Warn")
+    assert (unknown, decoded["status"]) == ([], report.status)
+    assert FORM.validate(decoded) == []
+
+
+def test_runs_at_work(world: Callable[..., World]) -> None:
+    report = world()
+    report.settle(clock("12:01"))
+    kept(report, "active", "runs", "lastScheduleTime", "nextScheduleTime", "conditions", "observedGeneration")
+
+
+def test_a_run_that_succeeded(world: Callable[..., World]) -> None:
+    report = world()
+    report.settle(clock("12:01"))
+    report.end(second("12:01"), at=clock("12:01:30"))
+    report.settle(clock("12:01:31"))
+    kept(report, "outcomes", "lastSuccessfulTime")
+
+
+def test_a_run_between_two_attempts_that_was_asked_for(world: Callable[..., World]) -> None:
+    report = world(retry={"limit": 1}, suspend=True)
+    report.ask("abc", '{"env": {"DAY": "today"}}')
+    report.settle(clock("12:00:01"))
+    report.end("report-abc", "Failed", clock("12:00:02"), reason="BackoffLimitExceeded", message="too often")
+    report.settle(clock("12:00:02"))
+    kept(report, "runs")
+    assert {"retryTime", "env", "reason", "message", "attempts"} <= report.status["runs"][0].keys()
+
+
+def test_missed_runs(world: Callable[..., World]) -> None:
+    report = world(startingDeadlineSeconds=1)
+    report.settle(clock("12:01:30"))
+    kept(report, "missedRuns", "lastMissedTime")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"jitterSeconds": -1}, id="a manifest that cannot be read"),
+        pytest.param({"schedule": "0 0 30 2 *"}, id="a schedule that never fires"),
+        pytest.param({"schedule": "x"}, id="no schedule"),
+        pytest.param({"timeZone": "Mars/Olympus"}, id="an unknown zone"),
+        pytest.param({"suspend": True}, id="suspended"),
+        pytest.param({"suspendUntil": "2027-01-01T00:00:00Z"}, id="suspended for a while"),
+    ],
+)
+def test_an_object_that_does_not_run(spec: Any, world: Callable[..., World]) -> None:
+    report = world(**spec)
+    report.step(NOON + timedelta(seconds=1))
+    kept(report, "conditions")
+
+
+def test_a_cronjobs_status_has_kubernetes_fields_alone() -> None:
+    report = World(cron_job())
+    report.settle(clock("12:01"))
+    report.ask("abc")
+    report.settle(clock("12:01:01"))
+    (name, *_) = report.made
+    report.end(name, at=clock("12:01:30"))
+    report.settle(clock("12:02:30"))
+    assert report.kind == CRON_JOB
+    assert report.status.keys() == {"active", "lastScheduleTime", "lastSuccessfulTime"}
