@@ -134,6 +134,74 @@ def test_create_and_scale_what_kubectl_sends_as_protobuf(kubectl: Kubectl) -> No
     assert kubectl("auth", "can-i", "create", "jobs") == "yes\n"
 
 
+def test_a_cron_job_is_created_shown_paused_and_deleted(kubectl: Kubectl, ours: Api) -> None:
+    made = kubectl("create", "cronjob", "nightly", "--image=none", "--schedule=0 2 * * *", "--", "true")
+    assert made == "cronjob.batch/nightly created\n"
+    row = r"^NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE *\nnightly +0 2 \* \* \* +<none> +{} +0 +{} "
+    assert re.search(row.format("False", "<none>"), kubectl("get", "cj"), re.MULTILINE)
+    status = {"lastScheduleTime": "2026-01-01T02:00:00Z", "active": [{"kind": "Job", "name": "nightly-1"}]}
+    path = f"/apis/batch/v1/namespaces/{ours.namespace}/cronjobs/nightly"
+    assert ours.patch(f"{path}/status", {"status": status}).code == 200
+    kubectl("patch", "cronjob", "nightly", "-p", '{"spec":{"suspend":true}}')
+    assert re.search(r"^nightly .* True +1 +\S+ +\S+ +nightly +none +<none>$", kubectl("get", "cj", "-o", "wide"), re.M)
+    described = kubectl("describe", "cronjob", "nightly")
+    assert re.search(r"^Suspend: +True$", described, re.MULTILINE)
+    assert re.search(r"^Active Jobs: +nightly-1$", described, re.MULTILINE)
+    refused = kubectl("patch", "cj", "nightly", "-p", '{"spec":{"schedule":"0 2 * *"}}', fails=True)
+    assert 'spec.schedule: Invalid value: "0 2 * *": expected exactly 5 fields, found 4' in refused
+    assert "deleted" in kubectl("delete", "cj", "nightly")
+
+
+def test_a_job_is_paused_and_described_to_its_end(kubectl: Kubectl, ours: Api) -> None:
+    indexed = "  completionMode: Indexed\n  completions: 4\n  parallelism: 2\n  backoffLimitPerIndex: 1\n"
+    kubectl("apply", "-f", "-", stdin=JOB.replace("spec:\n", f"spec:\n{indexed}", 1))
+    kubectl("patch", "job", "crunch", "-p", '{"spec":{"suspend":true}}')
+    at = f"{ours.jobs}/crunch/status"
+    paused = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    assert ours.patch(at, {"status": {"conditions": [paused]}}).code == 200
+    assert re.search(r"^crunch +Suspended +0/4 ", kubectl("get", "job", "crunch"), re.MULTILINE)
+    start, end = "2026-01-01T00:00:00Z", "2026-01-01T00:01:40Z"
+    failed = [{"type": kind, "status": "True", "lastTransitionTime": end} for kind in ("FailureTarget", "Failed")]
+    status = {"startTime": start, "succeeded": 3, "failed": 2, "completedIndexes": "0,2-3", "failedIndexes": "1"}
+    assert ours.patch(at, {"status": {**status, "conditions": failed}}).code == 200
+    described = kubectl("describe", "job", "crunch")
+    for line in (
+        r"Completed Indexes: +0,2-3",
+        r"Pods Statuses: +0 Active / 3 Succeeded / 2 Failed",
+        r"Suspend: +true",
+    ):
+        assert re.search(f"^{line}", described, re.MULTILINE), described
+    assert re.search(r"^crunch +Failed +3/4 ", kubectl("get", "job", "crunch"), re.MULTILINE)
+    assert kubectl("wait", "--for=condition=failed", "job/crunch") == "job.batch/crunch condition met\n"
+    kubectl("delete", "job", "crunch", "--wait=false")
+    assert kubectl("wait", "--for=delete", "job/crunch", "--timeout=30s") in ("", "job.batch/crunch condition met\n")
+
+
+def test_the_logs_of_a_job_are_those_of_its_pods(kubectl: Kubectl, ours: Api, embedded: Embedded) -> None:
+    kubectl("apply", "-f", "-", stdin=JOB)
+    labels = ours.get(f"{ours.jobs}/crunch").body["spec"]["template"]["metadata"]["labels"]
+    uid = ours.create(ours.pods, pod(labels=labels))["metadata"]["uid"]
+    ours.patch(f"{ours.pods}/worker/status", {"status": {"phase": "Succeeded"}})
+    file = embedded.logs / f"{ours.namespace}_worker_{uid}" / "main" / "0.log"
+    file.parent.mkdir(parents=True)
+    file.write_text("2026-01-01T00:00:00.000000000Z stdout F hello\n")
+    assert kubectl("logs", "job/crunch") == "hello\n"
+    assert "hello\n" in kubectl("logs", "-l", "job-name=crunch", "--prefix")
+
+
+def test_a_pod_is_evicted_by_drain(kubectl: Kubectl, ours: Api) -> None:
+    ours.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n-{ours.namespace}"}})
+    body = pod(finalizers=["test.dev/a"])
+    ours.create(ours.pods, {**body, "spec": {**body["spec"], "nodeName": f"n-{ours.namespace}"}})
+    ours.patch(f"{ours.pods}/worker/status", {"status": {"phase": "Succeeded"}})
+    drained = kubectl("drain", f"n-{ours.namespace}", "--force", "--timeout=3s", fails=True)
+    assert f"evicting pod {ours.namespace}/worker" in drained
+    [target] = ours.get(f"{ours.pods}/worker").body["status"]["conditions"]
+    assert (target["type"], target["reason"]) == ("DisruptionTarget", "EvictionByEvictionAPI")
+    ours.patch(f"{ours.pods}/worker", {"metadata": {"finalizers": None}})
+    assert "drained" in kubectl("drain", f"n-{ours.namespace}", "--force", "--timeout=30s")
+
+
 def test_a_job_is_made_from_a_cron_job(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=CRON_JOB)
     assert kubectl("create", "job", "--from=cronjob/nightly", "now") == "job.batch/now created\n"
@@ -175,6 +243,9 @@ def test_resources_and_fields_are_explained(kubectl: Kubectl, ours: Api) -> None
     assert re.search(r"^jobs +batch/v1 +true +Job$", listed, re.MULTILINE)
     assert re.search(r"^levers +lev +test.penstock.dev/v1 +true +Lever$", listed, re.MULTILINE)
     assert "parallelism" in kubectl("explain", "job.spec")
+    explained = kubectl("explain", "cronjob.spec")
+    assert all(field in explained for field in ("schedule\t", "timeZone\t", "jobTemplate\t", "GROUP:      batch"))
+    assert "<[]Container>" in kubectl("explain", "cronjob.spec.jobTemplate.spec.template.spec.containers")
     assert "How big it is." in kubectl("explain", "lever.spec.size")
 
 
