@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from workers.cluster import Cluster
+
 log = logging.getLogger(__name__)
 
 Client = TypeVar("Client")
@@ -26,12 +28,13 @@ class Connections:
 
     A retired client is closed when its last user is done with it, so that nobody loses a connection that works.
     patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
-    time for the others and for a second attempt.
+    time for the others and for a second attempt. cluster: the API server that the measured objects come from.
     """
 
-    def __init__(self, limit: int = 256, *, patience: float = 0.75) -> None:
+    def __init__(self, limit: int = 256, *, patience: float = 0.75, cluster: Cluster | None = None) -> None:
         self._limit = limit
         self.patience = patience
+        self.cluster = cluster
         self._open: OrderedDict[Hashable, _Open] = OrderedDict()
 
     @asynccontextmanager

@@ -170,10 +170,13 @@ class Listener:
 
 
 def judge(flags: str) -> tuple[Notifications, str | None]:
-    """What a server's ``notify-keyspace-events`` means for wake-ups of lists."""
-    if "K" in flags and ("A" in flags or "l" in flags):
-        return "on", None
-    return "off", f"notify-keyspace-events is '{flags}'; with Klszhg pushes would be seen at once"
+    """What a server's ``notify-keyspace-events`` means for wake-ups: of lists, sets, sorted sets, hashes, streams."""
+    told = [kind for kind in "lszht" if kind in flags or "A" in flags]
+    if "K" not in flags or not told:
+        return "off", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes would be seen at once"
+    if len(told) < 5:
+        return "on", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes to every kind of key would be seen"
+    return "on", None
 
 
 async def _close(link: Link, pubsub: Any) -> None:

@@ -55,6 +55,8 @@ class Source(Enum):
     METADATA = "metadata"
     ENVIRONMENT = "environment"
     AUTHENTICATION = "authentication"
+    #: The namespace of the object whose trigger it is; nothing that a manifest says.
+    NAMESPACE = "namespace"
 
 
 #: The order of a parameter that declares none.
@@ -65,8 +67,8 @@ ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 class Trigger:
     """One trigger of an object as text, with what its parameters may be looked up in.
 
-    environment: variables of the target container. authentication: what authenticationRef supplies. Both may hold
-    secrets and are kept out of the repr.
+    namespace: of the object. environment: variables of the target container. authentication: what authenticationRef
+    supplies. Both of these may hold secrets and are kept out of the repr.
     """
 
     index: int
@@ -75,6 +77,7 @@ class Trigger:
     metadata: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     authentication: Mapping[str, str] = field(default_factory=dict, repr=False)
+    namespace: str = ""
 
     def error(self, field: str, message: str) -> SettingsError:
         """What is wrong with one of this trigger's parameters."""
@@ -124,6 +127,8 @@ class _Origin:
                     text = trigger.metadata.get(name, "")
                 elif source is Source.AUTHENTICATION:
                     text = trigger.authentication.get(name, "")
+                elif source is Source.NAMESPACE:
+                    text = trigger.namespace
                 else:
                     text = trigger.environment.get(trigger.metadata.get(name + FROM_ENV, "").strip(), "")
                 if text.strip():

@@ -15,6 +15,7 @@ from scalers.wakeups import Waiting, Wakeups
 from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease
 from workers.api import kinds
 from workers.api.kinds import Object, Ref
+from workers.cluster import Cluster
 from workers.holding import Hands, Ring
 from workers.mirror import Mirror
 from workers.readings import Readings
@@ -93,8 +94,8 @@ class Poller:
 
     mirror: where objects are read. readings: where readings are stored, together with the mark in the lane
     `reconcile` if one asks for a decision. ring: rings the bells this makes due. triggers: parses objects, shared
-    with `wakeups`, which hears which objects wait on which servers. sources: the servers; made from the settings if
-    not given.
+    with `wakeups`, which hears which objects wait on which servers. cluster: for triggers that measure it. sources:
+    the servers; made from the settings if not given.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Poller:
         settings: Settings,
         triggers: Triggers,
         wakeups: Wakeups | None = None,
+        cluster: Cluster | None = None,
         sources: Sources | None = None,
     ) -> None:
         self._mirror = mirror
@@ -117,7 +119,7 @@ class Poller:
         self._triggers = triggers
         self._wakeups = wakeups
         self._sources = sources or Sources(
-            Connections(patience=settings.source_timeout / 4),
+            Connections(patience=settings.source_timeout / 4, cluster=cluster),
             Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
             timeout=settings.source_timeout,
         )

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 async def measuring(settings: Settings) -> AsyncIterator[Drain]:
     """Answers the bells of the poll lane.
 
-    Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens.
+    Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
+    and what they measure.
     """
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(base(settings))
@@ -65,6 +66,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
             settings=settings,
             triggers=triggers,
             wakeups=wakeups,
+            cluster=cluster,
         )
         stack.push_async_callback(poller.close)
         yield await stack.enter_async_context(draining(parts, "poll", poller.handle))

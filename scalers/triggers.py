@@ -199,6 +199,7 @@ class Triggers:
             metadata=_texts(bare, spec.get("metadata")),
             environment=outside.variables,
             authentication=credentials,
+            namespace=ref.namespace,
         )
         scaler = scaler_class.parse(trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))

@@ -1,4 +1,4 @@
-"""Clusters for the tests of the client and the informer: the embedded one always, a real one when there is one."""
+"""Clusters to test against: the embedded one always, a real one when there is one."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
@@ -45,6 +45,6 @@ async def cluster(cluster_config: Path) -> AsyncIterator[Cluster]:
 @pytest.fixture
 async def namespace(cluster: Cluster) -> str:
     """A namespace of the test's own."""
-    name = f"workers-{next(_numbers)}"
+    name = f"test-{next(_numbers)}"
     await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name

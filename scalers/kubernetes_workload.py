@@ -1,0 +1,72 @@
+"""KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from workers.api.kinds import POD, Object
+from workers.errors import ClusterError, Invalid
+
+_M = (Source.METADATA,)
+
+#: Pods that have ended are no work.
+_AT_WORK = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class KubernetesWorkload(Scaler):
+    """Pods that have not ended, or the nodes they are on."""
+
+    within: str = parameter(sources=(Source.NAMESPACE,))
+    pod_selector: str = parameter(sources=_M)
+    value: float = parameter(sources=_M, gt=0)
+    activation_value: float = parameter(0.0, sources=_M)
+    group_by_node: bool = parameter(False, sources=_M)
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"workload-{self.within}"
+
+    @property
+    def target(self) -> float:
+        """Pods that one Job stands for."""
+        return self.value
+
+    @property
+    def activation(self) -> float:
+        """Pods that are not yet worth a Job."""
+        return self.activation_value
+
+    @property
+    def server(self) -> str:
+        """All of them ask the cluster."""
+        return "the API server"
+
+    @classmethod
+    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
+        """One list per namespace and selector."""
+        cluster = connections.cluster
+        if cluster is None:
+            raise SourceError("there is no cluster to ask here")
+        found: dict[tuple[str, str], list[Object] | Exception] = {}
+        for scaler in scalers:
+            where = (scaler.within, scaler.pod_selector)
+            if where in found:
+                continue
+            try:
+                found[where], _ = await cluster.list(
+                    POD, scaler.within, label_selector=scaler.pod_selector, field_selector=_AT_WORK
+                )
+            except Invalid as error:
+                found[where] = SourceError(f"podSelector: {error}")
+            except ClusterError as error:
+                raise SourceError(f"the API server: {error}") from error
+        return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
+
+    def count(self, pods: list[Object] | Exception) -> float | Exception:
+        """The pods, or their nodes; a pod without a node is on none."""
+        if isinstance(pods, Exception):
+            return pods
+        if not self.group_by_node:
+            return float(len(pods))
+        return float(len({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
