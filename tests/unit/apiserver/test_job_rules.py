@@ -79,6 +79,10 @@ def codes(*values: int, operator: str = "In") -> dict[str, Any]:
     return rule(onExitCodes={"operator": operator, "values": list(values)})
 
 
+def manual(**expression: Any) -> dict[str, Any]:
+    return {"manualSelector": True, "selector": {"matchExpressions": [{"key": "a", **expression}]}}
+
+
 AT = "spec.podFailurePolicy.rules[0]"
 SUCCESS = "spec.successPolicy.rules[0]"
 
@@ -347,6 +351,24 @@ def success(**fields: Any) -> dict[str, Any]:
             id="a selector that selects others",
         ),
         pytest.param({"manualSelector": True}, "spec.selector", "Required value", id="no selector"),
+        pytest.param(
+            manual(operator="In"),
+            "spec.selector.matchExpressions[0].values",
+            "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            id="a selector that is in nothing",
+        ),
+        pytest.param(
+            manual(operator="Exists", values=["b"]),
+            "spec.selector.matchExpressions[0].values",
+            "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            id="a selector that exists in something",
+        ),
+        pytest.param(
+            manual(operator="Near", values=["b"]),
+            "spec.selector.matchExpressions[0].operator",
+            'Invalid value: "Near": not a valid selector operator',
+            id="a selector's operator",
+        ),
     ],
 )
 def test_a_job_is_refused(spec: Any, field: str, message: str) -> None:

@@ -44,7 +44,9 @@ def test_a_deployment_gets_its_defaults() -> None:
         pytest.param({"selector": {}}, "spec.selector", id="an empty selector"),
         pytest.param({"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels", id="others' pods"),
         pytest.param(
-            {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "spec.selector", id="an operator"
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+            "spec.selector.matchExpressions[0].operator",
+            id="an operator",
         ),
         pytest.param({"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy", id="pods that end"),
         pytest.param({"strategy": {"type": "Hope"}}, "spec.strategy", id="strategy"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from deploy.local.apiserver import fields, selectors
 from deploy.local.apiserver.fields import FieldError
-from deploy.local.apiserver.strategies import podspec
+from deploy.local.apiserver.strategies import metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api.kinds import Kind, Object
 
@@ -51,12 +51,9 @@ def _selector(selector: Object | None, labels: Object) -> Iterator[FieldError]:
     if not selector:
         yield fields.invalid("spec.selector", {}, "empty selector is invalid for deployment")
         return
-    try:
-        matches = selectors.selects(selector)
-    except (KeyError, ValueError) as error:
-        yield fields.invalid("spec.selector", selector, str(error))
-        return
-    if not matches(labels):
+    problems = list(metadata.selector(selector, "spec.selector"))
+    yield from problems
+    if not problems and not selectors.selects(selector)(labels):
         yield fields.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 

@@ -106,12 +106,9 @@ def _selector(own: Object) -> Iterator[FieldError]:
     if selector is None:
         yield fields.required("spec.selector")
         return
-    try:
-        matches = selectors.selects(selector)
-    except (KeyError, ValueError) as error:
-        yield fields.invalid("spec.selector", selector, str(error))
-        return
-    if not matches(_labels(own)):
+    problems = list(metadata.selector(selector, "spec.selector"))
+    yield from problems
+    if not problems and not selectors.selects(selector)(_labels(own)):
         yield fields.invalid(
             "spec.template.metadata.labels", _labels(own), "`selector` does not match template `labels`"
         )

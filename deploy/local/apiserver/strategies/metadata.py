@@ -58,6 +58,27 @@ def annotations(body: Object, path: str) -> Iterator[FieldError]:
         yield fields.too_long(path, ANNOTATIONS_LIMIT)
 
 
+def selector(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with a label selector."""
+    yield from labels(body.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, expression in enumerate(body.get("matchExpressions") or ()):
+        place, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
+        operator, values = expression.get("operator", ""), expression.get("values") or ()
+        if operator in ("In", "NotIn"):
+            if not values:
+                yield fields.required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield fields.forbidden(f"{place}.values", detail)
+        else:
+            yield fields.invalid(f"{place}.operator", operator, "not a valid selector operator")
+        yield from (fields.invalid(f"{place}.key", key, problem) for problem in names.qualified_name(key))
+        for at, value in enumerate(values):
+            problems = names.label_value(value)
+            yield from (fields.invalid(f"{place}.values[{at}]", value, problem) for problem in problems)
+
+
 def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
     place = f"{path}.ownerReferences"
     controllers = []
