@@ -256,7 +256,9 @@ class _Run:
             while waiting and not errors:
                 step = waiting.pop()
                 try:
-                    done += await self._carry_out(step)
+                    # Not in one expression: that would add to what `done` was before the wait.
+                    made = await self._carry_out(step)
+                    done += made
                 except Exception as error:
                     errors.setdefault(str(error), error)
 
