@@ -72,9 +72,9 @@ class _Decision:
 
     def plan(self) -> Plan:
         """Count, work, tell."""
-        observed, early, late = self.job.get("status") or {}, self._early, self._late
+        observed, late = self.job.get("status") or {}, self._late
         steps: list[Step] = []
-        if self._urgent and early != observed:
+        if self._urgent and (early := self._early) != observed:
             steps += [PatchStatus(early), *self._events(observed, early)]
             observed = early
         if released := self._settlement.released:
@@ -131,7 +131,7 @@ class _Decision:
             return (status.decided(self._over),)
         return () if self.leaving else status.suspension(self.job, self._spec.suspended)
 
-    @cached_property
+    @property
     def _early(self) -> Object:
         tally = Tally.of(self._findings.pods)
         return status.render(self.job, self._settlement.before, tally, self._started, self._settings, self.now)

@@ -64,13 +64,15 @@ def _wanted(findings: Findings) -> int:
 
 def _surplus(findings: Findings) -> list[Object]:
     """The active pods that must go, the first to go first."""
-    spec, active = findings.spec, sorted(findings.pods.active, key=rank)
-    if spec.suspended:
-        return active
-    useless = _useless(findings, active) if spec.indexed else []
+    spec, active = findings.spec, findings.pods.active
+    excess = len(active) if spec.suspended else max(0, len(active) - _wanted(findings))
+    if not excess and not spec.indexed:
+        return []
+    ranked = sorted(active, key=rank)
+    useless = [] if spec.suspended or not spec.indexed else _useless(findings, ranked)
     gone = {pod["metadata"]["uid"] for pod in useless}
-    others = [pod for pod in active if pod["metadata"]["uid"] not in gone]
-    return useless + others[: max(0, len(active) - _wanted(findings) - len(useless))]
+    others = [pod for pod in ranked if pod["metadata"]["uid"] not in gone]
+    return useless + others[: max(0, excess - len(useless))]
 
 
 def _useless(findings: Findings, active: Sequence[Object]) -> list[Object]:
