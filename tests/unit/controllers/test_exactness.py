@@ -72,7 +72,7 @@ class World:
                 self.see(name)
         ref = Ref(SCALED_JOB, "default", self.owner["metadata"]["name"])
         children = {JOB.id: tuple(self.mirror.values())}
-        return Snapshot(ref, self.owner, children, self.reading, at=self.now)
+        return Snapshot(ref, self.owner, children, reading=self.reading, at=self.now)
 
     def create(self, body: Object, *, known: bool) -> None:
         name = body["metadata"]["name"]
