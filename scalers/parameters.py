@@ -103,12 +103,15 @@ def parameter(
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
+class Origin:
+    """Where the text of one parameter comes from. names: how a trigger spells it. sources: where to look, in order."""
+
     names: tuple[str, ...]
     sources: tuple[Source, ...]
 
     @classmethod
-    def of(cls, field_name: str, info: FieldInfo) -> "_Origin":
+    def of(cls, field_name: str, info: FieldInfo) -> "Origin":
+        """The origin that a field declares."""
         extra: Any = info.json_schema_extra or {}
         declared = extra.get("origin", {})
         first = declared.get("name") or to_camel(field_name)
@@ -121,6 +124,7 @@ class _Origin:
         return (*keys, *(name + FROM_ENV for name in self.names)) if Source.ENVIRONMENT in self.sources else keys
 
     def look_up(self, trigger: Trigger) -> tuple[str, Source] | None:
+        """The first text that is not blank, and where it was."""
         for source in self.sources:
             for name in self.names:
                 if source is Source.METADATA:
@@ -155,7 +159,7 @@ class Parameters(BaseModel):
         Raises SettingsError naming the trigger and the parameter for a text that does not fit, a required
         parameter without a text, and a metadata key that is no parameter.
         """
-        origins = {field_name: _Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
+        origins = {field_name: Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
         _refuse_unknown(trigger, origins.values())
         values: dict[str, Any] = {}
         for field_name, origin in origins.items():
@@ -179,7 +183,7 @@ class Parameters(BaseModel):
             raise trigger.error("type", str(error)) from None
 
 
-def _refuse_unknown(trigger: Trigger, origins: Iterable[_Origin]) -> None:
+def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:
     accepted = {key for origin in origins for key in origin.accepted}
     for key in trigger.metadata:
         if key not in accepted:
@@ -194,13 +198,13 @@ def _hint(key: str, accepted: Set[str]) -> str:
     return f"known are {', '.join(sorted(accepted))}"
 
 
-def _missing(trigger: Trigger, origin: _Origin) -> str:
+def _missing(trigger: Trigger, origin: Origin) -> str:
     if used := origin.variable(trigger):
         return f"is required, and {used[0]} names the variable {used[1]}, which the container does not set"
     return "is required"
 
 
-def _translated(trigger: Trigger, origins: Mapping[str, _Origin], error: ValidationError) -> SettingsError:
+def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: ValidationError) -> SettingsError:
     """pydantic's first complaint in our words; it never quotes the input, which may be secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
@@ -277,8 +281,12 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
 
 def _parser(annotation: Any) -> Callable[[str], Any]:
     """How a text becomes a value of this annotation; other annotations are left to pydantic."""
-    if get_origin(annotation) in (Union, UnionType):
-        [annotation, *others] = [one for one in get_args(annotation) if one is not NoneType]
-        if others:
-            return str
-    return _PARSERS.get(annotation, str)
+    return _PARSERS.get(base_type(annotation), str)
+
+
+def base_type(annotation: Any) -> Any:
+    """The type without ``| None``; a union of several types as it is."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    [first, *others] = [one for one in get_args(annotation) if one is not NoneType]
+    return annotation if others else first

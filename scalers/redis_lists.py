@@ -28,9 +28,9 @@ class Length:
 class ListTrigger(RedisSource):
     """One list whose entries are work."""
 
-    list_name: str = parameter(sources=(Source.METADATA,))
-    list_length: int = parameter(5, sources=(Source.METADATA,), ge=0)
-    activation_list_length: int = parameter(0, sources=(Source.METADATA,))
+    list_name: str = parameter(sources=(Source.METADATA,), description="a list, set, sorted set or hash")
+    list_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job")
+    activation_list_length: int = parameter(0, sources=(Source.METADATA,), description="active above so many entries")
 
     @property
     def metric(self) -> str:

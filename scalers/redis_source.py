@@ -20,19 +20,27 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 class RedisSource(Scaler):
     """What all triggers of the family have in common. A subclass says what is asked, another where."""
 
-    addresses: tuple[str, ...] = parameter((), name="address", also=("addresses",), sources=(_M, _A, _E))
-    hosts: tuple[str, ...] = parameter((), name="host", also=("hosts",), sources=(_M, _E, _A))
-    ports: tuple[str, ...] = parameter((), name="port", also=("ports",), sources=(_M, _E, _A))
+    addresses: tuple[str, ...] = parameter(
+        (), name="address", also=("addresses",), sources=(_M, _A, _E), description="`host:port`, several for several"
+    )
+    hosts: tuple[str, ...] = parameter(
+        (), name="host", also=("hosts",), sources=(_M, _E, _A), description="instead of `address`, or further ones"
+    )
+    ports: tuple[str, ...] = parameter(
+        (), name="port", also=("ports",), sources=(_M, _E, _A), description="as many as there are hosts"
+    )
     username: str | None = parameter(None, sources=(_M, _E, _A))
     password: SecretStr | None = parameter(None, sources=(_M, _E, _A))
-    enable_tls: bool | None = parameter(None, name="enableTLS", sources=(_M,))
-    tls_mode: Literal["enable", "disable"] | None = parameter(None, name="tls", sources=(_A,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    ca: str = parameter("", sources=(_A,))
-    cert: str = parameter("", also=("Cert",), sources=(_A,))
-    key: SecretStr = parameter(SecretStr(""), sources=(_A,))
-    key_password: SecretStr = parameter(SecretStr(""), sources=(_A,))
-    database_index: int = parameter(0, sources=(_M,), ge=0)
+    enable_tls: bool | None = parameter(None, name="enableTLS", sources=(_M,), description="speak TLS")
+    tls_mode: Literal["enable", "disable"] | None = parameter(
+        None, name="tls", sources=(_A,), description="the same; not together with `enableTLS`"
+    )
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any server's certificate")
+    ca: str = parameter("", sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str = parameter("", also=("Cert",), sources=(_A,), description="PEM of a client certificate")
+    key: SecretStr = parameter(SecretStr(""), sources=(_A,), description="PEM of its key")
+    key_password: SecretStr = parameter(SecretStr(""), sources=(_A,), description="of the key")
+    database_index: int = parameter(0, sources=(_M,), ge=0, description="a cluster has one database only")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -122,9 +130,9 @@ class ClusterServers(RedisSource):
 class SentinelServers(RedisSource):
     """On the master that sentinels name."""
 
-    sentinel_master: str = parameter(sources=(_M, _A, _E))
-    sentinel_username: str | None = parameter(None, sources=(_M, _A, _E))
-    sentinel_password: SecretStr | None = parameter(None, sources=(_M, _A, _E))
+    sentinel_master: str = parameter(sources=(_M, _A, _E), description="what the sentinels call the master")
+    sentinel_username: str | None = parameter(None, sources=(_M, _A, _E), description="for the sentinels")
+    sentinel_password: SecretStr | None = parameter(None, sources=(_M, _A, _E), description="for the sentinels")
 
     @property
     def server(self) -> RedisSentinel:

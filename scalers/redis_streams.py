@@ -62,11 +62,19 @@ class StreamTrigger(RedisSource):
     """One stream whose entries are work."""
 
     stream: str = parameter(sources=(Source.METADATA,))
-    consumer_group: str | None = parameter(None, sources=(Source.METADATA,))
-    pending_entries_count: int = parameter(5, sources=(Source.METADATA,), ge=0)
-    stream_length: int = parameter(5, sources=(Source.METADATA,), ge=0)
-    lag_count: int = parameter(0, sources=(Source.METADATA,), ge=0)
-    activation_lag_count: int = parameter(0, sources=(Source.METADATA,))
+    consumer_group: str | None = parameter(
+        None, sources=(Source.METADATA,), description="without one the stream's length counts"
+    )
+    pending_entries_count: int = parameter(
+        5, sources=(Source.METADATA,), ge=0, description="given to the group and not acknowledged, per Job"
+    )
+    stream_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job, without a group")
+    lag_count: int = parameter(
+        0, sources=(Source.METADATA,), ge=0, description="if not 0: not given to the group yet, per Job (Redis 7)"
+    )
+    activation_lag_count: int = parameter(
+        0, sources=(Source.METADATA,), description="active above so many, whatever counts"
+    )
 
     @property
     def metric(self) -> str:

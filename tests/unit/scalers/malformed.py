@@ -12,15 +12,14 @@ What a class checks by itself, beyond types and bounds, needs rows of its own.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_origin
 
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from scalers.parameters import Parameters, SettingsError, Source, Trigger, _Origin
+from scalers.parameters import Origin, Parameters, SettingsError, Source, Trigger, base_type
 
 #: What is no value of a type, with a part of the complaint.
 WRONG: Mapping[Any, tuple[tuple[str, ...], str]] = {
@@ -60,7 +59,7 @@ def tells_no_secret(scaler: type[Parameters], good: Trigger) -> None:
     """Every SecretStr of the class is hidden in the scaler's texts, or in the complaint if it cannot stand alone."""
     for name, info in scaler.model_fields.items():
         if _base(info) is SecretStr:
-            trigger = _with(good, _Origin.of(name, info), SECRET)
+            trigger = _with(good, Origin.of(name, info), SECRET)
             assert SECRET not in _texts(scaler, trigger), name
 
 
@@ -74,7 +73,7 @@ def _texts(scaler: type[Parameters], trigger: Trigger) -> str:
 
 def _of_fields(scaler: type[Parameters], good: Trigger) -> Iterator[tuple[str, Trigger, str, str]]:
     for name, info in scaler.model_fields.items():
-        origin = _Origin.of(name, info)
+        origin = Origin.of(name, info)
         field = origin.names[0]
         if info.is_required():
             yield f"{field} missing", _without(good, origin), field, "is required"
@@ -88,7 +87,7 @@ def _of_fields(scaler: type[Parameters], good: Trigger) -> Iterator[tuple[str, T
 
 def _of_keys(scaler: type[Parameters], good: Trigger) -> Iterator[tuple[str, Trigger, str, str]]:
     for name, info in scaler.model_fields.items():
-        origin = _Origin.of(name, info)
+        origin = Origin.of(name, info)
         first = origin.names[0]
         if Source.ENVIRONMENT not in origin.sources:
             key = f"{first}FromEnv"
@@ -114,13 +113,11 @@ def _beyond(info: FieldInfo) -> Iterator[tuple[str, str]]:
 
 def _base(info: FieldInfo) -> Any:
     """The type of a field, without ``| None``; Literal for one of several texts."""
-    annotation = info.annotation
-    if get_origin(annotation) in (Union, UnionType):
-        annotation, *_ = (one for one in get_args(annotation) if one is not NoneType)
-    return Literal if get_origin(annotation) is Literal else annotation
+    base = base_type(info.annotation)
+    return Literal if get_origin(base) is Literal else base
 
 
-def _with(good: Trigger, origin: _Origin, text: str) -> Trigger:
+def _with(good: Trigger, origin: Origin, text: str) -> Trigger:
     """The trigger with this text for one parameter, wherever that may stand."""
     bare, name = _without(good, origin), origin.names[0]
     if Source.METADATA in origin.sources:
@@ -128,7 +125,7 @@ def _with(good: Trigger, origin: _Origin, text: str) -> Trigger:
     return replace(bare, authentication={**bare.authentication, name: text})
 
 
-def _without(good: Trigger, origin: _Origin) -> Trigger:
+def _without(good: Trigger, origin: Origin) -> Trigger:
     keys = {key for name in origin.names for key in (name, f"{name}FromEnv")}
     return replace(
         good,

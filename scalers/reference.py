@@ -1,0 +1,111 @@
+"""docs/triggers.md, made from the scalers themselves: ``python -m scalers.reference > docs/triggers.md``."""
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from scalers.keda import TYPES as KEDA_TYPES
+from scalers.parameters import Origin, base_type
+from scalers.registry import Registry
+from scalers.scaler import Scaler
+
+INTRODUCTION = """# Triggers
+
+<!-- Made by `python -m scalers.reference`; a test keeps it in step with the scalers. -->
+
+A trigger is one source of work of a ScaledJob: a `type`, its parameters, and where the secret ones come from.
+
+```yaml
+triggers:
+  - type: redis
+    metadata: # every value is a text: numbers and true or false need quotes
+      address: redis.example:6379
+      listName: work
+      listLength: "5"
+      usernameFromEnv: REDIS_USER # a variable of the Jobs' container
+    authenticationRef:
+      name: redis-login # see docs/authentication.md
+```
+
+A parameter is looked for where the last column of its table says, in that order: in the trigger's `metadata`; in the
+`environment` of the Jobs' container, in the variable that `<parameter>FromEnv` of the metadata names; and in what the
+[authentication](authentication.md) supplies. The first text that is not blank counts. A parameter that is wrong, is
+missing or does not exist is named in the object's `Ready` condition, and nothing of the object is measured.
+
+A source that does not answer makes the value *unknown*, never zero: nothing is created on it, and the condition says
+why.
+
+A push to a list or stream on a single server (`redis`, `redis-streams`) is noticed at once where the server publishes
+keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by the next poll.
+
+A type of your own: [add-a-scaler.md](add-a-scaler.md)."""
+
+MISSING = """## Not supported yet
+
+KEDA's other types are refused by name:"""
+
+#: Columns of the page's text.
+WIDTH = 118
+
+_KINDS: dict[Any, str] = {
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    timedelta: "duration, or milliseconds",
+    tuple[str, ...]: "list: `a,b`",
+    dict[str, str]: "pairs: `a=1,b=2`",
+    SecretStr: "secret text",
+}
+
+
+def render() -> str:
+    """The whole page as Markdown."""
+    registry = Registry()
+    known = registry.known()
+    sections = (f"## {type_}\n\n{_section(registry.find(type_))}" for type_ in known)
+    rest = ", ".join(f"`{type_}`" for type_ in sorted(KEDA_TYPES - set(known)))
+    missing = textwrap.fill(rest, WIDTH, break_on_hyphens=False)
+    return "\n\n".join((INTRODUCTION, *sections, MISSING, missing)) + "\n"
+
+
+def _section(scaler: type[Scaler]) -> str:
+    return "\n".join((f"{(scaler.__doc__ or '').splitlines()[0]}\n", *_table(scaler)))
+
+
+def _table(scaler: type[Scaler]) -> Iterator[str]:
+    yield "| parameter | value | default | meaning | from |"
+    yield "|---|---|---|---|---|"
+    for name, info in scaler.model_fields.items():
+        origin = Origin.of(name, info)
+        spelled = ", ".join(f"`{each}`" for each in origin.names)
+        sources = ", ".join(source.value for source in origin.sources)
+        yield f"| {spelled} | {_kind(info)} | {_default(info)} | {info.description or ''} | {sources} |"
+
+
+def _kind(info: FieldInfo) -> str:
+    base = base_type(info.annotation)
+    if get_origin(base) is Literal:
+        return ", ".join(f"`{text}`" for text in get_args(base))
+    return _KINDS.get(base, "text")
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    value: Any = info.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    if isinstance(value, (tuple, dict)) and value:
+        return f"`{','.join(map(str, value))}`"
+    return "" if value in (None, "", (), {}) else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

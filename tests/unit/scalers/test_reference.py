@@ -1,0 +1,23 @@
+"""docs/triggers.md."""
+
+import re
+from pathlib import Path
+
+from scalers import reference
+from scalers.keda import TYPES
+from scalers.registry import Registry
+
+PAGE = Path(__file__).parents[3] / "docs" / "triggers.md"
+
+
+def test_the_page_is_what_the_scalers_say() -> None:
+    assert PAGE.read_text() == reference.render(), "run: python -m scalers.reference > docs/triggers.md"
+
+
+def test_every_type_is_on_the_page_once_as_supported_or_not() -> None:
+    text = PAGE.read_text()
+    supported = re.findall(r"^## ([a-z-]+)$", text, re.MULTILINE)
+    refused = re.findall(r"`([a-z-]+)`", text.rpartition(reference.MISSING)[2])
+    assert supported == list(Registry().known())
+    assert sorted({*supported, *refused} & TYPES) == sorted(TYPES)
+    assert not set(supported) & set(refused)
