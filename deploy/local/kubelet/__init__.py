@@ -14,7 +14,10 @@ the disk and the network. There is no isolation.
   container's start.
 * resources, securityContext, ports, hostAliases and service variables have no effect. All pods have the address
   127.0.0.1. exec, attach, port-forward and gRPC probes are not offered.
-* At most so many pods run at once; more stay Pending with the reason Unschedulable.
+* At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
+  until these are taken away.
+* A pod that is being deleted is stopped and shows how it ended. It goes when its finalizers are gone; one that never
+  had a place fails.
 
 A pod survives a crash of the kubelet: each container runs under a shell of a few lines that writes the exit code to a
 file. A kubelet that starts again finds its containers by these files and runs none twice. Without a kubelet for a

@@ -389,6 +389,12 @@ def test_pods_of_jobs_end(pod: Any, message: str) -> None:
     assert problems(JOB, job(pod=pod)) == [("spec.template.spec.restartPolicy", message)]
 
 
+def test_what_needs_indexes_is_not_judged_without_them() -> None:
+    policy = {"rules": [{"succeededCount": 5}]}
+    detail = 'Invalid value: {"rules":[{"succeededCount":5}]}: requires indexed completion mode'
+    assert problems(JOB, job(successPolicy=policy)) == [("spec.successPolicy", detail)]
+
+
 def test_a_failure_policy_needs_pods_that_are_never_restarted() -> None:
     found = problems(JOB, job(pod={"restartPolicy": "OnFailure"}, **codes(1)))
     detail = 'Invalid value: "OnFailure": only "Never" is supported when podFailurePolicy is specified'
