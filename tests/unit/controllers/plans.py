@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from tests.unit.controllers.factories import NOW
 from workers.controllers.job.pods import TRACKING
-from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Record, Together, Unfinalize
+from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together, Unfinalize
 
 Step = TypeVar("Step", Create, Delete, Patch, Unfinalize)
 
@@ -60,7 +60,14 @@ def back(plan: Plan) -> float | None:
 
 
 def shape(plan: Plan) -> list[str]:
-    """The steps by kind, in order; of steps side by side, what they do."""
+    """The steps by kind, in order, without what is measured; of steps side by side, what they do."""
     return [
-        type(step.steps[0]).__name__ + "s" if isinstance(step, Together) else type(step).__name__ for step in plan.steps
+        type(step.steps[0]).__name__ + "s" if isinstance(step, Together) else type(step).__name__
+        for step in plan.steps
+        if not isinstance(step, Measure)
     ]
+
+
+def measured(plan: Plan) -> dict[tuple[str, ...], float]:
+    """What is counted, by metric and labels."""
+    return {(step.metric, *step.labels): step.value for step in plan.steps if isinstance(step, Measure)}

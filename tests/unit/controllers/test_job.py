@@ -12,6 +12,7 @@ from tests.unit.controllers.plans import (
     created,
     deleted,
     events,
+    measured,
     shape,
     staged,
     status_of,
@@ -598,8 +599,9 @@ def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
     assert run(job(status=ended)) == NOTHING
     assert back(run(job(status=ended, ttlSecondsAfterFinished=50))) == 30
     for ttl in (20, 0):
-        (step,) = run(job(status=ended, ttlSecondsAfterFinished=ttl)).steps
-        assert step == Delete(Ref(JOB, "default", "crunch"), UID, "Foreground")
+        plan = run(job(status=ended, ttlSecondsAfterFinished=ttl))
+        assert plan.steps[0] == Delete(Ref(JOB, "default", "crunch"), UID, "Foreground")
+        assert measured(plan) == {("job_deletion_delay",): 20 - ttl}
 
 
 @pytest.mark.parametrize(

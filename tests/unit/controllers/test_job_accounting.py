@@ -11,6 +11,7 @@ from tests.unit.controllers.plans import (
     created,
     deleted,
     events,
+    measured,
     shape,
     staged,
     status_of,
@@ -20,7 +21,7 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.job import decide
 from workers.controllers.job.accounting import HELPING
 from workers.controllers.job.pods import TRACKING
-from workers.plan import NOTHING, Delete, Unfinalize
+from workers.plan import NOTHING, Delete, Measure, PatchStatus, Unfinalize
 from workers.snapshot import Snapshot
 
 STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
@@ -139,6 +140,19 @@ def test_a_job_whose_pods_are_refused_starts_all_the_same():
     assert (first["startTime"], first.get("active", 0), last["active"]) == (at(0), 0, 1)
 
 
+def test_what_a_plan_counts_is_measured():
+    body = job(status=STARTED, completions=3, parallelism=3, backoffLimit=0)
+    plan = run(body, pod("s", "Succeeded"), pod("f", "Failed"))
+    assert measured(plan) == {
+        ("job_pods_finished", "NonIndexed", "succeeded"): 1,
+        ("job_pods_finished", "NonIndexed", "failed"): 1,
+        ("jobs_finished", "NonIndexed", "failed", "BackoffLimitExceeded"): 1,
+    }
+    (early, late), kinds = statuses(plan), [type(step) for step in plan.steps]
+    assert kinds.index(Measure) > max(place for place, step in enumerate(plan.steps) if step == PatchStatus(late))
+    assert measured(run({**body, "status": early}, pod("s", "Succeeded"), pod("f", "Failed"))) == measured(plan)
+
+
 # API servers that do not know the field, and Jobs of a version that did not use it
 
 
@@ -221,8 +235,8 @@ def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
     body = job(status={"conditions": [condition("Complete", at_=-20)]}, ttlSecondsAfterFinished=1, metadata=dict(GOING))
     assert run(body) == NOTHING
     assert deleted(run(body, pod("x", "Failed"))) == []
-    (step,) = run({**body, "metadata": {**body["metadata"], "deletionTimestamp": None}}).steps
-    assert step == Delete(Ref(JOB, "default", "crunch"), body["metadata"]["uid"], "Foreground")
+    steps = run({**body, "metadata": {**body["metadata"], "deletionTimestamp": None}}).steps
+    assert steps[0] == Delete(Ref(JOB, "default", "crunch"), body["metadata"]["uid"], "Foreground")
 
 
 @pytest.mark.parametrize("type_", ["Failed", "Complete"])

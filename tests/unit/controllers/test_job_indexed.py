@@ -9,6 +9,7 @@ from tests.unit.controllers.plans import (
     counted,
     created,
     deleted,
+    measured,
     staged,
     status_of,
     statuses,
@@ -296,6 +297,18 @@ def test_what_the_failure_policy_does(action, failed, failed_indexes, reason):
         assert new["conditions"][0]["message"] == (
             "Container main for pod default/p-0 failed with exit code 42 matching FailJob rule at index 0"
         )
+
+
+def test_indexes_and_what_the_policy_did_are_measured():
+    rules = [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]
+    pods = [of(0, "Succeeded"), of(1, "Failed", failures=0, code=42), of(2, "Failed", failures=2)]
+    assert measured(run(each(podFailurePolicy={"rules": rules}), *pods)) == {
+        ("job_pods_finished", "Indexed", "succeeded"): 1,
+        ("job_pods_finished", "Indexed", "failed"): 2,
+        ("job_finished_indexes", "succeeded", "perIndex"): 1,
+        ("job_finished_indexes", "failed", "perIndex"): 2,
+        ("pod_failures_handled", "FailIndex"): 1,
+    }
 
 
 def test_an_ignored_failure_is_not_counted_and_still_waited_for():

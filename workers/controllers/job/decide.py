@@ -21,6 +21,7 @@ from workers.controllers.job import (
     ledger,
     leftovers,
     managing,
+    measuring,
     pods,
     spec,
     status,
@@ -75,13 +76,14 @@ class _Decision:
         observed, late = self.job.get("status") or {}, self._late
         steps: list[Step] = []
         if self._urgent and (early := self._early) != observed:
-            steps += [PatchStatus(early), *self._events(observed, early)]
+            steps += self._written(observed, early)
             observed = early
         if released := self._settlement.released:
             steps.append(Together(tuple(leftovers.unfinalize(pod) for pod in released)))
+            steps += measuring.handled(self._findings, released)
         steps += self._work.steps
         if late != observed:
-            steps += [PatchStatus(late), *self._events(observed, late)]
+            steps += self._written(observed, late)
         if back := self._back:
             steps.append(ComeBack(back))
         return Plan(tuple(steps), _told(late))
@@ -185,6 +187,12 @@ class _Decision:
             moments.append(None if self._over else self._limit)
             moments.append(self.now + _LOOK_FOR_PODS if self._spec.manual_selector else None)
         return min((moment for moment in moments if moment), default=None)
+
+    def _written(self, before: Object, after: Object) -> Iterator[Step]:
+        """Write a status, and tell and count what is new in it."""
+        yield PatchStatus(after)
+        yield from self._events(before, after)
+        yield from measuring.written(self._spec, before, after)
 
     def _events(self, before: Object, after: Object) -> Iterator[Record]:
         """What to tell about conditions that this status changes."""

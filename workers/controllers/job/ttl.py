@@ -6,7 +6,7 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.job.spec import Spec
-from workers.plan import NOTHING, ComeBack, Delete, Plan
+from workers.plan import NOTHING, ComeBack, Delete, Measure, Plan
 from workers.snapshot import Snapshot
 
 
@@ -18,4 +18,5 @@ def decide(snapshot: Snapshot, job: Object, spec: Spec, how: str, now: datetime)
     expiry = times.parse(ended) + timedelta(seconds=spec.ttl)
     if now < expiry:
         return Plan((ComeBack(expiry),), "finished, kept until its time is up")
-    return Plan((Delete(snapshot.ref, job["metadata"]["uid"], "Foreground"),), "its time after finishing is up")
+    late = Measure("job_deletion_delay", (now - expiry).total_seconds())
+    return Plan((Delete(snapshot.ref, job["metadata"]["uid"], "Foreground"), late), "its time after finishing is up")
