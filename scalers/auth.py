@@ -66,14 +66,18 @@ class Authenticator:
         cluster = ref.kind == CLUSTER_TRIGGER_AUTHENTICATION
         resolution = _Resolution(self, ref, self.own_namespace if cluster else workload.namespace, workload, view)
         try:
-            body = await view.find(ref)
-            if body is None:
-                raise UserError(f"authenticationRef: {ref} does not exist")
-            return await resolution.of(triggerauthentication.parse(ref.kind, body).spec)
+            return await resolution.of(await view.remembered((ref, "spec"), lambda: _read(ref, view)))
         except Unavailable as error:
             raise Unreachable(f"{ref}: {error}") from error
         except ClusterError as error:
             raise UserError(f"{ref}: {error}") from error
+
+
+async def _read(ref: Ref, view: View) -> AuthenticationSpec:
+    body = await view.lookups.find(ref)
+    if body is None:
+        raise UserError(f"authenticationRef: {ref} does not exist")
+    return triggerauthentication.parse(ref.kind, body).spec
 
 
 def _referenced(reference: Object, namespace: str) -> Ref:

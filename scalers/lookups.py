@@ -101,10 +101,6 @@ class View:
     lookups: Lookups
     since: float
 
-    async def find(self, ref: Ref) -> Object | None:
-        """The object, or None."""
-        return await self.remembered((ref, "object"), lambda: self.lookups.find(ref))
-
     async def entries(self, ref: Ref) -> Mapping[str, str] | None:
         """The entries of a ConfigMap or Secret, or None. Raises UserError for a Secret that may not be read."""
         return await self.remembered((ref, "entries"), lambda: self.lookups.entries(ref))

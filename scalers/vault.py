@@ -86,6 +86,9 @@ class Vaults:
         namespace: where the service account of its credential is. Raises UserError for what is missing or of a wrong
         form, VaultError for a server that refuses; neither quotes a secret.
         """
+        if "@" in vault.address:
+            # It is quoted in errors.
+            raise UserError("address must hold no credentials")
         login = _Login(self, vault, namespace, view)
         answers: dict[_Issue, Mapping[str, Any]] = {}
         found = {}

@@ -185,6 +185,11 @@ async def test_an_address_that_is_none_is_an_error(cluster: Cluster) -> None:
         await read(vault(Server("vault:8200"), secret()), cluster)
 
 
+async def test_an_address_with_credentials_is_refused_and_not_quoted(cluster: Cluster) -> None:
+    with pytest.raises(UserError, match=r"^address must hold no credentials$"):
+        await read(vault(Server("https://me:hunter2@vault:8200"), secret()), cluster)
+
+
 async def test_a_service_account_logs_in_once(server: Server, cluster: Cluster) -> None:
     lookups = cluster.lookups()
     for _ in range(2):
