@@ -197,15 +197,20 @@ def test_a_job_being_deleted_counts_and_lets_go_and_does_nothing_else():
     plan = run(body, pod("s", "Succeeded"), pod("f", "Failed"), pod("a"), pod("b", metadata=GOING))
     assert (created(plan), deleted(plan)) == ([], [])
     assert set(counted(plan)) == {"s", "f", "a", "b"}
-    new = status_of(plan)
-    assert (new["succeeded"], new["failed"], new["active"], new["terminating"]) == (1, 2, 1, 1)
-    assert new["startTime"] == at(-60)
+    assert shape(plan) == ["PatchStatus", "Unfinalizes", "ComeBack"]
+    assert uncounted(status_of(plan), "succeeded") == ["uid-s"]
+    assert uncounted(status_of(plan), "failed") == ["uid-f", "uid-b"]
     assert conditions_of(plan) == []
+    left = [pod("s", "Succeeded", metadata=COUNTED), pod("a", metadata=COUNTED), entry(POD, "b", None)]
+    new = status_of(run({**body, "status": status_of(plan)}, *left))
+    assert (new["succeeded"], new["failed"], new["active"], new["terminating"]) == (1, 2, 1, 0)
+    assert new["startTime"] == at(-60)
 
 
 def test_a_job_being_deleted_is_still_finished_if_its_end_was_decided():
     decided = {**STARTED, "conditions": [condition("FailureTarget", reason="DeadlineExceeded", message="m")]}
-    plan = run(job(status=decided, metadata=GOING), pod("f", "Failed"))
+    body = job(status=decided, metadata=GOING)
+    plan = run({**body, "status": status_of(run(body, pod("f", "Failed")))}, pod("f", "Failed", metadata=COUNTED))
     assert [each[0] for each in conditions_of(plan)] == ["FailureTarget", "Failed"]
     assert conditions_of(run(job(status=STARTED, metadata=GOING), pod("s", "Succeeded"))) == []
 

@@ -82,7 +82,8 @@ class _Decision:
             steps.append(Together(tuple(leftovers.unfinalize(pod) for pod in released)))
             steps += measuring.handled(self._findings, released)
         steps += self._work.steps
-        if late != observed:
+        # A Job on its way out may be gone as soon as nothing holds its pods: what is written down is counted later.
+        if late != observed and not (self.leaving and released):
             steps += self._written(observed, late)
         if back := self._back:
             steps.append(ComeBack(back))
@@ -178,7 +179,7 @@ class _Decision:
         moments = [self._work.back]
         if self._settlement.more:
             moments.append(self.now)
-        if any(map(pods.is_leaving, self._settlement.released)):
+        if any(self.leaving or pods.is_leaving(pod) for pod in self._settlement.released):
             moments.append(self.now + LOOK_AGAIN)
         if self._finished:
             # What the plan itself writes is no news for this key: nothing else would bring it back.
