@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field
 from workers.api import model, times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import JOB_SCHEMA, Natural, Positive, Text
+from workers.api.scaledjob import JOB_SCHEMA, Natural, Text
 
 #: The fields of a CronJob's spec. It has none of the others, whatever its author wrote.
 CRON_JOB_FIELDS = frozenset(
@@ -72,7 +72,7 @@ class CatchUp(Model):
 
     policy: CatchUpPolicy = "Latest"
     """Latest: the newest missed run, as Kubernetes does. All: every one, oldest first. None: no run that is late."""
-    limit: Positive = 100
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """All: the newest so many; older ones are counted as missed and named in an Event."""
 
 
@@ -160,7 +160,7 @@ class ScheduledJobSpec(Model):
     retry: Retry | None = None
     run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
-    outcomes_limit: Natural = 10
+    outcomes_limit: Annotated[int, Field(ge=0, le=1000)] = 10
     """How many runs that are over `status.outcomes` remembers, whatever becomes of their Jobs."""
     successful_jobs_history_limit: Natural | None = 3
     """Finished Jobs to keep."""

@@ -185,7 +185,9 @@ def _purpose(job: Object, naming: names.Names) -> tuple[Run, int] | None:
     """The run that a Job was made for, and the number of the attempt; None for a Job that we did not make."""
     name = job["metadata"]["name"]
     told = job["metadata"].get("annotations") or {}
-    slot = _slot(told.get(jobs.SLOT)) or (naming.slot_of(name) if jobs.MANUAL not in told else None)
+    # What was made by hand may be called anything, even like the Job of a slot.
+    by_hand = jobs.MANUAL in told or jobs.INSTANTIATE in told
+    slot = _slot(told.get(jobs.SLOT)) or (None if by_hand else naming.slot_of(name))
     if slot is None and jobs.MANUAL not in told:
         return None
     number = told.get(jobs.ATTEMPT, "1")
