@@ -383,6 +383,30 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
     assert world.cluster.objects[OWNER]["status"] == {}
 
 
+async def test_what_is_not_vital_may_be_refused_and_is_told_of(world):
+    _, taken_off = await held(world)
+
+    def refuse(verb, ref):
+        if verb == "delete":
+            raise Forbidden("no", status=403)
+
+    world.cluster.refuse = refuse
+    stage = Together(
+        (Delete(taken_off.ref, taken_off.uid),), otherwise=Record("Warning", "FailedDelete", "{error}"), vital=False
+    )
+    await world.act(stage, PatchStatus({"a": 1}))
+    assert world.told.records == [("FailedDelete", "no")]
+    assert world.cluster.objects[OWNER]["status"] == {"a": 1}
+
+
+async def test_a_lost_lease_stops_the_plan_also_in_what_is_not_vital(world):
+    _, taken_off = await held(world)
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(Together((Delete(taken_off.ref, taken_off.uid),), vital=False), PatchStatus({"a": 1}))
+    assert world.cluster.log == []
+
+
 async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
     world = World(fake_redis, in_flight=3)
     flying, most = 0, 0
