@@ -26,7 +26,11 @@ class RedisCluster:
         return ",".join(seed.place for seed in self.seeds)
 
     async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
-        """See scalers.redis_connection.Topology. What one node does not answer says nothing about the others."""
+        """See scalers.redis_connection.Topology.
+
+        What a node does not answer says nothing about the others, whoever is asked in the same reading: it is never the
+        cluster that failed as long as a node tells who owns which slots.
+        """
         async with connections.use(self, lambda: _Map(Seeds(self.seeds)), _Map.close) as known:
             await known.learn(connections)
             places: defaultdict[RedisServer | None, list[int]] = defaultdict(list)
@@ -99,7 +103,6 @@ class _Reading:
     connections: Connections
     found: dict[int, Answer] = field(default_factory=dict)
     outdated: bool = False
-    reached: bool = False
 
     async def ask_node(self, node: RedisServer | None, places: Sequence[int], *, asking: bool = False) -> None:
         """Ask one node; keys it is giving away are asked for at the node that gets them."""
@@ -116,7 +119,6 @@ class _Reading:
         except SourceError as error:
             self._failed(places, error)
             return
-        self.reached = True
         moving: defaultdict[RedisServer, list[int]] = defaultdict(list)
         for place, answer in zip(places, answers, strict=True):
             self.found[place] = answer
@@ -127,12 +129,8 @@ class _Reading:
             await asyncio.gather(*(self.ask_node(to, group, asking=True) for to, group in moving.items()))
 
     def complete(self) -> list[Answer]:
-        """The answers in order. Raises SourceError when no node could be asked."""
-        answers = [self.found[place] for place in range(len(self.questions))]
-        if not self.reached:
-            [first, *_] = [answer for answer in answers if isinstance(answer, SourceError)]
-            raise first
-        return answers
+        """The answers in order."""
+        return [self.found[place] for place in range(len(self.questions))]
 
     def _failed(self, places: Sequence[int], error: SourceError) -> None:
         self.outdated = True

@@ -86,12 +86,8 @@ async def _lengths(link: Link, names: Sequence[str]) -> list[Answer]:
 
 
 def _is_refusal(answer: Answer) -> bool:
-    """The command was refused, rather than the key being of a wrong type or somewhere else."""
-    return (
-        isinstance(answer, exceptions.RedisError)
-        and not isinstance(answer, (exceptions.AskError, exceptions.ClusterDownError))
-        and not str(answer).startswith("WRONGTYPE")
-    )
+    """The command was refused, rather than the key being of a wrong type."""
+    return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
 
 
 async def _by_script(link: Link, names: Sequence[str]) -> list[Answer]:

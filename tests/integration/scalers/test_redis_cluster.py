@@ -146,6 +146,25 @@ async def test_a_node_that_hangs_says_nothing_about_the_others(servers: Cluster)
     await servers.agree()
 
 
+async def test_a_node_that_is_asked_alone_and_hangs_is_not_the_cluster(servers: Cluster) -> None:
+    connections = Connections(patience=0.3)
+    stopped, [lost, *_] = servers.masters[2], [name for name in NAMES if owner(servers, name) is servers.masters[2]]
+    try:
+        measuring = Sources(connections, Breakers(Policy(threshold=1, base=3600)), timeout=20.0)
+        assert await poll(measuring, lists(servers.addresses, *NAMES)) == [Measure(length) for length in LENGTHS]
+        stopped.pause()
+        assert await poll(measuring, lists(servers.addresses, lost)) == [
+            f"127.0.0.1:{stopped.port}: no answer within 0.3 s"
+        ]
+        [other, *_] = [name for name in NAMES if owner(servers, name) is servers.masters[0]]
+        [answer] = await poll(measuring, lists(servers.addresses, other))
+    finally:
+        stopped.resume()
+        await connections.close()
+    assert answer == Measure(LENGTHS[NAMES.index(other)])
+    await servers.agree()
+
+
 async def test_a_list_is_right_while_and_after_its_slot_moves(servers: Cluster, connections: Connections) -> None:
     measuring = sources(connections)
     # Two lists of one slot, on the second master: the first one is moved, the second stays until the slot is given.
