@@ -168,7 +168,8 @@ def _move(doc: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _copy(doc: Any, operation: Mapping[str, Any]) -> Any:
-    return _put(doc, _pointer(operation, "path"), copy.deepcopy(_get(doc, _pointer(operation, "from"))))
+    value = _get(doc, _pointer(operation, "from"))
+    return _put(doc, _pointer(operation, "path"), orjson.loads(orjson.dumps(value)))
 
 
 def _test(doc: Any, operation: Mapping[str, Any]) -> Any:

@@ -204,10 +204,6 @@ async def update(ctx: Context, request: Request, target: Target) -> Response:
     """PUT of an object or of its status."""
     record = _existing(ctx, target)
     body, warnings = decoded(request, target, request.document())
-    meta = body["metadata"]
-    if (uid := meta.get("uid")) not in (None, "", record.uid):
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise answers.conflict(target.resource.kind, target.name, why)
     return await _replace(ctx, request, target, record, body, warnings)
 
 
@@ -282,8 +278,6 @@ def _preconditions(target: Target, record: Record, meta: Object, *, patched: boo
             raise answers.invalid(kind, target.name, errors)
     elif version != str(record.version):
         raise answers.conflict(kind, target.name, answers.MODIFIED)
-    if errors := fields.immutable("metadata.uid", meta.get("uid") or record.uid, record.uid):
-        raise answers.invalid(kind, target.name, errors)
     if other:
         raise answers.invalid(kind, target.name, fields.immutable("metadata.uid", meta["uid"], record.uid))
 

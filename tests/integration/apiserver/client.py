@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import urllib3
 import yaml
 
@@ -102,6 +103,13 @@ class Api:
 
     def get(self, path: str, **query: Any) -> Answer:
         return self("GET", path, **query)
+
+    def needs(self, version: str, what: str) -> None:
+        """Skips the test on a server that is older than what is tested; one without a version is."""
+        found = self.get("/version").body
+        known = int(found["major"] or 0), int(found["minor"].rstrip("+") or 0)
+        if known < tuple(map(int, version.split("."))):
+            pytest.skip(f"{what} came with Kubernetes {version}: NOT tested against {found['gitVersion']}")
 
     def create(self, path: str, body: Any, **query: Any) -> dict[str, Any]:
         answer = self("POST", path, body, **query)

@@ -65,12 +65,12 @@ def test_jobs_are_selected_by_their_successes(api: Api) -> None:
     assert (refused.code, refused.message) == (400, 'field label "status.failed" not supported for batchv1.Job')
 
 
-def test_conditions_merge_by_type_and_times_have_whole_seconds(ours: Api) -> None:
-    ours.create(ours.jobs, job())
-    at = f"{ours.jobs}/crunch/status"
+def test_conditions_merge_by_type_and_times_have_whole_seconds(api: Api) -> None:
+    api.create(api.jobs, {**job(), "spec": {**job()["spec"], "parallelism": 0}})
+    at = f"{api.jobs}/crunch/status"
     one = {"type": "One", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.999Z"}
     for condition in (one, {"type": "Two", "status": "False"}, {"type": "One", "message": "text"}):
-        answer = ours.patch(at, {"status": {"conditions": [condition], "startTime": "2026-01-01T00:00:00Z"}}, STRATEGIC)
+        answer = api.patch(at, {"status": {"conditions": [condition], "startTime": "2026-01-01T00:00:00Z"}}, STRATEGIC)
         assert answer.code == 200, answer.text
     status = answer.body["status"]
     assert {c["type"]: (c["status"], c.get("message")) for c in status["conditions"]} == {
@@ -125,39 +125,42 @@ def test_a_job_without_labels_shows_those_of_its_template(api: Api) -> None:
     assert labels.items() >= {"app": "demo", "job-name": "crunch", "controller-uid": made["metadata"]["uid"]}.items()
 
 
-def test_only_what_a_job_declares_is_counted(ours: Api) -> None:
-    ours.create(ours.jobs, job())
-    at = f"{ours.jobs}/crunch"
+def test_only_what_a_job_declares_is_counted(api: Api) -> None:
+    api.needs("1.23", "the generation of Jobs")
+    api.create(api.jobs, job())
+    at = f"{api.jobs}/crunch"
     for path, body, generation in (
         (at, {"metadata": {"labels": {"a": "b"}}}, 1),
         (f"{at}/status", {"status": {"active": 1}}, 1),
         (at, {"spec": {"parallelism": 1, "podFailurePolicy": None}}, 1),
         (at, {"spec": {"parallelism": 2}}, 2),
     ):
-        assert ours.patch(path, body).body["metadata"]["generation"] == generation
+        assert api.patch(path, body).body["metadata"]["generation"] == generation
 
 
-def test_a_suspended_job_may_be_sent_elsewhere_until_it_runs(ours: Api) -> None:
-    ours.create(ours.jobs, {**job(), "spec": {**job()["spec"], "suspend": True}})
-    at = f"{ours.jobs}/crunch"
+def test_a_suspended_job_may_be_sent_elsewhere_until_it_runs(api: Api) -> None:
+    api.needs("1.23", "another place for the pods of a suspended Job")
+    api.create(api.jobs, {**job(), "spec": {**job()["spec"], "suspend": True}})
+    at = f"{api.jobs}/crunch"
     zone = {"spec": {"template": {"spec": {"nodeSelector": {"zone": "b"}}}}}
-    assert ours.patch(at, zone).code == 200
-    assert ours.patch(at, {"spec": {"suspend": False, "template": {"spec": {"nodeSelector": None}}}}).code == 200
-    refused = ours.patch(at, zone)
+    assert api.patch(at, zone).code == 200
+    assert api.patch(at, {"spec": {"suspend": False, "template": {"spec": {"nodeSelector": None}}}}).code == 200
+    refused = api.patch(at, zone)
     assert (refused.code, refused.body["details"]["causes"][0]["field"]) == (422, "spec.template")
 
 
-def test_a_job_deleted_without_a_policy_leaves_its_pods_with_a_warning(ours: Api) -> None:
+def test_a_job_deleted_without_a_policy_leaves_its_pods_with_a_warning(api: Api) -> None:
+    api.needs("1.25", "the warning about pods that stay")
     for options in (None, {"kind": "DeleteOptions", "apiVersion": "v1"}):
-        ours.create(ours.jobs, job())
-        answer = ours("DELETE", f"{ours.jobs}/crunch", options)
+        api.create(api.jobs, job())
+        answer = api("DELETE", f"{api.jobs}/crunch", options)
         assert answer.headers["warning"].endswith('set propagationPolicy=Orphan to suppress this warning"')
-        until(lambda: ours.get(f"{ours.jobs}/crunch").code == 404, "the job is gone")
-    ours.create(ours.jobs, job())
-    assert "warning" in ours("DELETE", ours.jobs).headers
-    ours.create(ours.jobs, job("other"))
+        until(lambda: api.get(f"{api.jobs}/crunch").code == 404, "the job is gone")
+    api.create(api.jobs, job())
+    assert "warning" in api("DELETE", api.jobs).headers
+    api.create(api.jobs, job("other"))
     for policy in ("Background", "Orphan"):
-        assert "warning" not in ours("DELETE", ours.jobs, propagationPolicy=policy).headers
+        assert "warning" not in api("DELETE", api.jobs, propagationPolicy=policy).headers
 
 
 def test_a_collection_of_jobs_goes_with_its_pods(api: Api) -> None:
@@ -193,21 +196,22 @@ def cron_job(name: str = "nightly", **spec: Any) -> dict[str, Any]:
     }
 
 
-def test_a_cron_job_is_made_changed_and_deleted_with_its_jobs(ours: Api) -> None:
-    path = f"/apis/batch/v1/namespaces/{ours.namespace}/cronjobs"
-    made = ours.create(path, cron_job())
+def test_a_cron_job_is_made_changed_and_deleted_with_its_jobs(api: Api) -> None:
+    api.needs("1.21", "CronJob in batch/v1")
+    path = f"/apis/batch/v1/namespaces/{api.namespace}/cronjobs"
+    made = api.create(path, cron_job())
     assert (made["spec"]["concurrencyPolicy"], made["metadata"]["generation"]) == ("Allow", 1)
     active = [{"kind": "Job", "name": "crunch"}]
-    status = ours.patch(f"{path}/nightly/status", {"status": {"active": active}, "spec": {"suspend": True}}, STRATEGIC)
+    status = api.patch(f"{path}/nightly/status", {"status": {"active": active}, "spec": {"suspend": True}}, STRATEGIC)
     assert (status.body["status"]["active"], status.body["spec"]["suspend"]) == (active, False)
     whole = {**made, "metadata": {"name": "nightly"}, "status": {"lastScheduleTime": "2026-01-01T00:00:00.5Z"}}
-    assert ours("PUT", f"{path}/nightly/status", whole).body["status"] == {"lastScheduleTime": "2026-01-01T00:00:00Z"}
-    changed = ours.patch(f"{path}/nightly", {"spec": {"suspend": True}}, STRATEGIC).body
-    assert (changed["metadata"]["generation"], ours.get(f"{path}/nightly/status").code) == (2, 200)
-    ours.create(ours.jobs, job(**owned_by(made)))
-    answer = ours("DELETE", f"{path}/nightly")
+    assert api("PUT", f"{path}/nightly/status", whole).body["status"] == {"lastScheduleTime": "2026-01-01T00:00:00Z"}
+    changed = api.patch(f"{path}/nightly", {"spec": {"suspend": True}}, STRATEGIC).body
+    assert (changed["metadata"]["generation"], api.get(f"{path}/nightly/status").code) == (2, 200)
+    api.create(api.jobs, job(**owned_by(made)))
+    answer = api("DELETE", f"{path}/nightly")
     assert (answer.code, "warning" in answer.headers) == (200, False)
-    until(lambda: ours.get(f"{ours.jobs}/crunch").code == 404, "the job follows its owner")
+    until(lambda: api.get(f"{api.jobs}/crunch").code == 404, "the job follows its owner")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +224,9 @@ def test_a_cron_job_is_made_changed_and_deleted_with_its_jobs(ours: Api) -> None
     ],
     ids=["four fields", "a zone in the schedule", "an unknown zone", "everything at once"],
 )
-def test_a_cron_job_that_could_never_run_is_refused(ours: Api, spec: Any, fields: list[str]) -> None:
-    answer = ours("POST", f"/apis/batch/v1/namespaces/{ours.namespace}/cronjobs", cron_job(**spec))
+def test_a_cron_job_that_could_never_run_is_refused(api: Api, spec: Any, fields: list[str]) -> None:
+    api.needs("1.27", "the time zone of a CronJob")
+    answer = api("POST", f"/apis/batch/v1/namespaces/{api.namespace}/cronjobs", cron_job(**spec))
     assert (answer.code, [cause["field"] for cause in answer.body["details"]["causes"]]) == (422, fields)
 
 
