@@ -675,12 +675,12 @@ def test_a_cronjobs_names_and_a_scheduledjobs_differ():
 
 
 def test_a_decade_of_seconds_is_caught_up_with_at_once():
-    """A count of what is missed has an end, and so has the search for it."""
+    """The count of what is missed has an end, and so has the search for it."""
     here = world("* * * * * *", jitterSeconds=1, exclusions=[{"schedule": "0 0 * * * *", "durationSeconds": 1800}])
     here.settle(NOON)
     here.settle(clock("12:45") + timedelta(days=3650))
     assert len(here.made) == 1
-    assert here.status["missedRuns"] == 999
+    assert here.status["missedRuns"] == 99, "the one of now may start in a moment"
 
 
 def test_a_timetable_knows_which_schedule_asked():

@@ -24,7 +24,7 @@ from workers.controllers.cronjob.sight import Sight
 from workers.controllers.cronjob.starting import Start
 from workers.controllers.cronjob.status import Ready
 from workers.controllers.cronjob.timetable import Timetable
-from workers.controllers.cronjob.timing import Trouble
+from workers.controllers.cronjob.timing import Timing, Trouble
 from workers.errors import UserError
 from workers.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Record, Step
 from workers.snapshot import Snapshot
@@ -84,13 +84,17 @@ class _Decision:
     # What is seen
 
     @cached_property
-    def _timing(self) -> Timetable | Trouble:
+    def _timing(self) -> Timing | Trouble:
         return timing.of(self.sight, self._cursor)
 
-    @cached_property
+    @property
+    def _clockwork(self) -> Timing | None:
+        """When runs are due; None when nothing starts by the clock."""
+        return self._timing if isinstance(self._timing, Timing) and not self.sight.leaving else None
+
+    @property
     def _table(self) -> Timetable | None:
-        """The timetable; None when nothing starts by the clock."""
-        return self._timing if isinstance(self._timing, Timetable) and not self.sight.leaving else None
+        return self._clockwork.table if self._clockwork else None
 
     @cached_property
     def _cursor(self) -> Cursor:
@@ -100,10 +104,12 @@ class _Decision:
 
     @cached_property
     def _due(self) -> Due | None:
-        if self._table is None:
+        if self._clockwork is None:
             return None
+        if self._clockwork.first > self.sight.now:
+            return Due()
         return due.of(
-            self._table,
+            self._clockwork.table,
             self.sight.spec,
             self._cursor.at,
             self.sight.now,
@@ -192,7 +198,7 @@ class _Decision:
         active = [job for run in known if not run.over and (job := run.live)]
         computed = status.common(sight.status, active, cursor, sight.jobs)
         if not sight.is_cron_job:
-            following = self._table.next(cursor.at) if self._table else None
+            following = self._following(cursor)
             lost = (sight.status.get("missedRuns") or 0) + settled.missed
             computed |= {
                 "lastMissedTime": times.render(cursor.missed) if cursor.missed else None,
@@ -203,6 +209,12 @@ class _Decision:
             if not sight.leaving:
                 computed |= _conditions(sight.body, self._ready, sight.now)
         return status.merged(sight.status, computed)
+
+    def _following(self, cursor: Cursor) -> datetime | None:
+        """The first slot that is not handled when the cursor is there."""
+        if self._clockwork is None or cursor.at == self._cursor.at:
+            return self._clockwork.first if self._clockwork else None
+        return self._clockwork.table.next(cursor.at)
 
     @property
     def _ready(self) -> Ready:
@@ -270,7 +282,7 @@ class _Decision:
 
     def _moments(self) -> Iterator[datetime]:
         """When something becomes due by itself."""
-        sight, table = self.sight, self._table
+        sight, clockwork = self.sight, self._clockwork
         if sight.leaving:
             return
         for run in self._runs:
@@ -278,13 +290,14 @@ class _Decision:
             if run.outcome == RUNNING and deadline:
                 yield deadline + GRACE
             elif run.outcome == RETRYING:
-                yield from (each for each in (deadline, run.again if table else None) if each)
-        if table is None or self._due is None:
+                yield from (each for each in (deadline, run.again if clockwork else None) if each)
+        if clockwork is None or self._due is None:
             return
+        table = clockwork.table
         limits = (due.expiry(table, sight.spec, slot) for slot in self._due.open)
         yield from (limit for limit in limits if limit)
-        newest = self._due.slots[-1] if self._due.slots else self._cursor.at
-        if following := table.next(newest):
+        following = table.next(self._due.slots[-1]) if self._due.slots else clockwork.first
+        if following:
             yield table.fires(following)
 
     def _why(self) -> str:

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
 from workers.controllers.cronjob.timetable import Timetable
 
-#: More slots than this since the last run are worth a warning, as in Kubernetes. Unlike there it is no estimate.
+#: More slots than this since the last run are worth a warning, as in Kubernetes, and are not counted: ten thousand
+#: objects after an outage of a day would take their time. Unlike there none of it is an estimate.
 MANY = 100
-#: Missed runs are counted up to this; beyond it nobody minds, and counting seconds of a year would take its time.
-COUNTED = 1000
 #: catchUp None: a run that starts so soon after it was due is not late.
 PROMPT = timedelta(seconds=10)
 #: Lateness is measured in whole seconds: a run that is allowed to be 0 s late has the second it is due in.
@@ -35,11 +34,10 @@ class Settled:
 class Due:
     """The slots that are due and not handled yet.
 
-    slots: the newest of them, oldest first; older: there are more. open: those whose runs may start now.
+    slots: the newest of them, oldest first; older: there are more. open: those whose runs may start now. in_order:
+    none may be passed over for a newer one.
     """
 
-    timetable: Timetable
-    since: datetime
     in_order: bool = False
     slots: tuple[datetime, ...] = ()
     older: bool = False
@@ -59,8 +57,8 @@ class Due:
         if through is None:
             return Settled()
         kept = [slot for slot in started if slot <= through]
-        missed, capped = self._count(through, kept)
-        return Settled(through, kept[-1] if kept else None, missed, capped)
+        missed = sum(slot <= through for slot in self.slots) - len(kept)
+        return Settled(through, kept[-1] if kept else None, missed, capped=self.older)
 
     def _through(self, waiting: list[datetime], started: list[datetime]) -> datetime | None:
         if not waiting:
@@ -68,12 +66,6 @@ class Due:
         # While the newest waits it may still be that an even newer one replaces it: that is told when one starts.
         handled = [slot for slot in self.slots if slot < waiting[0]] if self.in_order else started
         return handled[-1] if handled else None
-
-    def _count(self, through: datetime, started: list[datetime]) -> tuple[int, bool]:
-        if not self.older:
-            return sum(slot <= through for slot in self.slots) - len(started), False
-        passed, older = self.timetable.newest(self.since, through, COUNTED)
-        return len(passed) - len(started), older
 
 
 def of(
@@ -91,8 +83,7 @@ def of(
     """
     catch_up = spec.catch_up
     in_order = catch_up.policy == "All" and spec.concurrency_policy != "Replace"
-    wanted = max(MANY + 1, catch_up.limit + 1 if in_order else 0)
-    slots, older = timetable.newest(since, now, wanted)
+    slots, older = timetable.newest(since, now, MANY + 1 + (catch_up.limit if in_order else 0))
     if slots and timetable.fires(slots[-1]) > now:
         # Only the newest can be: the others were due before it.
         slots.pop()
@@ -105,7 +96,7 @@ def of(
         for slot in candidates
         if slot not in known and ((limit := expiry(timetable, spec, slot)) is None or now < limit)
     )
-    return Due(timetable, since, in_order, tuple(slots), older, may_start, known)
+    return Due(in_order, tuple(slots), older, may_start, known)
 
 
 def expiry(timetable: Timetable, spec: ScheduledJobSpec, slot: datetime) -> datetime | None:

@@ -1,6 +1,7 @@
 """Whether an object's schedules can be followed, and what to tell when they cannot."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from scheduler import cron
 from workers.controllers.cronjob import timetable
@@ -19,11 +20,19 @@ class Trouble:
     event: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The timetable, and the first of its slots that is not handled yet."""
+
+    table: Timetable
+    first: datetime
+
+
 SUSPENDED = Trouble("Suspended", "suspended: no run starts but those that are asked for")
 
 
-def of(sight: Sight, cursor: Cursor) -> Timetable | Trouble:
-    """The timetable, or why there is none. In Kubernetes' order: the zone, suspension, the schedule."""
+def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
+    """When runs are due, or why never. In Kubernetes' order: the zone, suspension, the schedule."""
     try:
         for name in _zones(sight):
             cron.zone(name)
@@ -43,9 +52,9 @@ def of(sight: Sight, cursor: Cursor) -> Timetable | Trouble:
         return Trouble("UnparseableSchedule", f"unparseable schedule: {_texts(sight)}: {error}", "UnparseableSchedule")
     except UserError as error:
         return Trouble("InvalidSpec", str(error), "InvalidSpec")
-    if table.next(cursor.at) is None:
+    if (first := table.next(cursor.at)) is None:
         return Trouble("NeverFires", f"invalid schedule: {_texts(sight)}: it never fires", "InvalidSchedule")
-    return table
+    return Timing(table, first)
 
 
 def _zones(sight: Sight) -> list[str]:
