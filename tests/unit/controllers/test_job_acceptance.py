@@ -357,6 +357,38 @@ def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
     assert not [step for step in cluster.plan().steps if isinstance(step, Delete)]
 
 
+def test_a_pod_somebody_deleted_before_the_success_was_decided_has_failed():
+    """As good as failed since it was deleted; that the Job succeeded meanwhile does not change it."""
+    cluster = JobCluster(lambda _, attempt: 0 if attempt < 2 else None, completions=3, parallelism=3)
+    cluster.sync()
+    cluster.play()
+    (last,) = (name for name, pod in cluster.pods.items() if pod["status"]["phase"] == "Running")
+    cluster.job["spec"].update(completions=2)
+    cluster.delete(last)
+    cluster.settle()
+    assert cluster.over == "Complete"
+    assert (cluster.status["succeeded"], cluster.status.get("failed", 0)) == (2, 1)
+
+
+def test_a_pod_that_a_suspension_stopped_fails_no_job():
+    """Its exit code is that of the signal, and somebody else's finalizer keeps it in sight."""
+    cluster = JobCluster(
+        by_index(None), **INDEXED, completions=1, parallelism=1, podFailurePolicy=policy(c137="FailJob")
+    )
+    cluster.sync()
+    cluster.play()
+    (pod,) = cluster.of_index(0)
+    pod["metadata"]["finalizers"].append("example.com/backup")
+    cluster.job["spec"]["suspend"] = True
+    cluster.settle()
+    assert (pod["metadata"]["name"] in cluster.pods, cluster.over) == (True, None)
+    cluster.job["spec"]["suspend"] = False
+    cluster.script = by_index(0)
+    cluster.settle()
+    assert cluster.ending == ("Complete", "CompletionsReached")
+    assert cluster.status.get("failed", 0) == 0
+
+
 # A naive model: what the pods' exit codes make of each index, whatever else happens.
 
 IGNORED, FATAL = 7, 42

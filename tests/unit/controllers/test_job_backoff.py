@@ -227,3 +227,30 @@ def test_the_newest_do_not_depend_on_the_order_of_the_pods(pods, random):
 )
 def test_the_failure_that_fails_an_index(counted, limit, verdict, over):
     assert backoff.failed_index(of_index(0, counted=counted, ignored=5), limit, verdict) is over
+
+
+@pytest.mark.parametrize(
+    ("more", "waits"),
+    [
+        pytest.param({}, True, id="nobody deleted it"),
+        pytest.param({"metadata": {"deletionTimestamp": at(-5)}}, True, id="deleted after it had failed"),
+        pytest.param({"metadata": {"deletionTimestamp": at(-20)}}, False, id="failed after it was deleted"),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": at(-9)}}, False, id="in one second: most end at once when told"
+        ),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": at(22), "deletionGracePeriodSeconds": 30}},
+            True,
+            id="asked to go a second later",
+        ),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": at(22), "deletionGracePeriodSeconds": 30}, "phase": "Running"},
+            False,
+            id="not failed yet",
+        ),
+    ],
+)
+def test_which_failures_a_job_waits_for(more, waits):
+    given = {"containerStatuses": [ended(-9)], **more}
+    phase = given.pop("phase", "Failed")
+    assert backoff.waited_for(pod("p", phase, **given).body) is waits

@@ -87,8 +87,10 @@ def _counts_as_failed(findings: Findings, pod: Object, over: Ending | None) -> b
 
     A pod that a Job's success has stopped is no failure, however it ends.
     """
-    if over is not None and is_leaving(pod) and over.target == "SuccessCriteriaMet":
+    succeeded = over is not None and over.target == "SuccessCriteriaMet"
+    if succeeded and findings.ending and is_leaving(pod):
         return False
     if verdict := findings.verdicts.get(pod["metadata"]["uid"]):
         return verdict.counted
-    return over is not None and is_leaving(pod) and judge(findings.spec.failure_policy, pod).counted
+    stopped = over is not None and not succeeded and is_leaving(pod)
+    return stopped and judge(findings.spec.failure_policy, pod).counted

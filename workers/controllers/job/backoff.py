@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
+from workers.controllers.job import containers
 from workers.controllers.job.failure_policy import Verdict
 from workers.controllers.job.indexes import count_of, ignored_count_of, index_of
 
@@ -33,12 +34,15 @@ def index_ready_at(pod: Object) -> datetime:
 
 
 def waited_for(pod: Object) -> bool:
-    """Whether this failed pod makes the Job wait: it failed by itself. One that was deleted is replaced at once."""
+    """Whether this failed pod makes the Job wait: it failed by itself. One that was deleted is replaced at once.
+
+    One that failed in the second in which it was deleted was stopped: most pods end as soon as they are told to.
+    """
     metadata = pod["metadata"]
     if not (deleted := metadata.get("deletionTimestamp")):
         return True
     asked = times.parse(deleted) - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
-    return (pod.get("status") or {}).get("phase") == "Failed" and finish_time(pod) <= asked
+    return (pod.get("status") or {}).get("phase") == "Failed" and finish_time(pod) < asked
 
 
 def delay(failures: int) -> timedelta:
@@ -71,7 +75,7 @@ def finish_time(pod: Object) -> datetime:
     without the grace period, else its creation. Of the init containers only those that run beside the others matter.
     """
     metadata = pod["metadata"]
-    ends = [_ended(container) for container in _lasting(pod)]
+    ends = [_ended(container) for container in (*containers.regular(pod), *containers.restartable(pod))]
     if ends and all(ends):
         return max(times.parse(end) for end in ends if end)
     ready = conditions.find(pod, "Ready") or {}
@@ -80,14 +84,6 @@ def finish_time(pod: Object) -> datetime:
     if deleted := metadata.get("deletionTimestamp"):
         return times.parse(deleted) - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
     return times.parse(metadata["creationTimestamp"])
-
-
-def _lasting(pod: Object) -> list[Object]:
-    """The statuses of the containers that live as long as the pod: regular ones and restartable init containers."""
-    status, spec = pod.get("status") or {}, pod.get("spec") or {}
-    restartable = {each["name"] for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"}
-    beside = [each for each in status.get("initContainerStatuses") or () if each.get("name") in restartable]
-    return [*(status.get("containerStatuses") or ()), *beside]
 
 
 def _age(pod: Object) -> tuple[int, datetime, str]:
