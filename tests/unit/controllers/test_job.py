@@ -269,8 +269,13 @@ def test_when_a_pod_finished(more, ended):
 
 @pytest.mark.parametrize(
     ("lost", "number"),
-    [(leaving("a"), 1), (failed("a", -2, metadata=LEAVING), 1), (failed("a", -4, metadata=LEAVING), 0)],
-    ids=["being deleted", "failed because it was deleted", "failed before"],
+    [
+        (leaving("a"), 1),
+        (failed("a", -2, metadata=LEAVING), 1),
+        (failed("a", -3, metadata=LEAVING), 1),
+        (failed("a", -4, metadata=LEAVING), 0),
+    ],
+    ids=["being deleted", "failed because it was deleted", "failed in that second", "failed before"],
 )
 def test_a_pod_that_was_deleted_is_replaced_without_a_wait(lost, number):
     assert len(created(run(job(status=started()), lost))) == number
@@ -322,6 +327,13 @@ def test_the_backoff_limit_counts_restarts(template, limit, restarts, phase, ove
     plan = run(job(status=started(), template=template, backoffLimit=limit, parallelism=2, completions=2), *pods)
     assert [each[0] for each in conditions_of(plan)] == (["FailureTarget"] if over else [])
     assert len(deleted(plan)) == (2 if over else 0)
+
+
+def test_restarts_of_a_pod_on_its_way_out_count_as_well():
+    body = job(status=started(), template=ON_FAILURE, backoffLimit=2)
+    restarted = leaving("a")
+    restarted.body["status"]["containerStatuses"] = [{"restartCount": 2}]
+    assert conditions_of(run(body, restarted)) == [("FailureTarget", "True", "BackoffLimitExceeded")]
 
 
 def test_restarts_in_init_containers_count_as_well():

@@ -91,6 +91,11 @@ def test_an_end_that_is_all_that_was_missing_ends_the_job_in_the_same_plan():
     assert late["completionTime"] == at(0)
 
 
+def test_a_job_is_not_completed_before_it_started_by_a_clock_that_is_ahead():
+    plan = run(job(status={**STARTED, "startTime": at(9)}, completions=1), pod("s", "Succeeded"))
+    assert status_of(plan)["completionTime"] == at(9)
+
+
 def test_every_status_of_a_plan_keeps_the_rules():
     body = job(status=STARTED, completions=2, parallelism=2, backoffLimit=0)
     plan = run(body, pod("s", "Succeeded"), pod("f", "Failed"))
@@ -160,7 +165,8 @@ def test_where_uids_cannot_be_written_down_what_is_seen_counts():
     old = {"startTime": at(-60), "active": 1, "succeeded": 1}
     body = job(status=old, completions=9, parallelism=3, backoffLimit=9)
     ended = [pod(name, "Succeeded", metadata=COUNTED) for name in "st"] + [pod("f", "Failed", metadata=COUNTED)]
-    plan = run(body, *ended, pod("a"), pod("b"), pod("c", metadata={**COUNTED, **GOING}))
+    stopped = [pod("c", metadata={**COUNTED, **GOING}), pod("d", "Failed", metadata={**COUNTED, **GOING})]
+    plan = run(body, *ended, pod("a"), pod("b"), *stopped)
     new = status_of(plan)
     assert (new["succeeded"], new["failed"]) == (2, 1)
     assert not {"ready", "terminating", "uncountedTerminatedPods"} & set(new)

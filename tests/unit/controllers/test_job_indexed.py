@@ -134,12 +134,23 @@ def test_one_success_of_an_index_counts():
     assert sorted(counted(plan)) == ["p-0", "p-9", "p-x", "twin"]
 
 
-def test_all_indexes_completed_end_the_job():
+def test_a_pod_that_was_written_down_as_failed_completes_no_index():
+    status = {**STARTED, "uncountedTerminatedPods": {"failed": ["uid-p-0"]}}
+    plan = run(indexed(status), of(0, "Succeeded"))
+    assert (status_of(plan).get("completedIndexes"), status_of(plan)["failed"]) == (None, 1)
+    assert 0 in indexes(plan)
+
+
+@pytest.mark.parametrize("limit", [{}, {"backoffLimitPerIndex": 0}])
+def test_all_indexes_completed_end_the_job(limit):
     done = [of(index, "Succeeded") for index in range(4)]
-    plan = run(indexed(), *done)
+    plan = run(indexed(**limit), *done)
     assert [each[0] for each in conditions_of(plan)] == ["SuccessCriteriaMet", "Complete"]
     assert (status_of(plan)["completedIndexes"], status_of(plan)["succeeded"]) == ("0-3", 4)
-    assert [each[0] for each in conditions_of(run(indexed(completions=0)))] == ["SuccessCriteriaMet", "Complete"]
+    assert [each[0] for each in conditions_of(run(indexed(completions=0, **limit)))] == [
+        "SuccessCriteriaMet",
+        "Complete",
+    ]
 
 
 def test_a_job_grows_and_shrinks():
@@ -216,6 +227,13 @@ def test_only_the_newest_failure_of_an_index_is_kept():
         of(1, name="again", failures=1),
     )
     assert sorted(counted(plan)) == ["p-0", "p-1"]
+
+
+def test_a_failure_that_was_written_down_is_not_kept_even_if_its_replacement_is_gone():
+    status = {**EACH, "uncountedTerminatedPods": {"failed": ["uid-p-0"]}}
+    plan = run(each(status), of(0, "Failed", failures=0))
+    assert counted(plan) == ["p-0"]
+    assert status_of(plan)["failed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -316,6 +334,14 @@ def test_an_ignored_failure_is_not_counted_and_still_waited_for():
     body = job(status=STARTED, backoffLimit=0, podFailurePolicy=policy)
     plan = run(body, of(0, "Failed", code=42, ended=-3))
     assert (counted(plan), back(plan), statuses(plan)) == (["p-0"], 7, [])
+
+
+def test_the_exit_code_of_a_pod_that_was_stopped_on_purpose_is_not_judged():
+    policy = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [143]}}]}
+    stopped = of(0, "Failed", code=143, ended=0, **GOING, **COUNTED)
+    assert conditions_of(run(job(status=STARTED, podFailurePolicy=policy), stopped)) == []
+    failed = of(0, "Failed", code=143)
+    assert conditions_of(run(job(status=STARTED, podFailurePolicy=policy), failed))[0][2] == "PodFailurePolicy"
 
 
 def test_with_a_failure_policy_a_pod_is_judged_once_it_has_failed():

@@ -14,11 +14,11 @@ _RESULTS = {"Complete": "succeeded", "Failed": "failed"}
 
 
 def written(spec: Spec, before: Object, after: Object) -> Iterator[Measure]:
-    """What a status counts that the one before it did not."""
+    """What the status of a Job that had not finished counts beyond the one before it."""
     mode = "Indexed" if spec.indexed else "NonIndexed"
     for type_, result in _RESULTS.items():
         ended = conditions.find({"status": after}, type_)
-        if ended and ended["status"] == "True" and not conditions.holds({"status": before}, type_):
+        if ended and ended["status"] == "True":
             yield Measure("jobs_finished", labels=(mode, result, ended.get("reason") or ""))
         if (more := after.get(result, 0) - before.get(result, 0)) > 0:
             yield Measure("job_pods_finished", more, (mode, result))
