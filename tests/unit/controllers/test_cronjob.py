@@ -620,6 +620,19 @@ def test_a_run_that_is_asked_for_is_made_once_also_while_suspended():
     assert (here.made, here.status["lastSuccessfulTime"]) == (["report-now"], times.render(clock("12:01")))
 
 
+def test_variables_take_the_place_of_the_templates_own_in_every_container():
+    own = [{"name": "DAY", "valueFrom": {"fieldRef": {}}}, {"name": "PATH", "value": "/$(DAY)"}]
+    pod = {"containers": [{"name": "a", "env": own}, {"name": "b"}], "initContainers": [{"name": "c"}]}
+    here = world(suspend=True, jobTemplate={"spec": {"template": {"spec": pod}}})
+    here.ask("now", '{"env": {"DAY": "monday", "FULL": "yes"}}')
+    here.settle(NOON)
+    made = here.jobs["report-now"]["spec"]["template"]["spec"]
+    new = [{"name": "DAY", "value": "monday"}, {"name": "FULL", "value": "yes"}]
+    assert made["containers"][0]["env"] == [new[0], own[1], new[1]]
+    assert made["containers"][1]["env"] == made["initContainers"][0]["env"] == new
+    assert here.body["spec"]["jobTemplate"]["spec"]["template"]["spec"] == pod
+
+
 def test_a_request_stays_until_its_job_is_there():
     here = world(suspend=True)
     here.ask("now")

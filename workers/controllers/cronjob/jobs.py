@@ -114,5 +114,8 @@ def _with_variables(template: Mapping[str, Any], env: Mapping[str, str]) -> Obje
 
 
 def _merged(own: Iterable[Object], env: Mapping[str, str]) -> list[Object]:
-    kept = [each for each in own if each.get("name") not in env]
-    return [*kept, *({"name": name, "value": value} for name, value in env.items())]
+    """In place, because variables may refer to those before them."""
+    own = list(own)
+    there = {each.get("name") for each in own}
+    replaced = [{"name": each["name"], "value": env[each["name"]]} if each.get("name") in env else each for each in own]
+    return replaced + [{"name": name, "value": value} for name, value in env.items() if name not in there]
