@@ -23,7 +23,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.benchmarks.harness import Figure, broker
 from tests.benchmarks.stack import REAL, Stack, apiserver, servers, stack
-from tests.benchmarks.worker import Worker, worker
+from tests.benchmarks.worker import Worker, client_of, worker
 from tests.support.routed import RoutedCluster
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object, ref_of
@@ -148,7 +148,7 @@ async def _worker(which: str, count: int) -> list[Minute]:
     minutes = []
     with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
         connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, redis.Redis.from_url(url) as client:
+        async with connected as server, client_of(url) as client:
             cluster = _Timed(server, unknown)
             async with worker(client, cluster, in_flight=IN_FLIGHT, clock=clock) as running:
                 for kind in (JOB, POD):

@@ -18,12 +18,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import redis.asyncio as redis
 from prometheus_client import REGISTRY
 
 from tests.benchmarks.harness import Figure, broker
 from tests.benchmarks.stack import Stack, apiserver, servers, stack
-from tests.benchmarks.worker import Worker, worker
+from tests.benchmarks.worker import Worker, client_of, worker
 from workers.api import times
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
@@ -166,7 +165,7 @@ async def _worker(which: str) -> list[Round]:
     rounds = []
     with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
         connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, redis.Redis.from_url(url) as client:
+        async with connected as server, client_of(url) as client:
             cluster = _Watched(server)
             async with worker(client, cluster, in_flight=IN_FLIGHT, jobs="all") as running:
                 for kind in (JOB, POD):

@@ -8,18 +8,20 @@ from datetime import datetime
 from typing import Any, Literal
 
 import redis.asyncio as redis
+from pydantic import SecretStr
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
-from workers.base import mirror_of, utc_now
+from workers.base import broker_client, mirror_of, utc_now
 from workers.controllers import registry
 from workers.drain import Drain
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
 from workers.readings import Readings
 from workers.reconcile import Reconciler
+from workers.settings import Settings
 from workers.snapshot import Reading, Sample
 
 
@@ -30,6 +32,11 @@ class _Silent:
 
 async def _ring(_bells: Mapping[str, int]) -> None:
     """Nobody listens: whoever measures answers the bells."""
+
+
+def client_of(url: str) -> redis.Redis:
+    """A client of this broker as a worker's process has it."""
+    return broker_client(Settings(broker=SecretStr(url)))
 
 
 @dataclass(frozen=True)
