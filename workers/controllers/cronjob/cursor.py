@@ -1,7 +1,7 @@
 """How far the slots of an object are handled: up to here every run was started or missed."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
@@ -13,6 +13,8 @@ MISSED = "penstock.dev/last-missed-time"
 ABSURD = timedelta(days=1)
 #: So far the clocks of two machines may differ.
 SKEW = timedelta(seconds=10)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ def observed(body: Object, *, annotated: bool) -> Cursor:
 
 
 def _instant(text: object) -> datetime | None:
-    """A text that somebody else spoiled counts as none."""
+    """A text that somebody else spoiled counts as none, and so does a time before there were such clocks."""
     try:
-        return times.parse(text) if isinstance(text, str) else None
+        moment = times.parse(text) if isinstance(text, str) else None
     except ValueError:
         return None
+    return moment if moment and moment >= _EPOCH else None

@@ -188,6 +188,14 @@ class _Decision:
         cursor = self._cursor
         if settled.scheduled:
             cursor = replace(cursor, scheduled=settled.scheduled)
+        # A Job may be all there is to tell that its slot is handled: it was made by a plan that went no further, and
+        # since then the schedule was edited or suspended. Of slots that are made up for in order it tells of one only.
+        if (
+            not due.in_order(self.sight.spec)
+            and (made := self.sight.newest)
+            and made > (cursor.scheduled or cursor.created)
+        ):
+            cursor = replace(cursor, scheduled=made)
         if settled.through and settled.through != settled.scheduled:
             cursor = replace(cursor, missed=settled.through)
         return cursor

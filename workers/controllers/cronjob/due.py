@@ -81,13 +81,12 @@ def of(
 
     started: whether a slot's run has had a Job. resumed: the object was suspended, or another, until this moment.
     """
-    catch_up = spec.catch_up
-    in_order = catch_up.policy == "All" and spec.concurrency_policy != "Replace"
-    slots, older = timetable.newest(since, now, MANY + 1 + (catch_up.limit if in_order else 0))
+    catch_up, all_of_them = spec.catch_up, in_order(spec)
+    slots, older = timetable.newest(since, now, MANY + 1 + (catch_up.limit if all_of_them else 0))
     if slots and timetable.fires(slots[-1]) > now:
         # Only the newest can be: the others were due before it.
         slots.pop()
-    candidates = slots[-catch_up.limit :] if in_order else slots[-1:]
+    candidates = slots[-catch_up.limit :] if all_of_them else slots[-1:]
     known = frozenset(slot for slot in slots if started(slot))
     if resumed and catch_up.policy == "None":
         candidates = []
@@ -96,7 +95,12 @@ def of(
         for slot in candidates
         if slot not in known and ((limit := expiry(timetable, spec, slot)) is None or now < limit)
     )
-    return Due(in_order, tuple(slots), older, may_start, known)
+    return Due(all_of_them, tuple(slots), older, may_start, known)
+
+
+def in_order(spec: ScheduledJobSpec) -> bool:
+    """Whether runs that were missed are all made up for, the oldest first; otherwise the newest stands for all."""
+    return spec.catch_up.policy == "All" and spec.concurrency_policy != "Replace"
 
 
 def expiry(timetable: Timetable, spec: ScheduledJobSpec, slot: datetime) -> datetime | None:

@@ -12,6 +12,8 @@ from workers.errors import UserError
 
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
+#: An end from here on is none. Slots stay so far from the end of all time that what is added to one does not leave it.
+_DISTANT = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: st
     """
     rules: list[Rule] = []
     if suspended_until:
-        rules.append(Window(ALWAYS, _instant("suspendUntil", suspended_until)))
+        rules.append(Window(ALWAYS, _end("suspendUntil", suspended_until)))
     for index, exclusion in enumerate(exclusions):
         rules += _rules(exclusion, f"exclusions[{index}]", exclusion.time_zone or zone)
     return Exclusions(tuple(rules))
@@ -92,7 +94,7 @@ def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: st
 def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[Rule]:
     if exclusion.start or exclusion.end:
         start = _instant(f"{path}.start", exclusion.start) if exclusion.start else ALWAYS
-        yield Window(start, _instant(f"{path}.end", exclusion.end) if exclusion.end else NEVER)
+        yield Window(start, _end(f"{path}.end", exclusion.end) if exclusion.end else NEVER)
     if exclusion.dates:
         yield Days(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
     if exclusion.schedule and exclusion.duration_seconds:
@@ -109,6 +111,11 @@ def _instant(field: str, text: str) -> datetime:
         return times.parse(text)
     except ValueError:
         raise UserError(f"spec.{field}: not a time with a zone as RFC 3339 has it: {text!r}") from None
+
+
+def _end(field: str, text: str) -> datetime:
+    moment = _instant(field, text)
+    return moment if moment < _DISTANT else NEVER
 
 
 def _day(field: str, text: str) -> date:

@@ -86,6 +86,12 @@ class Sight:
         """All runs that are known, as they are now."""
         return runs.observe(runs.remembered(self.status), self.children, self.limits, self.now)
 
+    @property
+    def newest(self) -> datetime | None:
+        """The newest slot that one of the Jobs is for; a slot that is still to come is somebody's mistake."""
+        slots = (run.slot for run in self.children.told.values())
+        return max((slot for slot in slots if slot and slot <= self.now), default=None)
+
     @cached_property
     def asked(self) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
         """What annotations ask for."""
