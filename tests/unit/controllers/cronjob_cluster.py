@@ -20,6 +20,8 @@ from workers.snapshot import Entry, Snapshot
 SLOT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 #: The mirror remembers a deleted Job for so long.
 TOMBSTONE = timedelta(minutes=10)
+#: A plan that was stopped is decided afresh so much later.
+BACKOFF = timedelta(seconds=30)
 #: Reconciles after which nothing is left to do at a moment.
 PATIENCE = 40
 TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "report"}]}}}}
@@ -69,6 +71,15 @@ class Cluster:
 
     def unfinished(self) -> list[str]:
         return [name for name, job in self.jobs.items() if not conditions.finished(job)]
+
+    def older(self, age: timedelta) -> list[str]:
+        """The Jobs that have been at work for longer than this."""
+        oldest = times.render(self.now - age)
+        return [name for name in self.unfinished() if self.jobs[name]["metadata"]["creationTimestamp"] < oldest]
+
+    def known(self) -> list[str]:
+        """The Jobs that the mirror knows, too."""
+        return [name for name in self.jobs if name not in self.unseen]
 
     # What others do
 
@@ -125,7 +136,7 @@ class Cluster:
         try:
             _Plan(self, dies_after, landed).carry_out(decide(self._snapshot(), self.now).steps)
         except Stopped:
-            self.marked = True
+            self.back = self.now + BACKOFF
 
     def settle(self) -> None:
         """Until nothing is left to do at this moment."""
