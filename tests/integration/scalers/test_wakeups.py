@@ -13,6 +13,7 @@ from scalers.wakeups import Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
+from tests.unit.scalers.cluster import Cluster
 
 
 @pytest.fixture
@@ -339,3 +340,36 @@ async def test_listening_writes_nothing_to_the_measured_server(world: World, por
         own = [client["cmd"] for client in log if not client["name"] and int(client["id"]) > started]
     assert own, "there is a connection that listens"
     assert set(own) <= {"subscribe", "config|get", "eval", "evalsha"}
+
+
+async def test_when_a_password_changes_the_server_is_listened_to_with_the_new_one(real_redis: Redis, port: int) -> None:
+    cluster = Cluster()
+    cluster.authentication(secretTargetRef=[{"parameter": "password", "name": "login", "key": "pw"}])
+    cluster.secret("login", pw="first")
+    world = await build(real_redis, lookups=cluster.lookups())
+    execute: Any = real_redis.execute_command
+    await execute("ACL", "SETUSER", "reader", "on", ">first", "~*", "&*", "+@all")
+    try:
+        async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+            trigger = redis_trigger(port, "queue", username="reader")
+            await world.apply(scaled_job("work", {**trigger, "authenticationRef": {"name": "login"}}))
+            await polling.once()
+            await connected(wakeups)
+            await woken(world)
+
+            cluster.secret("login", pw="second")
+            cluster.now += 1
+            await execute("ACL", "SETUSER", "reader", "resetpass", ">second")
+            await kill_measuring(real_redis)
+            for error in ("login refused", None):
+                await polling.again("work")
+                reading = await world.reading("work")
+                assert reading is not None
+                [sample] = reading.samples
+                assert (error or "None") in str(sample.error)
+            await connected(wakeups)
+            await settled(world)
+            await real_redis.rpush("queue", 1)
+            assert await woken(world) == {"work"}
+    finally:
+        await execute("ACL", "DELUSER", "reader")
