@@ -277,6 +277,14 @@ def test_an_excluded_time_is_leapt_over():
     assert here.back == NOON.replace(year=2036)
 
 
+def test_what_lies_behind_too_many_excluded_slots_to_search_is_left_alone():
+    """A second that was not excluded, and then each of an hour by itself; it must not be looked for again and again."""
+    here = world("* * * * * *", exclusions=[{"schedule": "* 1-59 12 * * *", "durationSeconds": 1}])
+    here.settle(clock("12:00:30"))
+    here.settle(clock("12:55"))
+    assert here.back is None or here.back > clock("12:55")
+
+
 FOREVER = {
     "from now on": [{"start": "2026-01-01T00:00:00Z"}],
     "every slot": [{"schedule": "0 * * * *", "durationSeconds": 60}],
@@ -455,6 +463,18 @@ def test_no_attempt_follows_when_the_time_is_over_by_then():
     here = running("1 12 * * *", retry={"limit": 3, "delaySeconds": 60}, runTimeLimitSeconds=60)
     failing(here, second("12:01"), clock("12:01:30"))
     assert outcomes(here) == [(second("12:01"), "Failed")]
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["its Job is cleaned up", "its Job is there"])
+def test_time_also_runs_out_between_two_attempts(kept):
+    here = running("1 12 * * *", retry={"limit": 3}, runTimeLimitSeconds=60, failedJobsHistoryLimit=kept)
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.edit(suspend=True)
+    here.settle(clock("12:01:30"))
+    assert here.back == clock("12:02")
+    here.settle(clock("12:02"))
+    assert outcomes(here) == [(second("12:01"), "TimedOut")]
+    assert here.back is None
 
 
 # --- outcomes

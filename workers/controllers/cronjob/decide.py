@@ -305,7 +305,10 @@ class _Decision:
         limits = (due.expiry(table, sight.spec, slot) for slot in self._due.open)
         yield from (limit for limit in limits if limit)
         following = table.next(self._due.slots[-1]) if self._due.slots else clockwork.first
-        if following:
+        if following and (at := table.fires(following)) > sight.now:
+            yield at
+        elif following := table.next(sight.now):
+            # The search for what is due gave up among windows that exclude all of it.
             yield table.fires(following)
 
     def _why(self) -> str:

@@ -240,7 +240,7 @@ def _now(run: Run, attempts: Mapping[int, Object], gone: frozenset[str], limits:
         return _unfinished(run, job, limits, now)
     if run.over:
         return run
-    return _succeeded(run, job) if how == "Complete" else _failed(run, job, limits)
+    return _succeeded(run, job) if how == "Complete" else _in_time(_failed(run, job, limits), limits, now)
 
 
 def _without_job(run: Run, limits: Limits, now: datetime) -> Run:

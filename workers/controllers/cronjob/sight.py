@@ -97,9 +97,13 @@ class Sight:
         """What annotations ask for."""
         return manual.read(self.body)
 
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(run.name for run in self.runs)
+
     def had(self, run: str) -> bool:
         """Whether the run of this name was started."""
-        return self.children.had(run) or any(run == each.name for each in self.runs)
+        return run in self._known or self.children.had(run)
 
     def started(self, slot: datetime) -> bool:
         """Whether the run of a slot was started."""
