@@ -19,6 +19,10 @@ V = TypeVar("V")
 #: Seconds that a service account's token is asked for, and that it is used.
 TOKEN_LIFE, TOKEN_USE = 3600, 1800
 
+#: Seconds before a failure in which an answer counts as new all the same: of a thousand triggers that fail one after
+#: the other, not each asks again.
+SLACK = 1.0
+
 #: Answers the object or raises `workers.errors.NotFound`.
 Get = Callable[[Ref], Awaitable[Object]]
 
@@ -96,7 +100,7 @@ class Lookups:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Lookups, none of whose answers is older than `since`."""
+    """Lookups, none of whose answers is older than `since`, but for a moment."""
 
     lookups: Lookups
     since: float
@@ -111,7 +115,15 @@ class View:
         return await self.remembered(key, lambda: self.lookups.token(namespace, account), lambda _: TOKEN_USE)
 
     async def remembered(
-        self, key: Hashable, ask: Callable[[], Awaitable[V]], seconds: Callable[[V], float] | None = None
+        self,
+        key: Hashable,
+        ask: Callable[[], Awaitable[V]],
+        seconds: Callable[[V], float] | None = None,
+        *,
+        slack: float = SLACK,
     ) -> V:
-        """Any other answer, as `scalers.recent.Recent.get` remembers it."""
-        return await self.lookups.recent.get(key, ask, since=self.since, seconds=seconds)
+        """Any other answer, as `scalers.recent.Recent.get` remembers it.
+
+        slack: seconds that it may be older than `since`.
+        """
+        return await self.lookups.recent.get(key, ask, since=self.since - slack, seconds=seconds)

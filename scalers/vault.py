@@ -26,6 +26,12 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 #: Share of its life for which something that expires is used.
 SHARE = 0.5
 
+#: Seconds for which an issued certificate is used at least.
+LEAST_USE = 30.0
+
+#: Bytes of an answer that are read.
+LARGEST = 4 << 20
+
 
 class VaultError(PenstockError):
     """A Vault server refused or could not be reached. status: the HTTP code, 0 when there was no answer."""
@@ -121,7 +127,8 @@ class Vaults:
     def half_life(self, answer: Mapping[str, Any]) -> float:
         """Seconds for which an issued certificate is used; short when Vault does not say how long it lasts."""
         expiration = answer["data"].get("expiration")
-        return max(30.0, SHARE * (float(expiration) - self._clock())) if isinstance(expiration, int) else 30.0
+        left = float(expiration) - self._clock() if isinstance(expiration, int) else 0.0
+        return max(LEAST_USE, SHARE * left)
 
     def _trusts(self, vault: Vault) -> bool:
         return vault.address.rstrip("/") in self._servers
@@ -143,7 +150,7 @@ class Vaults:
                 async with session.request(
                     method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
                 ) as response:
-                    answer = await response.read()
+                    answer = await _read(where, response)
         except TimeoutError:
             raise VaultError(f"{where}: no answer within {self._timeout:g} s") from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
@@ -187,8 +194,11 @@ class _Login:
             return answer
 
         key = ("vault", self.vault.address, self.vault.namespace, token, issue)
-        # Every certificate is issued anew: it is used for half its life rather than replaced all the time.
-        answer = await self.view.remembered(key, ask, self.vaults.half_life if issue.request else None)
+        if issue.request is None:
+            answer = await self.view.remembered(key, ask)
+        else:
+            # Every answer is a new certificate: it is used for half its life, and not replaced at every failure.
+            answer = await self.view.remembered(key, ask, self.vaults.half_life, slack=LEAST_USE)
         data: Mapping[str, Any] = answer["data"]
         return data
 
@@ -234,6 +244,15 @@ def _content(file: Path) -> str:
         return file.read_text().strip()
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
+
+
+async def _read(where: str, response: aiohttp.ClientResponse) -> bytes:
+    answer = bytearray()
+    async for chunk in response.content.iter_any():
+        answer += chunk
+        if len(answer) > LARGEST:
+            raise VaultError(f"{where}: the answer is larger than {LARGEST >> 20} MiB")
+    return bytes(answer)
 
 
 def _decoded(where: str, status: int, answer: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from itertools import count
 from typing import Any
 
 import pytest
@@ -346,7 +347,8 @@ async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real
     async def get(_: Ref) -> Object:
         return {"data": dict(stored)}
 
-    world = await build(real_redis, lookups=Lookups(get))
+    # Two seconds go by between any two looks at the clock.
+    world = await build(real_redis, lookups=Lookups(get, clock=count(step=2).__next__))
     await world.client.set("text", "x")
     await world.client.rpush("queue", 1, 2)
     env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "name"}}}]

@@ -358,7 +358,7 @@ async def test_when_a_password_changes_the_server_is_listened_to_with_the_new_on
             await woken(world)
 
             cluster.secret("login", pw="second")
-            cluster.now += 1
+            cluster.now += 2
             await execute("ACL", "SETUSER", "reader", "resetpass", ">second")
             await kill_measuring(real_redis)
             for error in ("login refused", None):

@@ -77,7 +77,7 @@ async def test_after_a_failure_everything_is_read_again_at_once(cluster: Cluster
     triggers = Triggers(lookups=cluster.lookups(seconds=30))
     await triggers.parse(REF, body(trigger()))
     cluster.secret("login", pw="changed")
-    cluster.now += 1
+    cluster.now += 2
     triggers.forget("u")
     assert password(await triggers.parse(REF, body(trigger()))) == "changed"
     asked = len(cluster.asked)
@@ -92,6 +92,18 @@ async def test_one_secret_of_a_thousand_objects_is_read_once(cluster: Cluster) -
         each["metadata"]["uid"] = f"u{number}"
         await triggers.parse(REF, each)
     assert len(cluster.asked) == 2
+
+
+async def test_a_thousand_objects_that_fail_one_after_the_other_do_not_each_read_again(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    for _ in range(2):
+        for number in range(1000):
+            each = body(trigger())
+            each["metadata"]["uid"] = f"u{number}"
+            await triggers.parse(REF, each)
+            triggers.forget(f"u{number}")
+            cluster.now += 0.01
+    assert len(cluster.asked) <= 2 * 21, "each of two things about once a second, and not once for each object"
 
 
 async def test_while_the_cluster_is_away_the_last_credentials_go_on(cluster: Cluster) -> None:
@@ -114,7 +126,7 @@ async def test_an_environment_that_cannot_be_read_again_goes_on(cluster: Cluster
     first = await triggers.parse(REF, spec)
     assert first.problem is None
     cluster.down = Unavailable("the API server is away")
-    cluster.now += 1
+    cluster.now += 2
     triggers.forget("u")
     assert await triggers.parse(REF, spec) is first
 

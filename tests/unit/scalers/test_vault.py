@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web
 
 from scalers.hidden import Hidden
-from scalers.vault import VaultError, Vaults
+from scalers.recent import EVER
+from scalers.vault import LARGEST, VaultError, Vaults
 from tests.unit.scalers.cluster import Cluster
 from workers.api.triggerauthentication import Vault
 from workers.errors import UserError
@@ -91,10 +92,10 @@ KUBERNETES = {"authentication": "kubernetes", "mount": "k8s", "role": "reader"}
 NAMED = {**KUBERNETES, "credential": {"serviceAccountName": "reader"}}
 
 
-async def read(vault: Vault, cluster: Cluster, lookups: Any = None, **options: Any) -> Hidden:
+async def read(vault: Vault, cluster: Cluster, lookups: Any = None, *, since: float = EVER, **options: Any) -> Hidden:
     vaults = Vaults(clock=lambda: 1_000_000.0, **options)
     try:
-        return await vaults.read(vault, "team", (lookups or cluster.lookups()).view())
+        return await vaults.read(vault, "team", (lookups or cluster.lookups()).view(since))
     finally:
         await vaults.close()
 
@@ -135,8 +136,12 @@ async def test_a_certificate_and_its_key_come_from_one_issue(server: Server, clu
     assert server.bodies == [{"common_name": "a.b", "ip_sans": "10.0.0.1"}]
     cluster.now += 999
     assert await read(asked, cluster, lookups) == first, "for half its life"
+    assert await read(asked, cluster, lookups, since=cluster.now - 1000) == first, "whatever failed just after"
     cluster.now += 2
     assert (await read(asked, cluster, lookups))["certificate"] == "cert-2"
+    assert (await read(asked, cluster, lookups, since=cluster.now + 29))["certificate"] == "cert-2"
+    cluster.now += 31
+    assert (await read(asked, cluster, lookups, since=cluster.now))["certificate"] == "cert-3", "it may be what failed"
 
 
 @pytest.mark.parametrize(
@@ -172,6 +177,12 @@ async def test_a_refusal_is_in_vaults_words(
     assert refused.value.transient == transient
     assert token not in str(refused.value)
     assert len(server.asked) == 1
+
+
+async def test_an_answer_without_end_is_not_read(server: Server, cluster: Cluster) -> None:
+    server.secrets["kv1/login"] = {"data": {"pw": "x" * LARGEST}}
+    with pytest.raises(VaultError, match="the answer is larger than 4 MiB"):
+        await read(vault(server, secret()), cluster)
 
 
 async def test_a_server_that_is_not_there_may_be_back(cluster: Cluster) -> None:
