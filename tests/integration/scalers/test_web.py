@@ -23,7 +23,7 @@ from scalers.parameters import Trigger
 from scalers.prometheus import Prometheus
 from scalers.scaler import Scaler, SourceError
 from scalers.sources import Source, Sources
-from tests.integration.scalers.daemons import free_port, listens, needs, running
+from tests.integration.scalers.daemons import free_port, needs, running
 from tests.integration.scalers.servers import hanging, refusing
 
 
@@ -330,8 +330,15 @@ async def test_a_real_influxdb(tmp_path: Path, connections: Connections) -> None
         metadata = {"serverURL": address, "query": query, "thresholdValue": "1", "influxVersion": "3"}
         return scaler(InfluxDB, {**metadata, "database": "work", "metricKey": column}, authToken="hush")
 
-    async with running([program, "-config", "influxdb.conf"], tmp_path, listens(port)):
-        await asyncio.to_thread(lambda: urlopen(f"{address}/query", data=b"q=CREATE DATABASE work").close())
+    def has_a_database() -> bool:
+        try:
+            urlopen(f"{address}/query", data=b"q=CREATE DATABASE work").close()
+            with urlopen(f"{address}/query", data=b"q=SHOW DATABASES") as answer:
+                return b'["work"]' in answer.read()
+        except OSError:
+            return False
+
+    async with running([program, "-config", "influxdb.conf"], tmp_path, has_a_database):
         await asyncio.to_thread(lambda: urlopen(f"{address}/write?db=work", data=b"jobs n=3\njobs n=4 99").close())
         answers = await read(
             connections,
