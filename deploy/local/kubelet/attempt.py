@@ -96,7 +96,8 @@ class Attempt:
         pid_file = self.folder / "pid"
         if self.pid is None:
             return None
-        started = pid_file.stat().st_mtime
+        # A shim that was killed in its first moments has written nothing.
+        started = pid_file.stat().st_mtime if pid_file.exists() else _last_change(self.folder)
         code_file = self.folder / "code"
         if (code := _number(code_file)) is not None:
             return Terminated(code, started, code_file.stat().st_mtime)

@@ -124,6 +124,14 @@ async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
     assert (await finished(attempt)).code == 137
 
 
+async def test_a_shim_killed_before_it_wrote_anything_counts_as_killed(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "_SHIM", "kill -KILL $$")
+    start(attempt, "true")
+    assert (await finished(attempt)).code == 137
+
+
 async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the_code(attempt: Attempt) -> None:
     script = "echo $$ >> starts; until [ -e go ]; do sleep 0.02; done; exit 5"
     second = Attempt(attempt.folder)
