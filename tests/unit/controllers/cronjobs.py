@@ -74,11 +74,15 @@ class World:
     def step(self, now: datetime, *, steps: int | None = None) -> Plan:
         """One reconcile. steps: so many of the plan's steps before it is killed."""
         plan = self.decide(now)
+        self.carry_out(plan, now, steps=steps)
+        return plan
+
+    def carry_out(self, plan: Plan, now: datetime, *, steps: int | None = None) -> None:
+        """Carry a plan out, or so many of its steps."""
         self.back = None
         for number, step in enumerate(plan.steps):
             if (steps is not None and number >= steps) or not self._carry_out(step, now):
                 break
-        return plan
 
     def settle(self, now: datetime) -> list[Record]:
         """Reconcile until nothing is left to do now; answers the Events that were told on the way."""

@@ -1,5 +1,6 @@
 """What a ScheduledJob does beyond a CronJob, wish by wish."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.unit.controllers.cronjobs import NOON, World, after, clock, minute, reasons, scheduled_job, second
 from workers.api import scheduledjob as manifest
 from workers.api import times
-from workers.controllers.cronjob import timetable
+from workers.controllers.cronjob import decide, timetable
 from workers.plan import Create, PatchStatus, Together
 
 
@@ -416,6 +417,17 @@ def test_what_failed_long_ago_is_not_tried_again_when_retries_are_allowed():
     assert here.made == [second("12:01")]
 
 
+def test_an_attempt_that_vanished_before_anybody_wrote_it_down_is_not_made_twice():
+    here = running("1 12 * * *", retry={"limit": 3})
+    failing(here, second("12:01"), clock("12:01:05"))
+    here.step(clock("12:01:15"), steps=1)
+    again = f"{second('12:01')}-r2"
+    here.remove(again)
+    here.settle(clock("12:01:16"))
+    assert here.made.count(again) == 1
+    assert outcomes(here) == [(again, "Deleted")]
+
+
 def test_an_attempt_whose_name_is_taken_ends_the_run():
     here = running("1 12 * * *", retry={"limit": 3})
     here.foreign = {f"{second('12:01')}-r2"}
@@ -665,6 +677,21 @@ def test_a_transition_is_timed_and_what_others_wrote_stays():
     here.settle(clock("12:01:10"))
     assert here.status["conditions"][0]["lastTransitionTime"] == times.render(clock("12:01:10"))
     assert "nextScheduleTime" not in here.status
+
+
+@pytest.mark.parametrize(("failures", "reason"), [(2, "Scheduled"), (3, "ReconcileFailing")])
+def test_ready_says_when_nothing_works_and_is_taken_back_when_it_does(failures, reason):
+    here = world()
+    here.settle(NOON)
+    here.refusing = {Create}
+    failing = replace(here.snapshot(), failures=failures, last_error="exceeded quota")
+    here.carry_out(decide(failing, clock("12:01")), clock("12:01"))
+    assert here.ready()[1] == reason
+    here.refusing = set()
+    here.carry_out(decide(replace(failing, body=here.body), clock("12:01")), clock("12:01"))
+    assert here.back == clock("12:01")
+    here.settle(clock("12:01"))
+    assert here.ready() == ("True", "Scheduled")
 
 
 def test_a_missed_run_is_counted_once_whatever_is_cut_short():

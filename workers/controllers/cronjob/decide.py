@@ -228,6 +228,8 @@ class _Decision:
     def _ready(self) -> Ready:
         if isinstance(self._timing, Trouble):
             return Ready("False", self._timing.reason, self._timing.message)
+        if error := self.sight.failing:
+            return Ready("False", "ReconcileFailing", f"the last attempt failed: {error}")
         return Ready("True", "Scheduled", "runs start when they are due")
 
     # What to tell, and what is new
@@ -282,8 +284,8 @@ class _Decision:
     # When to look again
 
     def _come_back(self) -> Iterator[ComeBack]:
-        if self._starts:
-            # Their uids are known then, and what one plan had no room for is next.
+        if self._starts or self.sight.failing:
+            # The uids are known then, what one plan had no room for is next, and what failed is known to work again.
             yield ComeBack(self.sight.now)
         elif moments := list(self._moments()):
             yield ComeBack(min(moments))

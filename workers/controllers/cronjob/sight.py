@@ -14,6 +14,9 @@ from workers.controllers.cronjob.manual import Refused, Request
 from workers.controllers.cronjob.runs import Children, Limits, Run
 from workers.snapshot import Snapshot
 
+#: So many reconciles have to fail in a row before the Ready condition says so.
+FAILING = 3
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -38,6 +41,11 @@ class Sight:
     def leaving(self) -> bool:
         """Whether the object is being deleted."""
         return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def failing(self) -> str | None:
+        """Why reconciles of a ScheduledJob keep failing; a single failure is nothing to speak of."""
+        return self.snapshot.last_error if self.snapshot.failures >= FAILING and not self.is_cron_job else None
 
     @property
     def status(self) -> Object:
