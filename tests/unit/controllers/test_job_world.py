@@ -33,12 +33,13 @@ class CutShortError(Exception):
 class World:
     """The API server with one Job and its pods, the kubelet, and the mirror. Seconds since the beginning.
 
-    budget: how many effects the plan still has before its process dies; None: it lives. recorded: what was written
-    down of each uid. let_go: pods that had not ended when they lost the finalizer.
+    most: the largest parallelism so far. budget: how many effects the plan still has before its process dies; None: it
+    lives. recorded: what was written down of each uid.
     """
 
     def __init__(self, **spec: object) -> None:
         self.job = job(**spec)
+        self.most = spec["parallelism"]
         self.second = self.versions = self.failures = 0
         self.pods: dict[str, Object] = {}
         self.mirror: dict[str, Entry] = {}
@@ -46,7 +47,6 @@ class World:
         self.back: float | None = None
         self.budget: int | None = None
         self.recorded: dict[str, str] = {}
-        self.let_go: set[str] = set()
         self.ended: dict[str, tuple[str, int | None]] = {}
         self.made: dict[str, int | None] = {}
 
@@ -65,6 +65,10 @@ class World:
     @property
     def indexed(self) -> bool:
         return self.job["spec"].get("completionMode") == "Indexed"
+
+    def change(self, **spec: object) -> None:
+        self.job = {**self.job, "spec": {**self.job["spec"], **spec}}
+        self.most = max(self.most, self.job["spec"]["parallelism"])
 
     # The controller
 
@@ -174,10 +178,7 @@ class World:
     def _released(self, pod: Object) -> None:
         """A finished pod may lose its finalizer only when its end is written down."""
         uid, index = pod["metadata"]["uid"], index_of(pod)
-        if not is_finished(pod):
-            self.let_go.add(uid)
-            return
-        if uid in self.recorded or self.over:
+        if not is_finished(pod) or uid in self.recorded or self.over:
             return
         stopped = conditions.holds(self.job, "SuccessCriteriaMet") and is_leaving(pod)
         seen = self.mirror[pod["metadata"]["name"]].body
@@ -262,13 +263,18 @@ class JobInAWorld(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.over)
     @rule(suspend=st.booleans())
     def the_job_is_suspended_or_resumed(self, suspend):
-        self.world.job = {**self.world.job, "spec": {**self.world.job["spec"], "suspend": suspend}}
+        self.world.change(suspend=suspend)
+
+    @precondition(lambda self: not self.world.over)
+    @rule(parallelism=st.integers(0, 4))
+    def the_job_may_run_more_pods_or_fewer(self, parallelism):
+        self.world.change(parallelism=parallelism)
 
     @invariant()
     def no_more_pods_run_than_may(self):
         """Also when a plan was cut short and the mirror does not know of what it made."""
         if hasattr(self, "world"):
-            assert len(self.world.active()) <= self.world.job["spec"]["parallelism"]
+            assert len(self.world.active()) <= self.world.most
 
     @invariant()
     def what_is_completed_has_succeeded(self):
@@ -282,7 +288,7 @@ class JobInAWorld(RuleBasedStateMachine):
 
     def _comes_to_rest(self):
         world = self.world
-        world.job = {**world.job, "spec": {**world.job["spec"], "suspend": False}}
+        world.change(suspend=False, parallelism=2)
         for _ in range(60):
             world.catch_up()
             plan = world.decide()
