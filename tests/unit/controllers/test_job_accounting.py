@@ -194,6 +194,24 @@ def test_a_server_that_drops_new_fields_is_not_written_to_for_ever():
     assert [each["type"] for each in body["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
 
 
+@pytest.mark.parametrize(
+    ("target", "policy", "failed"),
+    [
+        ("FailureTarget", "TerminatingOrFailed", 1),
+        ("FailureTarget", "Failed", 1),
+        ("SuccessCriteriaMet", "TerminatingOrFailed", 0),
+        ("SuccessCriteriaMet", "Failed", 0),
+    ],
+)
+def test_pods_stopped_at_the_end_are_let_go_at_once(target, policy, failed):
+    """Nothing depends any more on how they end; those of a failed Job count as failed."""
+    decided = {**STARTED, "conditions": [condition(target, reason="Because")]}
+    plan = run(job(status=decided, completions=2, podReplacementPolicy=policy), pod("a", metadata=GOING))
+    assert counted(plan) == ["a"]
+    assert (status_of(plan).get("failed", 0), status_of(plan)["terminating"]) == (failed, 1)
+    assert back(plan) == 1
+
+
 # Jobs on their way out
 
 
