@@ -142,11 +142,11 @@ def config_key(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def port_name(text: str) -> tuple[str, ...]:
-    """A port's name: at most 15 characters, a letter or digit in it, no hyphen at an end or twice in a row."""
+    """A port's name: at most 15 characters, a letter in it, no hyphen at an end or twice in a row."""
     problems: list[str] = [] if len(text) <= 15 else [_too_long(15)]
     if not _PORT_NAME.fullmatch(text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not re.search("[a-z0-9]", text):
+    if not re.search("[a-z]", text):
         problems.append("must contain at least one letter or number (a-z, 0-9)")
     if "--" in text:
         problems.append("must not contain consecutive hyphens")

@@ -49,7 +49,7 @@ def _object(target: Object, patch: Object, kind: Type) -> Object:
         elif isinstance(value, dict):
             old = result.get(name)
             result[name] = _object(old if isinstance(old, dict) else {}, value, field_type)
-        elif isinstance(value, list) and merging is not None and merging.elements:
+        elif isinstance(value, list) and merging is not None and merging.elements and name in result:
             result[name] = _list(_old_list(result, name), value, field_type.items or field_type, merging)
         else:
             result[name] = _plain(value)
@@ -172,7 +172,7 @@ def _plain(value: Any) -> Any:
             name: _plain(member) for name, member in value.items() if member is not None and not name.startswith("$")
         }
     if isinstance(value, list):
-        return [_plain(entry) for entry in value]
+        return [_plain(entry) for entry in value if not (isinstance(entry, dict) and _PATCH in entry)]
     return value
 
 

@@ -264,7 +264,10 @@ def _preconditions(target: Target, record: Record, meta: Object, *, patched: boo
     patched: by a patch, which has no preconditions beside a version: one that changes the uid is just wrong.
     """
     resource, kind = target.resource, target.resource.kind
-    if meta.get("name") not in (None, "", target.name):
+    if not meta.get("name"):
+        why = "was undeterminable: name must be provided"
+        raise bad_request(f"the name of the object ({target.name} based on URL) {why}")
+    if meta["name"] != target.name:
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
     other = meta.get("uid") not in (None, "", record.uid)
     if other and not patched:

@@ -30,13 +30,19 @@ CONTAINER: Object = {
     "livenessProbe": {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 3},
     "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
 }
+ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
 PODS: Object = {
     "restartPolicy": "Never",
     "containers": [CONTAINER],
     "initContainers": [{"name": "first", "image": "none"}],
     "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, {"name": "w"}],
     "tolerations": [{"key": "a", "operator": "Exists"}],
-    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}],
+        }
+    },
     "nodeSelector": {"zone": "a"},
     "schedulingGates": [{"name": "example.com/quota"}],
     "activeDeadlineSeconds": 5,

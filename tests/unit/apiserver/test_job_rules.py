@@ -375,7 +375,7 @@ def test_a_job_is_refused(spec: Any, field: str, message: str) -> None:
     found = problems(JOB, job(**spec))
     assert (field, message) in found
     others = {"spec.completions", "spec.podReplacementPolicy", "spec.backoffLimitPerIndex"}
-    assert {place for place, _ in found} <= {field, *others}
+    assert {place for place, _ in found} <= {field, *others, "spec.template.metadata.labels"}
 
 
 @pytest.mark.parametrize(

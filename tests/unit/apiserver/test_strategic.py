@@ -148,7 +148,6 @@ def test_a_deployment_strategy_retains_keys() -> None:
         pytest.param(
             {"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value", id="a key that is none"
         ),
-        pytest.param({"metadata": {"finalizers": [{}]}}, 422, "map[] is no plain value", id="a finalizer that is none"),
         pytest.param(
             {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list", id="a list of nothing"
         ),
@@ -197,3 +196,14 @@ def test_keyed_lists_follow_the_obvious_model(live: list[str], changes: list[tup
     assert [name for name in order if name in named] == named
     others = [name for name in live if name in model and name not in named]
     assert [name for name in order if name in others] == others
+
+
+def test_items_of_a_list_that_was_not_there_are_taken_as_they_are() -> None:
+    patch = {"status": {"conditions": [{"status": "True"}, {"$patch": "delete", "type": "Ready"}]}}
+    assert strategic_merge_patch(POD, {}, patch) == {"status": {"conditions": [{"status": "True"}]}}
+
+
+def test_a_set_takes_plain_values_only() -> None:
+    with pytest.raises(PatchError, match="is no plain value") as refused:
+        strategic_merge_patch(POD, {"metadata": {"finalizers": ["a"]}}, {"metadata": {"finalizers": [{"b": "c"}]}})
+    assert refused.value.status == 422

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from deploy.local.apiserver import fields, names
 from deploy.local.apiserver.fields import FieldError
-from deploy.local.apiserver.strategies import jobs, metadata
+from deploy.local.apiserver.strategies import jobs
 from deploy.local.apiserver.strategies.base import Strategy
 from scheduler import cron
 from workers.api.kinds import Object
@@ -91,9 +91,7 @@ def _policy(own: Object) -> Iterator[FieldError]:
 
 
 def _template(body: Object, path: str) -> Iterator[FieldError]:
-    head, own = body.get("metadata") or {}, body.get("spec") or {}
-    yield from metadata.labels(head.get("labels") or {}, f"{path}.metadata.labels")
-    yield from metadata.annotations(head.get("annotations") or {}, f"{path}.metadata.annotations")
+    own = body.get("spec") or {}
     if own.get("selector") is not None:
         yield fields.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")
     if own.get("manualSelector"):

@@ -86,7 +86,7 @@ def _labels(own: Object) -> Object:
 
 def _generated(own: Object, job: Object) -> Iterator[FieldError]:
     """The generated labels and the selector on them must be what the server makes them."""
-    if own.get("manualSelector"):
+    if own.get("manualSelector") or own.get("selector") is None:
         return
     labels = _labels(own)
     for keys, value in ((_UID_LABELS, job.get("uid", "")), (_NAME_LABELS, job.get("name", ""))):
@@ -97,18 +97,16 @@ def _generated(own: Object, job: Object) -> Iterator[FieldError]:
             elif labels[key] != value:
                 yield fields.invalid(place, labels, f"must be '{value}'")
     expected = {"matchLabels": {_UID_LABELS[0]: job.get("uid", "")}}
-    if own.get("selector") != expected:
-        yield fields.invalid("spec.selector", own.get("selector") or {}, "`selector` not auto-generated")
+    if own["selector"] != expected:
+        yield fields.invalid("spec.selector", own["selector"], "`selector` not auto-generated")
 
 
 def _selector(own: Object) -> Iterator[FieldError]:
     selector = own.get("selector")
-    if selector is None:
-        yield fields.required("spec.selector")
-        return
-    problems = list(metadata.selector(selector, "spec.selector"))
+    problems = [fields.required("spec.selector")] if selector is None else []
+    problems += metadata.selector(selector or {}, "spec.selector")
     yield from problems
-    if not problems and not selectors.selects(selector)(_labels(own)):
+    if selector is None or (not problems and not selectors.selects(selector)(_labels(own))):
         yield fields.invalid(
             "spec.template.metadata.labels", _labels(own), "`selector` does not match template `labels`"
         )

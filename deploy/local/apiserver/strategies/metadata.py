@@ -62,21 +62,30 @@ def selector(body: Object, path: str) -> Iterator[FieldError]:
     """What is wrong with a label selector."""
     yield from labels(body.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, expression in enumerate(body.get("matchExpressions") or ()):
-        place, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
-        operator, values = expression.get("operator", ""), expression.get("values") or ()
-        if operator in ("In", "NotIn"):
-            if not values:
-                yield fields.required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                yield fields.forbidden(f"{place}.values", detail)
-        else:
-            yield fields.invalid(f"{place}.operator", operator, "not a valid selector operator")
-        yield from (fields.invalid(f"{place}.key", key, problem) for problem in names.qualified_name(key))
-        for at, value in enumerate(values):
+        place = f"{path}.matchExpressions[{index}]"
+        yield from requirement(expression, place)
+        for at, value in enumerate(expression.get("values") or ()):
             problems = names.label_value(value)
             yield from (fields.invalid(f"{place}.values[{at}]", value, problem) for problem in problems)
+
+
+def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iterator[FieldError]:
+    """What is wrong with one condition on a label. numbers: Gt and Lt are known, as in selectors of nodes."""
+    key, operator = expression.get("key", ""), expression.get("operator", "")
+    values = expression.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            yield fields.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield fields.forbidden(f"{path}.values", detail)
+    elif numbers and operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            yield fields.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    else:
+        yield fields.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    yield from (fields.invalid(f"{path}.key", key, problem) for problem in names.qualified_name(key))
 
 
 def _owners(metadata: Object, path: str) -> Iterator[FieldError]:

@@ -39,7 +39,7 @@ class PodStrategy(Strategy):
         return {**result, "status": status}
 
     def validate(self, body: Object) -> list[FieldError]:
-        return podspec.spec(body["spec"], "spec")
+        return [*podspec.spec(body["spec"], "spec"), *_images(body["spec"])]
 
     def validate_create(self, body: Object) -> list[FieldError]:
         errors = super().validate_create(body)
@@ -73,6 +73,16 @@ class PodStrategy(Strategy):
         if not errors and _fixed(new["spec"], gated=gated) != _fixed(old["spec"], gated=gated):
             errors.append(fields.forbidden("spec", _CHANGES))
         return errors
+
+
+def _images(spec: Object) -> Iterator[FieldError]:
+    """Images of pods have no blanks around them; in templates they may, for those who fill them in later."""
+    for part in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(part) or ()):
+            image = container.get("image", "")
+            if image.strip() != image:
+                detail = "must not have leading or trailing whitespace"
+                yield fields.invalid(f"spec.{part}[{index}].image", image, detail)
 
 
 def _gates(new: Object, old: Object) -> Iterator[FieldError]:

@@ -1,11 +1,11 @@
 """What pod specs must be, in pods and in templates."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from deploy.local.apiserver import fields, names, quantities
 from deploy.local.apiserver.fields import FieldError
-from deploy.local.apiserver.strategies import metadata
+from deploy.local.apiserver.strategies import metadata, placing, volumes
 from workers.api.kinds import Object
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -19,6 +19,12 @@ _FIELD_PATHS = frozenset(
 )
 _KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
+#: What a variable may hold of its container's resources, and the divisors: as they are, and as they are listed.
+_AMOUNTS = tuple(
+    sorted(f"{part}.{name}" for part in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage"))
+)
+_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_UNITS = {"cpu": (("1m", "1"), "1m and 1"), "memory": (_BYTES, ", ".join(_BYTES))}
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
@@ -34,39 +40,25 @@ def template(body: Object, path: str) -> list[FieldError]:
 
 def spec(body: Object, path: str) -> list[FieldError]:
     """What is wrong with a defaulted pod spec."""
-    volumes = [volume.get("name", "") for volume in body.get("volumes") or ()]
-    errors = [*_volumes(body.get("volumes") or (), f"{path}.volumes")]
+    known, errors = volumes.judged(body.get("volumes") or (), f"{path}.volumes")
     if not body.get("containers"):
         errors.append(fields.required(f"{path}.containers"))
     taken: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(body.get(field) or ()):
-            errors += _container(container, f"{path}.{field}[{index}]", volumes, taken)
+            errors += _container(container, f"{path}.{field}[{index}]", known, taken)
     errors += _choice(body, path, "restartPolicy", RESTART_POLICIES)
     errors += _choice(body, path, "dnsPolicy", _DNS_POLICIES)
     errors += metadata.labels(body.get("nodeSelector") or {}, f"{path}.nodeSelector")
     errors += _formats(body, path)
-    errors += [
-        fields.not_supported(f"{path}.tolerations[{index}].operator", toleration["operator"], ("Equal", "Exists"))
-        for index, toleration in enumerate(body.get("tolerations") or ())
-        if toleration.get("operator", "Equal") not in ("Equal", "Exists")
-    ]
-    errors += _gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
+    errors += placing.tolerations(body.get("tolerations") or (), f"{path}.tolerations")
+    errors += placing.affinity(body.get("affinity") or {}, f"{path}.affinity")
+    errors += placing.gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
     deadline = body.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         place = f"{path}.activeDeadlineSeconds"
         errors.append(fields.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
     return errors
-
-
-def _gates(gates: Sequence[Object], path: str) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, gate in enumerate(gates):
-        place, name = f"{path}[{index}]", gate.get("name", "")
-        yield from (fields.invalid(place, name, problem) for problem in names.qualified_name(name))
-        if name in seen:
-            yield fields.duplicate(place, name)
-        seen.add(name)
 
 
 def _formats(body: Object, path: str) -> Iterator[FieldError]:
@@ -90,35 +82,7 @@ def _choice(body: Object, path: str, field: str, allowed: Sequence[str]) -> Iter
         yield fields.not_supported(f"{path}.{field}", value, allowed)
 
 
-def _volumes(volumes: Sequence[Object], path: str) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, volume in enumerate(volumes):
-        place, name = f"{path}[{index}]", volume.get("name", "")
-        sources = [field for field in volume if field != "name"]
-        if len(sources) > 1:
-            yield fields.forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
-        if not name:
-            yield fields.required(f"{place}.name")
-        else:
-            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.dns_label(name))
-        if name in seen:
-            yield fields.duplicate(f"{place}.name", name)
-        seen.add(name)
-        yield from _source(volume, place)
-
-
-def _source(volume: Object, place: str) -> Iterator[FieldError]:
-    for source, field in (
-        ("hostPath", "path"),
-        ("secret", "secretName"),
-        ("configMap", "name"),
-        ("persistentVolumeClaim", "claimName"),
-    ):
-        if source in volume and not volume[source].get(field):
-            yield fields.required(f"{place}.{source}.{field}")
-
-
-def _container(body: Object, path: str, volumes: Sequence[str], taken: set[str]) -> Iterator[FieldError]:
+def _container(body: Object, path: str, known: Collection[str], taken: set[str]) -> Iterator[FieldError]:
     name = body.get("name", "")
     if not name:
         yield fields.required(f"{path}.name")
@@ -127,23 +91,20 @@ def _container(body: Object, path: str, volumes: Sequence[str], taken: set[str])
     if name in taken:
         yield fields.duplicate(f"{path}.name", name)
     taken.add(name)
-    image = body.get("image", "")
-    if not image:
+    if not body.get("image"):
         yield fields.required(f"{path}.image")
-    elif image.strip() != image:
-        yield fields.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     yield from _ports(body.get("ports") or (), f"{path}.ports")
     yield from _env(body.get("env") or (), f"{path}.env")
     yield from _env_from(body.get("envFrom") or (), f"{path}.envFrom")
-    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
+    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", known)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         yield from _probe(body.get(probe) or {}, f"{path}.{probe}")
         if probe != "readinessProbe" and (body.get(probe) or {}).get("successThreshold", 1) != 1:
             value = body[probe]["successThreshold"]
             yield fields.invalid(f"{path}.{probe}.successThreshold", value, "must be 1")
     for hook, handler in (body.get("lifecycle") or {}).items():
-        if isinstance(handler, dict) and not handler:
-            yield fields.required(f"{path}.lifecycle.{hook}", "must specify a handler type")
+        if isinstance(handler, dict):
+            yield from _handler(handler, f"{path}.lifecycle.{hook}", ("exec", "httpGet", "tcpSocket", "sleep"))
     if (policy := body.get("terminationMessagePolicy")) not in ("File", "FallbackToLogsOnError"):
         detail = "must be 'File' or 'FallbackToLogsOnError'"
         yield fields.invalid(f"{path}.terminationMessagePolicy", policy or "", detail)
@@ -192,6 +153,8 @@ def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[Field
         yield fields.invalid(path, "", "may not have more than one field specified at a time")
     if "fieldRef" in source:
         yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{path}.fieldRef.fieldPath")
+    if "resourceFieldRef" in source:
+        yield from _resource_field(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
             name, key = source[field].get("name", ""), source[field].get("key", "")
@@ -200,6 +163,23 @@ def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[Field
                 yield fields.required(f"{path}.{field}.key")
             else:
                 yield from (fields.invalid(f"{path}.{field}.key", key, problem) for problem in names.config_key(key))
+
+
+def _resource_field(body: Object, path: str) -> Iterator[FieldError]:
+    """A container's own request or limit, in units that make sense for it."""
+    resource, divisor = body.get("resource", ""), str(body.get("divisor", "0"))
+    if not resource:
+        yield fields.required(f"{path}.resource")
+        return
+    if resource not in _AMOUNTS and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
+        yield fields.not_supported(f"{path}.resource", resource, _AMOUNTS)
+        return
+    kind = "cpu" if resource.endswith(".cpu") else "memory"
+    units, listed = _UNITS[kind]
+    if divisor not in ("0", *units):
+        name = kind if kind == "cpu" else resource.partition(".")[2]
+        detail = f"only divisor's values {listed} are supported with the {name} resource"
+        yield fields.invalid(f"{path}.divisor", resource, detail)
 
 
 def _field_path(text: str, path: str) -> Iterator[FieldError]:
@@ -220,17 +200,20 @@ def _env_from(sources: Sequence[Object], path: str) -> Iterator[FieldError]:
         elif len(given) > 1:
             yield fields.invalid(path, "", "may not have more than one field specified at a time")
         for field in given:
-            if not source[field].get("name"):
+            if not (name := source[field].get("name")):
                 yield fields.required(f"{place}.{field}.name")
+            else:
+                problems = names.dns_subdomain(name[:-1] + name[-1].replace("-", "a"))  # it may be a beginning only
+                yield from (fields.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
 
 
-def _mounts(mounts: Sequence[Object], path: str, volumes: Sequence[str]) -> Iterator[FieldError]:
+def _mounts(mounts: Sequence[Object], path: str, known: Collection[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         place, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             yield fields.required(f"{place}.name")
-        if name not in volumes:
+        if name not in known:
             yield fields.not_found(f"{place}.name", name)
         if not target:
             yield fields.required(f"{place}.mountPath")
@@ -242,15 +225,30 @@ def _mounts(mounts: Sequence[Object], path: str, volumes: Sequence[str]) -> Iter
 def _probe(probe: Object, path: str) -> Iterator[FieldError]:
     if not probe:
         return
-    handlers = [field for field in ("exec", "httpGet", "tcpSocket", "grpc") if field in probe]
-    if not handlers:
-        yield fields.required(path, "must specify a handler type")
-    for extra in handlers[1:]:
-        yield fields.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
-    if "exec" in probe and not probe["exec"].get("command"):
-        yield fields.required(f"{path}.exec.command")
+    yield from _handler(probe, path, ("exec", "httpGet", "tcpSocket", "grpc"))
     for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
         yield from fields.non_negative(f"{path}.{field}", probe.get(field))
+
+
+def _handler(body: Object, path: str, kinds: Sequence[str]) -> Iterator[FieldError]:
+    """What a probe or a hook does: exactly one thing, of those there are."""
+    given = [field for field in kinds if field in body]
+    if not given:
+        yield fields.required(path, "must specify a handler type")
+    for extra in given[1:]:
+        yield fields.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
+    if "exec" in body and not body["exec"].get("command"):
+        yield fields.required(f"{path}.exec.command")
+    for field in ("httpGet", "tcpSocket"):
+        if field in body:
+            yield from _target(body[field].get("port", 0), f"{path}.{field}.port")
+
+
+def _target(port: int | str, path: str) -> Iterator[FieldError]:
+    if isinstance(port, str):
+        yield from (fields.invalid(path, port, problem) for problem in names.port_name(port))
+    elif not 1 <= port <= 65535:
+        yield fields.invalid(path, port, _PORT_RANGE)
 
 
 def _resource_name(name: str, path: str) -> Iterator[FieldError]:

@@ -1,0 +1,67 @@
+"""What pods may say about the nodes they run on: tolerations, node affinity, scheduling gates."""
+
+from collections.abc import Iterator, Sequence
+
+from deploy.local.apiserver import fields, names
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies import metadata
+from workers.api.kinds import Object
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def tolerations(items: Sequence[Object], path: str) -> Iterator[FieldError]:
+    """What is wrong with tolerations."""
+    for index, item in enumerate(items):
+        place, key, operator = f"{path}[{index}]", item.get("key", ""), item.get("operator", "")
+        effect, value = item.get("effect", ""), item.get("value", "")
+        if key:
+            yield from (fields.invalid(f"{place}.key", key, problem) for problem in names.qualified_name(key))
+        elif operator != "Exists":
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield fields.invalid(f"{place}.operator", operator, detail)
+        if item.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield fields.invalid(f"{place}.effect", effect, detail)
+        if operator in ("", "Equal"):
+            problems = names.label_value(value)
+            yield from (fields.invalid(f"{place}.operator", value, problem) for problem in problems)
+        elif operator != "Exists":
+            yield fields.not_supported(f"{place}.operator", operator, ("Equal", "Exists"))
+        elif value:
+            yield fields.invalid(f"{place}.operator", item, "value must be empty when `operator` is 'Exists'")
+        if effect and effect not in _EFFECTS:
+            yield fields.not_supported(f"{place}.effect", effect, _EFFECTS)
+
+
+def affinity(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with the wishes about nodes; those about other pods are kept as they are."""
+    nodes = body.get("nodeAffinity") or {}
+    required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is not None:
+        place = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        if not required.get("nodeSelectorTerms"):
+            yield fields.required(place, "must have at least one node selector term")
+        for index, term in enumerate(required.get("nodeSelectorTerms") or ()):
+            yield from _term(term, f"{place}[{index}]")
+    for index, wish in enumerate(nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+        place = f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+        if not 1 <= (weight := wish.get("weight", 0)) <= 100:
+            yield fields.invalid(f"{place}.weight", weight, "must be in the range 1-100")
+        yield from _term(wish.get("preference") or {}, f"{place}.preference")
+
+
+def _term(term: Object, path: str) -> Iterator[FieldError]:
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        yield from metadata.requirement(expression, f"{path}.matchExpressions[{index}]", numbers=True)
+
+
+def gates(items: Sequence[Object], path: str) -> Iterator[FieldError]:
+    """What is wrong with scheduling gates."""
+    seen: set[str] = set()
+    for index, gate in enumerate(items):
+        place, name = f"{path}[{index}]", gate.get("name", "")
+        yield from (fields.invalid(place, name, problem) for problem in names.qualified_name(name))
+        if name in seen:
+            yield fields.duplicate(place, name)
+        seen.add(name)

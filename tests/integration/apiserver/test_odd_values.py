@@ -1,0 +1,132 @@
+"""Jobs, CronJobs and pods with something odd in them are refused by both servers for the same fields, or by neither."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.apiserver.client import STRATEGIC, Answer, Api
+from tests.support.embedded import Embedded
+from tests.unit.apiserver.odd import ODD, mutated, places
+
+pytestmark = pytest.mark.real_apiserver
+
+#: One in so many of all odd values at all places, a number without common divisors with their count.
+STEP = 3
+CONTAINER: dict[str, Any] = {
+    "name": "main",
+    "image": "none",
+    "command": ["true"],
+    "env": [
+        {"name": "A", "value": "b"},
+        {"name": "I", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['index']"}}},
+        {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+        {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+    ],
+    "envFrom": [{"prefix": "P_", "secretRef": {"name": "s"}}],
+    "ports": [{"containerPort": 80, "name": "http"}],
+    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "500m"}},
+    "livenessProbe": {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 3},
+    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+}
+TERM = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+PODS: dict[str, Any] = {
+    "restartPolicy": "Never",
+    "containers": [CONTAINER],
+    "initContainers": [{"name": "first", "image": "none"}],
+    "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, {"name": "w"}],
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}},
+    "nodeSelector": {"zone": "a"},
+    "activeDeadlineSeconds": 5,
+}
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
+METADATA: dict[str, Any] = {
+    "name": "x",
+    "labels": {"a": "b"},
+    "annotations": {"c": "d"},
+    "finalizers": ["test.dev/a"],
+    "ownerReferences": [OWNER],
+}
+TEMPLATE = {
+    "metadata": {"labels": {"e": "f"}},
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+}
+JOB: dict[str, Any] = {"completions": 4, "parallelism": 2, "activeDeadlineSeconds": 9, "template": TEMPLATE}
+#: Values of expressions are judged by newer servers only.
+SELECTOR = {"matchLabels": {"e": "f"}, "matchExpressions": [{"key": "e", "operator": "Exists"}]}
+CRON_JOB: dict[str, Any] = {
+    "schedule": "*/5 * * * *",
+    "startingDeadlineSeconds": 100,
+    "concurrencyPolicy": "Forbid",
+    "successfulJobsHistoryLimit": 1,
+    "failedJobsHistoryLimit": 2,
+    "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"parallelism": 2, "template": TEMPLATE}},
+}
+#: The collection on the real server and on the embedded one, and the spec.
+DOCUMENTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "job": ("/apis/batch/v1", "jobs", JOB),
+    "job with its own selector": ("/apis/batch/v1", "jobs", {**JOB, "manualSelector": True, "selector": SELECTOR}),
+    "cron job": ("/apis/batch/v1beta1", "cronjobs", CRON_JOB),
+    "pod": ("/api/v1", "pods", PODS),
+}
+
+
+def fields(answer: Answer) -> tuple[int, list[str]]:
+    """The code, and the fields that are to blame, without labels that only newer servers know."""
+    details = answer.body.get("details") or {} if answer.code >= 400 else {}
+    blamed = {cause["field"] for cause in details.get("causes") or ()}
+    return answer.code, sorted(field for field in blamed if "batch.kubernetes.io" not in field)
+
+
+@pytest.fixture
+def both(real: Path, embedded: Embedded) -> tuple[Api, Api]:
+    """The real server and the embedded one, each with the namespace `odd`."""
+    found = Api(real, "odd"), Api(embedded.kubeconfig, "odd")
+    for api in found:
+        api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "odd"}})
+    return found
+
+
+def odd(document: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Some of all places with odd values, evenly spread."""
+    return itertools.islice(itertools.product(places(document), ODD), 0, None, STEP)
+
+
+@pytest.mark.parametrize(("group", "plural", "spec"), DOCUMENTS.values(), ids=DOCUMENTS)
+def test_both_servers_blame_the_same_fields(both: tuple[Api, Api], group: str, plural: str, spec: Any) -> None:
+    theirs, ours = both
+    document = {"metadata": METADATA, "spec": spec}
+    for path, value in odd(document):
+        body = mutated(document, [(path, value)])
+        expected = theirs("POST", f"{group}/namespaces/odd/{plural}", body, dryRun="All")
+        found = ours("POST", f"{group.replace('v1beta1', 'v1')}/namespaces/odd/{plural}", body, dryRun="All")
+        assert fields(found) == fields(expected), (path, value, found.text, expected.text)
+
+
+#: What the old server reads otherwise in patches: numbers that do not fit are cut, nulls vanish from lists.
+READ_OTHERWISE = [value for value in ODD if isinstance(value, (int, float)) and abs(value) >= 2**31] + [[None]]
+
+
+@pytest.mark.parametrize("plural", ["jobs", "pods"])
+def test_both_servers_blame_the_same_fields_of_a_change(both: tuple[Api, Api], plural: str) -> None:
+    group, spec = ("/api/v1", PODS) if plural == "pods" else ("/apis/batch/v1", {**JOB, "parallelism": 0})
+    metadata = {"name": "stored", "labels": {"a": "b"}, "annotations": {"c": "d"}}
+    document = {"metadata": metadata, "spec": spec}
+    path = f"{group}/namespaces/odd/{plural}"
+    for api in both:
+        api.create(path, document)
+    for place, value in odd(document):
+        if value in READ_OTHERWISE or not all(isinstance(key, str) for key in place):
+            continue
+        patch = value
+        for key in reversed(place):
+            patch = {key: patch}
+        theirs, ours = (api("PATCH", f"{path}/stored", patch, type=STRATEGIC, dryRun="All") for api in both)
+        if theirs.code == 500:
+            assert 400 <= ours.code < 500
+        else:
+            assert fields(ours) == fields(theirs), (place, value, ours.text, theirs.text)
