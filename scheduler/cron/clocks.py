@@ -49,8 +49,7 @@ class Clocks:
         That is: read the wall as if it were UTC, take the offset in force then, and if that leads to an instant of
         another offset, take the other.
         """
-        offset = self.offsets[self.index(wall)]
-        return wall - (self.offsets[self.index(wall - offset)] if offset else 0)
+        return wall - self.offsets[self.index(wall - self.offsets[self.index(wall)])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def parse(text: str, *, zone: str | None = None, seconds: bool = False) -> Sched
     clocks, spec = zones.zone("UTC" if zone is None else zone), text
     if prefix := _PREFIX.match(text):
         clocks, spec = _prefixed(prefix)
-    elif zone is not None and "TZ" not in text:
+    elif zone is not None:
         # Kubernetes writes the zone in front of the text, and the white space around the text goes.
         spec = _trimmed(text)
     elif not text:

@@ -78,7 +78,7 @@ class Every(Schedule):
 
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
         begin = EPOCH + (after - EPOCH) // _SECOND * _SECOND
-        there = max((until - begin) // self.length, 0)
+        there = (until - begin) // self.length
         first = max(there - count, 0)
         return [begin + number * self.length for number in range(first + 1, there + 1)], first > 0
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from scheduler.cron.errors import ZoneError
 
-_PART = re.compile(r"[A-Za-z._+0-9-]{1,14}")
+_PART = re.compile(r"[A-Za-z._+0-9][A-Za-z._+0-9-]{,13}")
 _UTC = "UTC"
 
 
@@ -25,7 +25,7 @@ def zone(name: str) -> ZoneInfo:
     """
     if not name:
         raise ZoneError("timeZone must be nil or non-empty string")
-    if not all(_PART.fullmatch(part) and part not in (".", "..") and part[0] != "-" for part in name.split("/")):
+    if not all(_PART.fullmatch(part) for part in name.split("/")):
         raise ZoneError(f"unknown time zone {name}")
     if name.lower() == "local":
         raise ZoneError("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")

@@ -86,9 +86,14 @@ NINTH_AT_SIX = Plain(frozenset([0]), frozenset([6]), frozenset([9]), frozenset([
 LORD_HOWE = (ZoneInfo("Australia/Lord_Howe"), datetime(2024, 4, 6, 15, 15, tzinfo=UTC))
 
 
+#: Until 1972 Liberia's clocks were 44 minutes and 30 seconds behind.
+MONROVIA = (ZoneInfo("Africa/Monrovia"), datetime(1971, 6, 1, 12, 44, 40, tzinfo=UTC))
+
+
 @settings(max_examples=600)
 @given(PLAINS, moments(ODD_ZONES))
 @example(Plain(frozenset([0]), frozenset([2]), None, frozenset(range(1, 13)), None), LORD_HOWE)
+@example(Plain(frozenset([5]), frozenset(range(24)), None, frozenset(range(1, 13)), None), MONROVIA)
 @example(NINTH_AT_SIX, (ZoneInfo("America/Havana"), datetime(2024, 3, 9, 12, tzinfo=UTC)))
 def test_slots_are_those_that_the_procedure_finds(plain, moment):
     zone, after = moment
@@ -165,6 +170,21 @@ def test_the_newest_slots_are_found_without_counting_a_year_of_seconds():
     slots, older = parse("* * * * * *", seconds=True).newest(after, until, 100)
     assert slots == [until - timedelta(seconds=number) for number in range(99, -1, -1)]
     assert older
+
+
+def test_a_day_that_was_passed_over_is_not_found_by_who_looks_from_its_middle():
+    """Half of the time is over on 26 April, which Cairo began an hour late."""
+    schedule = parse("0 * 26 * *", zone="Africa/Cairo")
+    after, until = datetime(2024, 3, 25, 12, tzinfo=UTC), datetime(2024, 5, 28, 6, tzinfo=UTC)
+    slots = list(schedule.slots(after, until))
+    assert {slot.month for slot in slots} == {3, 5}
+    assert schedule.newest(after, until, 30) == (slots[-30:], True)
+
+
+def test_until_the_end_of_time():
+    end = datetime.max.replace(tzinfo=UTC)
+    assert parse("@yearly").latest(datetime(9970, 1, 1, tzinfo=UTC), end) == datetime(9980, 1, 1, tzinfo=UTC)
+    assert parse("@yearly").latest(end, end) is None
 
 
 UNEVEN = {

@@ -1,6 +1,9 @@
 """Time zones: which names are taken, and in which words others are refused."""
 
+import shutil
+import zoneinfo
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +41,20 @@ def test_names_that_are_unknown(name):
     assert check_zone(name) == f"unknown time zone {name}"
     with pytest.raises(ZoneError, match="unknown time zone"):
         parse("0 0 * * *", zone=name)
+
+
+@pytest.mark.parametrize("name", ["-UTC", "Etc/-UTC", "Etc/ComodRivadaviaX", "Etc/U~C"])
+def test_names_that_the_rules_forbid_are_unknown_though_there_is_such_a_zone(name, tmp_path):
+    utc = next(path for folder in zoneinfo.TZPATH if (path := Path(folder, "UTC")).exists())
+    (tmp_path / "Etc").mkdir()
+    shutil.copy(utc, tmp_path / name)
+    before = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath([tmp_path])
+    try:
+        assert zoneinfo.ZoneInfo(name)
+        assert check_zone(name) == f"unknown time zone {name}"
+    finally:
+        zoneinfo.reset_tzpath(before)
 
 
 REFUSED = {
