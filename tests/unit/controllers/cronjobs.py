@@ -66,7 +66,7 @@ class World:
     def snapshot(self) -> Snapshot:
         entries = [Entry(Ref(JOB, "default", name), body, 0) for name, body in self.jobs.items()]
         entries += [Entry(Ref(JOB, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
-        return Snapshot(Ref(self.kind, "default", "report"), self.body, {JOB.id: tuple(entries)})
+        return Snapshot(Ref(self.kind, "default", self.body["metadata"]["name"]), self.body, {JOB.id: tuple(entries)})
 
     def decide(self, now: datetime) -> Plan:
         return decide(self.snapshot(), now)

@@ -47,6 +47,7 @@ def test_2_children_whose_slot_only_their_name_tells_are_runs_too():
 
 def test_3_the_status_is_written_once_and_only_if_it_changed():
     here = running()
+    here.jobs[minute("12:01")]["metadata"]["resourceVersion"] = "99"
     assert here.decide(clock("12:01:10")).steps == (ComeBack(clock("12:02")),)
 
 

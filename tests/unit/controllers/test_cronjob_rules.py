@@ -126,7 +126,9 @@ def test_every_slot_that_is_passed_was_started_or_is_counted(
 
 
 MOMENTS = st.integers(1_000_000_000, 7_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
-OBJECTS = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?", fullmatch=True)
+OBJECTS = st.integers(1, 253).flatmap(
+    lambda length: st.from_regex(rf"[a-z0-9]([a-z0-9.-]{{{length}}}[a-z0-9])?", fullmatch=True)
+)
 
 
 @given(OBJECTS, MOMENTS, MOMENTS, st.integers(1, 1001), st.from_regex(r"[a-z]{1,20}", fullmatch=True))

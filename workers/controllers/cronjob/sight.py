@@ -119,7 +119,5 @@ class Sight:
 
     @cached_property
     def resumed(self) -> bool:
-        """Whether the object was suspended, or had another spec, when its status was written last."""
-        ready = conditions.find(self.body, "Ready") or {}
-        generation = self.status.get("observedGeneration")
-        return ready.get("reason") == "Suspended" or generation != self.body["metadata"].get("generation")
+        """Whether the spec was another when the status was written last: it was suspended, or its schedule edited."""
+        return bool(self.status.get("observedGeneration") != self.body["metadata"].get("generation"))
