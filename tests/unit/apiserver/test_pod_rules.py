@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.defaults import pull_policy
 from deploy.local.apiserver.strategies.pods import qos_class
 from tests.unit.apiserver.examples import CONTAINER, changed, created, problems
@@ -209,9 +210,98 @@ def test_a_container_is_refused(container: Any, field: str, message: str) -> Non
     assert problems(POD, pod(container=container)) == [(f"{AT}.{field}", message)]
 
 
+MOUNT = {"name": "v", "mountPath": "/v"}
+NODES = "affinity.nodeAffinity"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def where(**expression: Any) -> dict[str, Any]:
+    """Affinity to nodes by one condition on their label `a`."""
+    terms = [{"matchExpressions": [{"key": "a", **expression}]}]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
+def variable(**source: Any) -> dict[str, Any]:
+    return {"containers": [{**CONTAINER, "env": [{"name": "A", "valueFrom": {"resourceFieldRef": source}}]}]}
+
+
+RESOURCE = "containers[0].env[0].valueFrom.resourceFieldRef"
+CONDITION = f"{NODES}.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
+
+
+def probe(**handler: Any) -> dict[str, Any]:
+    return {"containers": [{**CONTAINER, "livenessProbe": handler}]}
+
+
+def configured(*items: Any) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", "configMap": {"name": "c", "items": list(items)}}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "fields"),
     [
+        pytest.param({"tolerations": [{}]}, ["tolerations[0].operator"], id="a toleration of everything, perhaps"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, [], id="a toleration of everything"),
+        pytest.param({"tolerations": [{"key": "a b"}]}, ["tolerations[0].key"], id="a toleration's key"),
+        pytest.param({"tolerations": [{"key": "a", "value": "b c"}]}, ["tolerations[0].operator"], id="its value"),
+        pytest.param(
+            {"tolerations": [{"key": "a", "operator": "Near"}]}, ["tolerations[0].operator"], id="its operator"
+        ),
+        pytest.param({"tolerations": [{"key": "a", "effect": "Pain"}]}, ["tolerations[0].effect"], id="its effect"),
+        pytest.param(
+            {"tolerations": [{"key": "a", "tolerationSeconds": 5}]}, ["tolerations[0].effect"], id="for how long what"
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
+            ["tolerations[0].operator"],
+            id="a value that exists",
+        ),
+        pytest.param(where(operator="In", values=["b"]), [], id="an affinity"),
+        pytest.param(where(operator="Gt", values=["5"]), [], id="an affinity to numbers"),
+        pytest.param(where(operator="In"), [f"{CONDITION}.values"], id="an affinity to nothing"),
+        pytest.param(where(operator="Gt", values=["1", "2"]), [f"{CONDITION}.values"], id="above two numbers"),
+        pytest.param(where(operator="Near"), [f"{CONDITION}.operator"], id="an affinity's operator"),
+        pytest.param(where(key="a b", operator="Exists"), [f"{CONDITION}.key"], id="an affinity's key"),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {REQUIRED: {}}}}, [f"{NODES}.{REQUIRED}.nodeSelectorTerms"], id="no terms"
+        ),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 101}]}}},
+            [f"{NODES}.{PREFERRED}[0].weight"],
+            id="a wish too strong",
+        ),
+        pytest.param(variable(resource="limits.cpu", divisor="1m"), [], id="a limit as a variable"),
+        pytest.param(variable(), [f"{RESOURCE}.resource"], id="no resource"),
+        pytest.param(variable(resource="limits.gpu"), [f"{RESOURCE}.resource"], id="a resource nobody has"),
+        pytest.param(variable(resource="limits.cpu", divisor="1k"), [f"{RESOURCE}.divisor"], id="thousands of CPUs"),
+        pytest.param(variable(resource="limits.memory", divisor="1Mi"), [], id="mebibytes of memory"),
+        pytest.param(probe(httpGet={"port": "http"}), [], id="a port by its name"),
+        pytest.param(probe(httpGet={"port": 0}), ["containers[0].livenessProbe.httpGet.port"], id="no port"),
+        pytest.param(probe(tcpSocket={"port": "8"}), ["containers[0].livenessProbe.tcpSocket.port"], id="no letter"),
+        pytest.param(
+            {"containers": [{**CONTAINER, "lifecycle": {"preStop": {"exec": {}}}}]},
+            ["containers[0].lifecycle.preStop.exec.command"],
+            id="a hook that runs nothing",
+        ),
+        pytest.param(configured({"key": "k", "path": "a/b"}), [], id="one key of a volume"),
+        pytest.param(
+            configured({}), ["volumes[0].configMap.items[0].key", "volumes[0].configMap.items[0].path"], id="no key"
+        ),
+        pytest.param(
+            configured({"key": "k", "path": "/etc"}), ["volumes[0].configMap.items[0].path"], id="an absolute path"
+        ),
+        pytest.param(
+            configured({"key": "k", "path": "a/../.."}), ["volumes[0].configMap.items[0].path"], id="a way out"
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "secret": {}}], "containers": [{**CONTAINER, "volumeMounts": [MOUNT]}]},
+            ["volumes[0].secret.secretName", "containers[0].volumeMounts[0].name"],
+            id="a volume that cannot be mounted",
+        ),
+        pytest.param(
+            {"containers": [{**CONTAINER, "image": " x"}]}, ["containers[0].image"], id="a blank before an image"
+        ),
         pytest.param({"containers": []}, ["containers"], id="no containers"),
         pytest.param({"containers": [CONTAINER, CONTAINER]}, ["containers[1].name"], id="one name twice"),
         pytest.param({"initContainers": [CONTAINER]}, ["initContainers[0].name"], id="an init container of that name"),
@@ -234,6 +324,10 @@ def test_a_container_is_refused(container: Any, field: str, message: str) -> Non
 )
 def test_a_pod_is_refused(spec: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(POD, pod(**spec))] == [f"spec.{field}" for field in fields]
+
+
+def test_a_template_may_have_an_image_to_be_filled_in() -> None:
+    assert podspec.template({"spec": created(POD, pod(containers=[{**CONTAINER, "image": " "}]))["spec"]}, "t") == []
 
 
 STORED = created(POD, pod(activeDeadlineSeconds=10, tolerations=[{"key": "a"}]))
