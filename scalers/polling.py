@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.scaler import milli
+from scalers.scaler import Measure, milli
 from scalers.sources import Answer, Source, Sources
 from scalers.triggers import Parsed, Probe, Triggers, is_polled, polling_interval
 from scalers.wakeups import Waiting, Wakeups
@@ -24,13 +25,17 @@ from workers.snapshot import Reading, Sample
 
 log = logging.getLogger(__name__)
 
+#: Seconds between two polls of an object at least, however soon a value is to change by itself.
+SOONEST = 0.25
+
 
 @dataclass
 class Poll:
     """One object being polled.
 
     started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
-    was of. samples: what was measured so far, by the trigger's place.
+    was of. samples: what was measured so far, by the trigger's place. again: seconds after which one of the values
+    changes by itself, as far as that is known.
     """
 
     lease: Lease
@@ -39,6 +44,7 @@ class Poll:
     previous: Reading | None
     started: int
     samples: dict[int, Sample] = field(default_factory=dict)
+    again: float = math.inf
 
     @property
     def uid(self) -> str:
@@ -53,6 +59,12 @@ class Poll:
     def take(self, place: int, answer: Answer) -> None:
         """What the trigger at this place measured."""
         self.samples[place] = sample(self.parsed.probes[place], answer)
+        if isinstance(answer, Measure) and answer.again is not None:
+            self.again = min(self.again, max(SOONEST, answer.again))
+
+    def next(self, interval: float) -> float:
+        """When to poll the object again (seconds since the epoch, broker's clock). interval: default of polls."""
+        return self.started / 1e6 + min(polling_interval(self.body, interval), self.again)
 
     def reading(self) -> Reading:
         """All samples as one reading, newer than any before, also than one from before the broker was emptied."""
@@ -213,9 +225,7 @@ class Poller:
         await self._ring({self._reconcile.name: stored.bells})
         if self._wakeups:
             await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
-        await hands.settle_all(
-            [(poll.lease, ComeBack(poll.started / 1e6 + polling_interval(poll.body, self._interval))) for poll in polls]
-        )
+        await hands.settle_all([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
 
 

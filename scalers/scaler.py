@@ -43,11 +43,13 @@ class SourceError(PenstockError):
 class Measure:
     """What was measured: events waiting, and whether that makes the trigger active.
 
-    active: None means what holds for almost every scaler: the value is above the activation value.
+    active: None means what holds for almost every scaler: the value is above the activation value. again: seconds
+    after which the value changes by itself, if that is known; it is then measured sooner than at the next poll.
     """
 
     value: float
     active: bool | None = None
+    again: float | None = None
 
 
 class Scaler(Parameters):
