@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from scalers.connections import Connections
-from scalers.scaler import SourceError
+from scalers.scaler import Measure, SourceError
 from scalers.tls import TLS
 
 #: Connections that one process keeps to one measured server.
@@ -28,8 +28,8 @@ class Question(Protocol):
         ...
 
 
-#: What a question is answered by: a number, the server's refusal, or why nobody could be asked.
-Answer = int | exceptions.RedisError | SourceError
+#: What a question is answered by: a number or more, the server's refusal, or why nobody could be asked.
+Answer = int | Measure | exceptions.RedisError | SourceError
 
 #: Asks one server many questions; answers in their order.
 Ask = Callable[["Link", Sequence[Any]], Awaitable[Sequence[Answer]]]

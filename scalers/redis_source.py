@@ -73,9 +73,9 @@ class RedisSource(Scaler):
         """Ask one server many such questions."""
 
     @property
-    def watched(self) -> str:
-        """The key of the server whose growth is news."""
-        return self.question.key
+    def watched(self) -> tuple[str, ...]:
+        """The key that is asked about."""
+        return (self.question.key,)
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
@@ -83,7 +83,7 @@ class RedisSource(Scaler):
         server = scalers[0].server
         questions = list(dict.fromkeys(scaler.question for scaler in scalers))
         answers = dict(zip(questions, await server.answers(questions, cls.ask, connections), strict=True))
-        return [_measure(server, scaler.question, answers[scaler.question]) for scaler in scalers]
+        return [measured(server, scaler.question, answers[scaler.question]) for scaler in scalers]
 
     def tls(self) -> TLS | None:
         """How TLS is spoken, or None."""
@@ -147,10 +147,11 @@ class SentinelServers(RedisSource):
         )
 
 
-def _measure(server: Topology, question: Question, answer: Answer) -> float | Exception:
+def measured(server: Topology, question: Question, answer: Answer) -> float | Measure | Exception:
+    """An answer as a scaler gives it: what was refused says where and about which key."""
     if isinstance(answer, exceptions.RedisError):
         return SourceError(f"{server}: {question.key}: {reason(answer)}")
-    return answer if isinstance(answer, SourceError) else float(answer)
+    return answer if isinstance(answer, SourceError | Measure) else float(answer)
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -82,6 +82,11 @@ class Scaler(Parameters):
         return None
 
     @property
+    def watched(self) -> tuple[str, ...]:
+        """Keys of a single Redis server whose growth is news; of any other server nothing is heard."""
+        return ()
+
+    @property
     def patience(self) -> float | None:
         """Seconds that one answer may take, where the trigger says so itself."""
         return None

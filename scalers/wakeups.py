@@ -15,7 +15,6 @@ from redis.exceptions import RedisError
 from scalers.debounce import Debounce
 from scalers.listener import Listener, Status
 from scalers.redis_connection import RedisServer
-from scalers.redis_source import RedisSource
 from scalers.triggers import Probe, Triggers, is_polled
 from scalers.watchlist import Watchlist
 from scheduler.keys import Keys
@@ -49,9 +48,10 @@ class Waiting:
         return cls(
             f"{metadata['uid']}/{metadata.get('generation', 0)}",
             frozenset(
-                (probe.source.server, probe.scaler.watched)
+                (probe.source.server, key)
                 for probe in probes
-                if isinstance(probe.scaler, RedisSource) and isinstance(probe.source.server, RedisServer)
+                if isinstance(probe.source.server, RedisServer)
+                for key in probe.scaler.watched
             ),
         )
 

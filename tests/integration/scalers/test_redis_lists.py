@@ -213,7 +213,7 @@ def test_host_password_and_user_may_come_from_the_environment() -> None:
 
 def test_the_numbers_of_a_trigger() -> None:
     scaler = parse(address="a:1", listLength="20", activationListLength="3")
-    assert (scaler.metric, scaler.target, scaler.activation, scaler.watched) == ("redis-work", 20, 3, "work")
+    assert (scaler.metric, scaler.target, scaler.activation, scaler.watched) == ("redis-work", 20, 3, ("work",))
     assert (parse(address="a:1").target, parse(address="a:1").activation) == (5, 0)
 
 

@@ -223,7 +223,7 @@ def test_the_numbers_of_a_list() -> None:
     scaler = parse("redis-cluster", listLength="20", activationListLength="3")
     assert (scaler.metric, scaler.target, scaler.activation, scaler.question, scaler.watched) == (
         *("redis-work", 20, 3),
-        *(Length("work"), "work"),
+        *(Length("work"), ("work",)),
     )
 
 
@@ -252,4 +252,4 @@ def test_the_numbers_of_a_list() -> None:
 def test_what_is_counted_follows_from_the_parameters(metadata: dict[str, str], question: Count, target: int) -> None:
     scaler = parse("redis-streams", activationLagCount="2", **metadata)
     assert (scaler.question, scaler.target, scaler.activation) == (question, target, 2)
-    assert (scaler.metric, scaler.watched) == ("redis-streams-work", "work")
+    assert (scaler.metric, scaler.watched) == ("redis-streams-work", ("work",))
