@@ -1,0 +1,1 @@
+"""keda.sh/v1alpha1 ScaledObject: one module per rule."""
