@@ -126,15 +126,16 @@ class Cluster:
 
     # What the controller does
 
-    def reconcile(self, *, dies_after: int | None = None, landed: bool = True) -> None:
+    def reconcile(self, *, dies_after: int | None = None, landed: bool = True, backwards: bool = False) -> None:
         """Decide once, and carry it out.
 
         dies_after: the worker dies after so many writes. landed: the mirror has learned of the last of them.
+        backwards: of steps that are carried out side by side, the last are the fastest.
         """
         self.marked, self.back = False, None
         self.reconciles += 1
         try:
-            _Plan(self, dies_after, landed).carry_out(decide(self._snapshot(), self.now).steps)
+            _Plan(self, dies_after, landed, backwards).carry_out(decide(self._snapshot(), self.now).steps)
         except Stopped:
             self.back = self.now + BACKOFF
 
@@ -159,17 +160,18 @@ class Cluster:
 class _Plan:
     """A plan that is being carried out, as `workers.act` does it."""
 
-    def __init__(self, cluster: Cluster, dies_after: int | None, landed: bool) -> None:
+    def __init__(self, cluster: Cluster, dies_after: int | None, landed: bool, backwards: bool) -> None:
         self.cluster = cluster
         self.left = dies_after
         self.landed = landed
+        self.backwards = backwards
         self.version = cluster.shown["metadata"]["resourceVersion"]
 
     def carry_out(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
             match step:
                 case Together(steps=parts, then=then):
-                    for part in parts:
+                    for part in reversed(parts) if self.backwards else parts:
                         self._do(part)
                     self._record(then)
                 case ComeBack(at=at):

@@ -36,7 +36,8 @@ SCHEDULES = ["0 * * * *", "0 */6 * * *", "30 1,2 * * *", "15 0,3,23 * * *", "*/2
 class Month(RuleBasedStateMachine):
     """One object of either kind.
 
-    expected: the slots that had to have a Job by now. ahead: the latest moment that any clock has shown.
+    expected: the slots that had to have a Job by now. ahead: the latest moment that any clock has shown. died: a plan
+    was cut short. blind: a decision may have known less than there was.
     """
 
     kind: Kind
@@ -49,7 +50,7 @@ class Month(RuleBasedStateMachine):
         self.until = begin + MONTH
         self.ahead = begin
         self.expected: set[datetime] = set()
-        self.died = False
+        self.died = self.blind = False
         self.settle()
 
     def spec(self) -> Object:
@@ -143,7 +144,7 @@ class Month(RuleBasedStateMachine):
 
     @rule()
     def the_watch_falls_behind(self):
-        self.cluster.lagging = True
+        self.cluster.lagging = self.blind = True
 
     @rule()
     def the_watch_catches_up(self):
@@ -155,9 +156,10 @@ class Month(RuleBasedStateMachine):
     def all_is_done(self):
         self.settle()
 
-    @rule(writes=st.integers(0, 5), landed=st.booleans())
-    def a_worker_dies(self, writes, landed):
-        self.cluster.reconcile(dies_after=writes, landed=landed)
+    @rule(writes=st.integers(0, 5), landed=st.booleans(), backwards=st.booleans())
+    def a_worker_dies(self, writes, landed, backwards):
+        self.blind = self.blind or not landed
+        self.cluster.reconcile(dies_after=writes, landed=landed, backwards=backwards)
         self.ahead = max(self.ahead, self.cluster.now)
         self.died = True
 
@@ -168,6 +170,11 @@ class Month(RuleBasedStateMachine):
         if hasattr(self, "cluster"):
             twice = [slot for slot, times_made in self.cluster.made.items() if times_made > 1]
             assert not twice
+
+    @invariant()
+    def runs_that_must_not_overlap_do_not(self):
+        if hasattr(self, "cluster") and not self.blind and self.cluster.body["spec"]["concurrencyPolicy"] != "Allow":
+            assert len(self.cluster.unfinished()) <= 1
 
     @invariant()
     def nothing_runs_before_its_time(self):
