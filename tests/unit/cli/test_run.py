@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"
 ANNOTATION = f"penstock.dev/run.{ID}"
+#: More looks than any story here needs.
+LOOKS = 100
 identity = run.identity
 
 
@@ -30,13 +33,15 @@ def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
 
 
 def story(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """What happens while the command waits: one step before each look at the Job; the last one stays."""
+    """What happens while the command waits: one step before each look at the Job; after the last nothing more."""
     original = cluster.request
-    left = list(steps)
+    left = iter(steps)
+    looks = count()
 
     async def request(method: str, path: str, **more: Any) -> Any:
-        if method == "GET" and path == JOB.path("default", f"nightly-{ID}") and left:
-            left.pop(0)()
+        if method == "GET" and path == JOB.path("default", f"nightly-{ID}"):
+            next(left, lambda: None)()
+            assert next(looks) < LOOKS, "it waits for what does not come"
         return await original(method, path, **more)
 
     monkeypatch.setattr(cluster, "request", request)
