@@ -138,11 +138,24 @@ Step = Create | Delete | Patch | Unfinalize | PatchStatus | Record | Together | 
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a decision's arithmetic, for people. how: the sum it came from, where it was not simply found."""
+
+    name: str
+    value: float
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order. `why` is one line for people: what was decided and from which numbers."""
+    """Steps in order. `why` is one line for people: what was decided and from which numbers.
+
+    figures: the arithmetic behind it, step by step.
+    """
 
     steps: tuple[Step, ...] = ()
     why: str = ""
+    figures: tuple[Figure, ...] = ()
 
 
 #: Nothing to do.

@@ -13,6 +13,7 @@ from workers.act import Actor
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 from workers.controller import Controller
+from workers.decisions import Decisions
 from workers.errors import ClusterError, Stale, Unavailable, UserError
 from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Observed, Request
@@ -42,6 +43,7 @@ class Reconciler:
         mirror: Mirror,
         readings: Readings,
         actor: Actor,
+        decisions: Decisions,
         clock: Callable[[], datetime],
         deadline: float,
         stale: float,
@@ -50,6 +52,7 @@ class Reconciler:
         self._mirror = mirror
         self._readings = readings
         self._actor = actor
+        self._decisions = decisions
         self._clock = clock
         self._deadline = deadline
         self._stale = stale
@@ -59,6 +62,7 @@ class Reconciler:
         snapshots = await self.observe(claim.leases)
         idle: list[tuple[Lease, Outcome]] = []
         busy: list[tuple[Lease, Snapshot, Plan]] = []
+        made: list[tuple[Snapshot, Plan]] = []
         for lease in claim.leases:
             snapshot = snapshots.get(lease)
             if isinstance(snapshot, Exception):
@@ -69,16 +73,20 @@ class Reconciler:
             except Exception as error:
                 idle.append((lease, self._failed(lease, error)))
                 continue
-            if plan is None or snapshot is None or not plan.steps:
+            if plan is None or snapshot is None:
                 idle.append((lease, Done()))
-            else:
+                continue
+            made.append((snapshot, plan))
+            if plan.steps:
                 busy.append((lease, snapshot, plan))
+            else:
+                idle.append((lease, Done()))
         if idle:
             metrics.RECONCILES.labels("any", "nothing to do").inc(sum(outcome == Done() for _, outcome in idle))
             await hands.settle_all(idle)
         works = (hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
         # All of them are waited for: whoever hears of an error gives every lease back, and no work may go on then.
-        for ended in await asyncio.gather(*works, return_exceptions=True):
+        for ended in await asyncio.gather(*works, self._decisions.note(made), return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended
 

@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from scheduler.keys import Keys
 from workers.act import Actor
 from workers.base import base, connect, draining, utc_now
 from workers.controllers import registry
+from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
 from workers.reconcile import Reconciler
@@ -35,6 +37,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
                 ring=parts.ring,
                 in_flight=settings.in_flight,
             ),
+            decisions=Decisions(parts.client, Keys(settings.prefix)),
             clock=utc_now,
             deadline=settings.deadline,
             stale=settings.stale,

@@ -17,6 +17,7 @@ from deploy.cli import (
     delete,
     describe,
     embedded,
+    explain,
     get,
     logs,
     output,
@@ -34,7 +35,7 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 #: How `penstock --help` groups the commands.
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
-    "Objects": (apply.command, get.command, describe.command, logs.command, delete.command),
+    "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch),
     "About": (crds.command, settings.command, version.command),

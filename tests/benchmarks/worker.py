@@ -16,6 +16,7 @@ from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.base import broker_client, mirror_of, utc_now
 from workers.controllers import registry
+from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
@@ -101,6 +102,7 @@ async def worker(
             ring=_ring,
             in_flight=in_flight,
         ),
+        decisions=Decisions(client, keys),
         clock=clock,
         deadline=60.0,
         stale=3600.0,

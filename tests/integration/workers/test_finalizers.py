@@ -15,6 +15,7 @@ from workers.act import Actor
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Kind, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.controller import Controller
+from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.election import Terms
 from workers.errors import Forbidden, Invalid, NotFound
@@ -296,6 +297,7 @@ async def test_a_job_that_went_first_still_lets_its_pods_go(world: World) -> Non
         mirror=world.mirror,
         readings=Readings(world.client, Keys("test")),
         actor=world.actor,
+        decisions=Decisions(world.client, Keys("test")),
         clock=lambda: datetime.now(UTC),
         deadline=30.0,
         stale=10.0,

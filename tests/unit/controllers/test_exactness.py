@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.scaledjob import counting, creation, decide, jobs
-from workers.plan import ComeBack, Create, Delete, PatchStatus, Plan, Poll, Together
+from workers.plan import ComeBack, Create, Delete, Figure, PatchStatus, Plan, Poll, Together
 from workers.snapshot import Entry, Reading, Snapshot
 
 
@@ -301,14 +301,15 @@ def _names_start_over(names, taken, number):
 
 
 def _jobs_made_are_subtracted_twice(strategy, demand, counts, bounds):
-    return max(0, _justified(strategy, demand, counts, bounds) - counts.made)
+    figures = _worked_out(strategy, demand, counts, bounds)
+    return (*figures, Figure("to create", max(0, figures[-1].value - counts.made)))
 
 
 def _the_maximum_is_ignored(strategy, demand, counts, bounds):
-    return _justified(strategy, replace(demand, scale=demand.whole), counts, bounds)
+    return _worked_out(strategy, replace(demand, scale=demand.whole), counts, bounds)
 
 
-_count, _justified = counting.count, creation.justified
+_count, _worked_out = counting.count, creation.worked_out
 
 
 @pytest.mark.parametrize(
@@ -318,8 +319,8 @@ _count, _justified = counting.count, creation.justified
         (counting, "count", _ends_are_dated_back),
         (jobs, "free_names", _names_are_new_every_time),
         (jobs, "free_names", _names_start_over),
-        (creation, "justified", _jobs_made_are_subtracted_twice),
-        (creation, "justified", _the_maximum_is_ignored),
+        (creation, "worked_out", _jobs_made_are_subtracted_twice),
+        (creation, "worked_out", _the_maximum_is_ignored),
         (creation, "held_back", lambda *_: False),
     ],
     ids=[

@@ -13,6 +13,7 @@ from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref, ref_of
 from workers.controller import Controller
+from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.errors import Invalid, Unavailable
 from workers.holding import Hands
@@ -46,6 +47,7 @@ class House:
         lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
         self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id})
         self.readings = Readings(client, keys)
+        self.decisions = Decisions(client, keys)
         self.snapshots = []
         self.kinds = (SCALED_JOB, JOB, POD)
 
@@ -76,6 +78,7 @@ class House:
                 ring=ring,
                 in_flight=4,
             ),
+            decisions=self.decisions,
             clock=lambda: NOON,
             deadline=30.0,
             stale=10.0,

@@ -8,6 +8,7 @@ from workers.controllers.scaledjob.bounds import Bounds
 from workers.controllers.scaledjob.counting import Counts
 from workers.controllers.scaledjob.demand import Demand
 from workers.controllers.scaledjob.strategy import Jobs
+from workers.plan import Figure
 
 
 def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> int:
@@ -17,26 +18,53 @@ def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds:
     reading asked again gives only what is still missing, and room that finished Jobs left is filled as far as the
     reading certainly has events for it.
     """
+    return int(worked_out(strategy, demand, counts, bounds)[-1].value)
+
+
+def worked_out(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> tuple[Figure, ...]:
+    """As `justified`, step by step: the last figure is its answer."""
     if counts.running < bounds.minimum:
-        return bounds.minimum - counts.running
+        below = bounds.minimum - counts.running
+        return (Figure("missing to the minimum", below, f"{bounds.minimum} - {counts.running}"),)
     if not demand.active:
-        return 0
-    now = Jobs(counts.running, counts.pending)
+        return (Figure("nothing is active", 0),)
     match strategies.effective_name(strategy):
         case "default":
             # Every Job, running or ended since, may have its event in the reading.
             certain = demand.whole - (counts.running + counts.late - bounds.minimum)
+            how = f"{demand.whole} - ({counts.running} + {counts.late} - {bounds.minimum})"
         case "accurate":
             # Events leave the queue when Jobs start: only Jobs not seen to have started may have theirs in it.
             certain = demand.whole - counts.unstarted
+            how = f"{demand.whole} - {counts.unstarted}"
         case "custom" | "eager":
-            # These promise no relation between Jobs and events: one helping per reading, as KEDA gives per poll.
-            before = Jobs(
-                max(0, counts.running + counts.late - counts.made - bounds.minimum),
-                max(0, counts.unstarted - counts.made),
-            )
-            return max(0, strategies.above_minimum(strategy, demand, before, bounds) - counts.made)
-    return max(0, min(strategies.new_jobs(strategy, demand, now, bounds), certain))
+            return _one_helping(strategy, demand, counts, bounds)
+    extra = strategies.beyond(Jobs(counts.running, counts.pending), bounds)
+    says = strategies.worked_out(strategy, demand, extra, bounds)
+    number = max(0, min(int(says[-1].value), certain))
+    return (
+        *says,
+        Figure("events certainly without a Job", certain, how),
+        Figure("to create", number, f"max(0, min({says[-1].value:g}, {certain}))"),
+    )
+
+
+def _one_helping(
+    strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds
+) -> tuple[Figure, ...]:
+    """Strategies that promise no relation between Jobs and events: one helping per reading, as KEDA gives per poll."""
+    before = Jobs(
+        max(0, counts.running + counts.late - counts.made - bounds.minimum),
+        max(0, counts.unstarted - counts.made),
+    )
+    says = strategies.worked_out(strategy, demand, before, bounds)
+    number = max(0, int(says[-1].value) - counts.made)
+    return (
+        Figure("running before the reading", before.running),
+        Figure("pending before the reading", before.pending),
+        *says,
+        Figure("to create", number, f"max(0, {says[-1].value:g} - {counts.made})"),
+    )
 
 
 def held_back(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> bool:

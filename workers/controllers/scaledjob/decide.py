@@ -15,6 +15,7 @@ from workers.controllers.scaledjob import (
     counting,
     creation,
     demand,
+    explaining,
     history,
     jobs,
     names,
@@ -23,7 +24,7 @@ from workers.controllers.scaledjob import (
 )
 from workers.controllers.scaledjob.status import Conditions, Status, activity, described, events, last_active
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Create, Patch, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Create, Figure, Patch, PatchStatus, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
 
 FINALIZER = "finalizer.keda.sh"
@@ -113,7 +114,7 @@ class _Decision:
         steps += _write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
         if rolled or self._number > HELPING:
             steps.append(ComeBack(self.now))
-        return Plan(tuple(steps), self._why())
+        return Plan(tuple(steps), self._why(), self._figures())
 
     @cached_property
     def _jobs(self) -> tuple[Entry, ...]:
@@ -159,11 +160,16 @@ class _Decision:
         return counting.count(self._jobs, pods, conditions, self._reading, self._names)
 
     @cached_property
+    def _worked_out(self) -> tuple[Figure, ...]:
+        """The way to the number of Jobs that the reading justifies."""
+        if self._demand is None or self._counts is None or self._resumed:
+            return ()
+        return creation.worked_out(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+
+    @cached_property
     def _number(self) -> int:
         """How many Jobs the reading justifies, were it young enough."""
-        if self._demand is None or self._counts is None or self._resumed:
-            return 0
-        return creation.justified(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+        return int(self._worked_out[-1].value) if self._worked_out else 0
 
     @cached_property
     def _outlived(self) -> bool:
@@ -215,6 +221,16 @@ class _Decision:
 
     def _status(self, conditions: Conditions) -> Status:
         return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
+
+    def _figures(self) -> tuple[Figure, ...]:
+        """The arithmetic of this decision, for people."""
+        if self._reading is None or self._demand is None or self._counts is None:
+            return ()
+        return (
+            *explaining.asked(self._reading, self._demand, self._bounds),
+            *explaining.counted(self._counts),
+            *self._worked_out,
+        )
 
     def _why(self) -> str:
         """One line for people: what was decided and from which numbers."""

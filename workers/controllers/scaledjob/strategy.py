@@ -7,6 +7,7 @@ from math import isfinite
 from workers.api.scaledjob import ScalingStrategy, StrategyName
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.controllers.scaledjob.demand import Demand
+from workers.plan import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,31 @@ def new_jobs(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Boun
         return bounds.minimum - jobs.running
     if not demand.active:
         return 0
-    return above_minimum(strategy, demand, Jobs(jobs.running - bounds.minimum, jobs.pending), bounds)
+    return above_minimum(strategy, demand, beyond(jobs, bounds), bounds)
+
+
+def beyond(jobs: Jobs, bounds: Bounds) -> Jobs:
+    """The Jobs beyond the minimum, which is a reserve."""
+    return Jobs(jobs.running - bounds.minimum, jobs.pending)
 
 
 def above_minimum(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds) -> int:
     """The strategy itself, for an active demand. extra.running: the Jobs running beyond the minimum."""
+    return int(worked_out(strategy, demand, extra, bounds)[-1].value)
+
+
+def worked_out(
+    strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds
+) -> tuple[Figure, Figure]:
+    """As `above_minimum`, step by step: what the strategy says, and how many new Jobs are left of that."""
     name = effective_name(strategy)
-    effective = _STRATEGIES[name](strategy, demand, extra, bounds)
-    return max(0, min(bounds.maximum if name == "eager" else demand.queue, effective))
+    says, how = _STRATEGIES[name](strategy, demand, extra, bounds)
+    ceiling = bounds.maximum if name == "eager" else demand.queue
+    what = "the maximum" if name == "eager" else "the queue"
+    return (
+        Figure(f"strategy {name}", says, how),
+        Figure(f"not above {what}", max(0, min(ceiling, says)), f"max(0, min({ceiling}, {says}))"),
+    )
 
 
 def effective_name(strategy: ScalingStrategy) -> StrategyName:
@@ -57,30 +75,37 @@ def _percentage(strategy: ScalingStrategy) -> float | None:
     return share if isfinite(share) else None
 
 
-def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: Bounds) -> int:
-    return demand.scale - jobs.running
+#: A number and the sum it came from.
+_Sum = tuple[int, str]
 
 
-def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> int:
+def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: Bounds) -> _Sum:
+    return demand.scale - jobs.running, f"{demand.scale} - {jobs.running}"
+
+
+def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
     """Caps the new Jobs at the maximum, not their total (KEDA's quirk)."""
     deduction = strategy.custom_scaling_queue_length_deduction or 0
-    share = int(jobs.running * (_percentage(strategy) or 0.0))
-    return min(demand.scale - deduction - share, bounds.maximum)
+    percentage = _percentage(strategy) or 0.0
+    share = int(jobs.running * percentage)
+    how = f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum})"
+    return min(demand.scale - deduction - share, bounds.maximum), how
 
 
-def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> int:
+def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
     """For sources whose events leave the queue when a Job starts: only pending Jobs still have theirs in it."""
     if demand.scale + jobs.running - jobs.pending > bounds.maximum:
-        return bounds.maximum - jobs.running
-    return demand.scale - jobs.pending
+        return bounds.maximum - jobs.running, f"{bounds.maximum} - {jobs.running}"
+    return demand.scale - jobs.pending, f"{demand.scale} - {jobs.pending}"
 
 
-def _eager(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> int:
+def _eager(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
     """Fills up to the maximum while anything waits; pending Jobs are subtracted twice (KEDA's quirk)."""
-    return min(bounds.maximum - jobs.running - jobs.pending, demand.scale)
+    says = min(bounds.maximum - jobs.running - jobs.pending, demand.scale)
+    return says, f"min({bounds.maximum} - {jobs.running} - {jobs.pending}, {demand.scale})"
 
 
-_STRATEGIES: dict[StrategyName, Callable[[ScalingStrategy, Demand, Jobs, Bounds], int]] = {
+_STRATEGIES: dict[StrategyName, Callable[[ScalingStrategy, Demand, Jobs, Bounds], _Sum]] = {
     "default": _default,
     "custom": _custom,
     "accurate": _accurate,
