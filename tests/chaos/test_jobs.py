@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(420)
 TRACKING = "batch.kubernetes.io/job-tracking"
 #: Held by every pod the test deletes, so that its end can still be read when all is over.
 WITNESS = "chaos.penstock.dev/witness"
-#: Seconds until every Job must have ended. Half a minute does on a quiet machine.
+#: Seconds until every Job must have ended; less than a minute does, a busy machine may take its time.
 PATIENCE = 300.0
 
 #: The first free number among those that pods of this Job have taken.
