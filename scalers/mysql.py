@@ -1,9 +1,7 @@
 """KEDA's `mysql` trigger: the number that a query answers, on MySQL and MariaDB."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -11,8 +9,8 @@ from pydantic import SecretStr, model_validator
 
 from scalers.extras import needed
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Source, SourceError, parameter
-from scalers.sql import SQLSource
+from scalers.scaler import Source, SourceError, parameter
+from scalers.sql import Link, Lost, SQLSource
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -104,23 +102,25 @@ class MySQL(SQLSource):
         """The value that is not yet worth a Job."""
         return self.activation_query_value
 
-    def _using(self, connections: Connections) -> AbstractAsyncContextManager["Link"]:
-        return _using(self.server, connections)
+    def link(self) -> "Connection":
+        """A connection to the database."""
+        return Connection(self.server)
 
 
-@dataclass
-class Link:
-    """A connection, opened when it is first needed; one query at a time."""
+class Connection(Link):
+    """A connection of aiomysql."""
 
-    database: Database
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _connection: Any = None
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+        self._connection: Any = None
 
     async def open(self) -> None:
-        """Connect, unless there is a connection that works."""
-        aiomysql = needed("aiomysql", "mysql")
-        if self._connection is None or self._connection.closed:
-            database = self.database
+        aiomysql, errors = needed("aiomysql", "mysql"), needed("pymysql", "mysql").err
+        if self._connection is not None and not self._connection.closed:
+            return
+        database = self._database
+        try:
             self._connection = await aiomysql.connect(
                 host=database.host,
                 port=database.port,
@@ -129,36 +129,23 @@ class Link:
                 db=database.name,
                 autocommit=True,
             )
+        except (errors.MySQLError, OSError) as error:
+            raise Lost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
-        """The first row, None without rows; raises SourceError for a query that the server refuses."""
         errors = needed("pymysql", "mysql").err
         try:
             async with self._connection.cursor() as cursor:
                 await cursor.execute(query)
                 row: Sequence[Any] | None = await cursor.fetchone()
-        except errors.MySQLError as error:
-            if error.args and error.args[0] in _CLIENT_ERRORS:
-                raise
-            raise SourceError(f"{self.database}: {_said(error)}") from None
+        except (errors.MySQLError, OSError) as error:
+            refused = isinstance(error, errors.MySQLError) and error.args and error.args[0] not in _CLIENT_ERRORS
+            raise (SourceError if refused else Lost)(_said(error)) from None
         return row
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
-
-
-@asynccontextmanager
-async def _using(database: Database, connections: Connections) -> AsyncIterator[Link]:
-    errors = needed("pymysql", "mysql").err
-    async with connections.use(database, lambda: Link(database), Link.close) as link:
-        try:
-            async with link.turn:
-                await link.open()
-                yield link
-        except (errors.MySQLError, OSError) as error:
-            raise SourceError(f"{database}: {_said(error)}") from None
 
 
 def _said(error: BaseException) -> str:

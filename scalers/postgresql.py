@@ -1,8 +1,6 @@
 """KEDA's `postgresql` trigger: the number that a query answers."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -10,8 +8,8 @@ from pydantic import SecretStr, model_validator
 
 from scalers.extras import needed
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Source, SourceError, parameter
-from scalers.sql import SQLSource
+from scalers.scaler import Source, SourceError, parameter
+from scalers.sql import Link, Lost, SQLSource
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -94,49 +92,42 @@ class PostgreSQL(SQLSource):
         """The value that is not yet worth a Job."""
         return self.activation_target_query_value
 
-    def _using(self, connections: Connections) -> AbstractAsyncContextManager["Link"]:
-        return _using(self.server, connections)
+    def link(self) -> "Connection":
+        """A connection to the database."""
+        return Connection(self.server)
 
 
-@dataclass
-class Link:
-    """A connection, opened when it is first needed; one query at a time."""
+class Connection(Link):
+    """A connection of psycopg."""
 
-    database: Database
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _connection: Any = None
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+        self._connection: Any = None
 
     async def open(self) -> None:
-        """Connect, unless there is a connection that works."""
         psycopg = needed("psycopg", "postgresql")
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(self.database.conninfo, autocommit=True)
+            try:
+                self._connection = await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
+            except psycopg.OperationalError as error:
+                raise Lost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
-        """The first row, None without rows; raises SourceError for a query that the server refuses."""
         psycopg = needed("psycopg", "postgresql")
         try:
             cursor = await self._connection.execute(query)
             row: Sequence[Any] | None = await cursor.fetchone()
-        except psycopg.OperationalError:
-            raise
+        except psycopg.OperationalError as error:
+            raise Lost(_said(error)) from None
         except psycopg.Error as error:
-            raise SourceError(f"{self.database}: {' '.join(str(error).split())}") from None
+            raise SourceError(_said(error)) from None
         return row
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             await self._connection.close()
 
 
-@asynccontextmanager
-async def _using(database: Database, connections: Connections) -> AsyncIterator[Link]:
-    psycopg = needed("psycopg", "postgresql")
-    async with connections.use(database, lambda: Link(database), Link.close) as link:
-        try:
-            async with link.turn:
-                await link.open()
-                yield link
-        except psycopg.OperationalError as error:
-            raise SourceError(f"{database}: {' '.join(str(error).split())}") from None
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split())
