@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scalers import failing
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
 from scalers.scaler import Measure, milli
@@ -58,7 +59,11 @@ class Poll:
 
     def take(self, place: int, answer: Answer) -> None:
         """What the trigger at this place measured."""
-        self.samples[place] = sample(self.parsed.probes[place], answer)
+        taken = sample(self.parsed.probes[place], answer)
+        if taken.error is not None:
+            before = self.previous if self.previous and self.previous.uid == self.uid else None
+            taken = failing.remembered(taken, before, failing.threshold(self.body))
+        self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
 
@@ -89,9 +94,9 @@ def sample(probe: Probe, answer: Answer) -> Sample:
 def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
     """Whether somebody has to look at this reading: it says something new, or there is work waiting.
 
-    Waiting work is looked at every time because Jobs may have ended since the last decision.
+    Waiting work is looked at every time because Jobs may have ended since the last decision; so is a fallback's.
     """
-    if previous is None or any(sample.active and sample.value > 0 for sample in reading.samples):
+    if previous is None or any(sample.failures or (sample.active and sample.value > 0) for sample in reading.samples):
         return True
     return (previous.uid, previous.generation, previous.samples, previous.problem) != (
         reading.uid,

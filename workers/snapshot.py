@@ -35,7 +35,8 @@ class Sample:
 
     name: metric name as KEDA spells it (``s0-redis-work``). value: events waiting. target: events per Job.
     active: the value is above the trigger's activation value. error: why there is no value; value, target and
-    active mean nothing then. Unknown is not zero.
+    active mean nothing then. Unknown is not zero. failures, last: of an object with a fallback, how often in a row it
+    could not be measured, and the Jobs it asked for when it was last (None: it never was).
     """
 
     name: str
@@ -44,6 +45,8 @@ class Sample:
     target: float = 1.0
     active: bool = False
     error: str | None = None
+    failures: int = 0
+    last: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Limits that KEDA gives in its schema (minimum, enum, required) are given here, o
 Fields without a default stay None when they are not set: what KEDA then does is decided in workers/controllers.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -14,6 +14,9 @@ from workers.api.model import Items, Model
 
 #: Seconds between two polls of an object that names none (KEDA's default).
 POLLING_INTERVAL = 30
+
+#: Polls in a row that may fail before a fallback begins, of one that does not say.
+FAILURE_THRESHOLD = 3
 
 StrategyName = Literal["default", "custom", "accurate", "eager"]
 Calculation = Literal["max", "min", "avg", "sum"]
@@ -73,6 +76,23 @@ class Rollout(Model):
     """How immediate deletes; default background."""
 
 
+class Fallback(Model):
+    """What is kept alive while triggers cannot be measured. Not KEDA's: it has none for a ScaledJob."""
+
+    behavior: Literal["fixed", "hold", "none"] | None = None
+    """fixed (default) keeps `replicas` Jobs alive, hold as many as the last value asked for; none does nothing."""
+    failure_threshold: Natural | None = None
+    """Polls in a row that may fail before it begins; default 3, 0 begins with the first."""
+    replicas: Natural | None = None
+    """Behavior fixed: Jobs kept alive beyond minReplicaCount."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.behavior in (None, "fixed") and self.replicas is None:
+            raise ValueError("replicas is required with behavior fixed")
+        return self
+
+
 #: A Job's spec in a structural schema: all of it is kept, and a pod template must be there.
 JOB_SCHEMA = {
     "required": ["template"],
@@ -103,6 +123,7 @@ class Spec(Model):
     rollout_strategy: RolloutStrategy | None = None
     """Deprecated; if set it beats rollout.strategy."""
     scaling_strategy: ScalingStrategy | None = None
+    fallback: Fallback | None = None
 
     @field_validator("job_target_ref")
     @classmethod

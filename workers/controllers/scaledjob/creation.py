@@ -49,9 +49,7 @@ def worked_out(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds
     )
 
 
-def _one_helping(
-    strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds
-) -> tuple[Figure, ...]:
+def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> tuple[Figure, ...]:
     """Strategies that promise no relation between Jobs and events: one helping per reading, as KEDA gives per poll."""
     before = Jobs(
         max(0, counts.running + counts.late - counts.made - bounds.minimum),

@@ -16,6 +16,7 @@ from workers.controllers.scaledjob import (
     creation,
     demand,
     explaining,
+    fallback,
     history,
     jobs,
     names,
@@ -164,7 +165,19 @@ class _Decision:
         """The way to the number of Jobs that the reading justifies."""
         if self._demand is None or self._counts is None or self._resumed:
             return ()
-        return creation.worked_out(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+        figures = creation.worked_out(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+        if self._fallback:
+            figures += fallback.worked_out(self._fallback, int(figures[-1].value), self._counts, self._bounds)
+        return figures
+
+    @cached_property
+    def _fallback(self) -> fallback.Fallback | None:
+        return fallback.in_force(self.scaled.spec, self._reading.samples, self._bounds) if self._reading else None
+
+    @cached_property
+    def _active(self) -> bool:
+        """Whether there is anything to do, for a fallback's sake too."""
+        return bool((self._demand and self._demand.active) or (self._fallback and self._fallback.floor))
 
     @cached_property
     def _number(self) -> int:
@@ -213,9 +226,10 @@ class _Decision:
             return self._status(conditions)
         if self._demand is None:
             return self._status(conditions.refused(self._reading.problem or ""))
-        status = self._status(conditions.measured(self._reading.samples, self._demand.active))
+        conditions = conditions.measured(self._reading.samples, self._active)
+        status = self._status(conditions.falling_back(self.scaled.spec.fallback is not None, self._fallback))
         fields = {**status.fields, **activity(status.observed, self._reading.samples)}
-        if self._demand.active:
+        if self._active:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
         return Status(status.observed, status.conditions, fields)
 

@@ -8,6 +8,7 @@ from typing import Self
 from workers.api import times
 from workers.api.kinds import Object
 from workers.api.scaledjob import Spec
+from workers.controllers.scaledjob.fallback import Fallback
 from workers.plan import Record
 from workers.snapshot import Sample
 
@@ -87,6 +88,17 @@ class Conditions:
             return self
         return replace(self, paused=Condition("False", "ScaledJobUnpaused", "not paused any more"))
 
+    def falling_back(self, wanted: bool, fallback: Fallback | None) -> "Conditions":
+        """wanted: the manifest asks for a fallback; if not, the condition is what KEDA writes. fallback: in force."""
+        if not wanted:
+            return replace(self, fallback=_UNKNOWN)
+        if fallback is None:
+            return replace(self, fallback=Condition("False", "NoFallbackFound", "no trigger has failed too often"))
+        message = f"{fallback.floor} Jobs are kept alive because these do not work: {', '.join(fallback.failing)}"
+        if fallback.unmeasured:
+            message += f"; never measured, so that there is nothing to hold: {', '.join(fallback.unmeasured)}"
+        return replace(self, fallback=Condition("True", "FallbackExists", message))
+
     def measured(self, samples: Sequence[Sample], active: bool) -> "Conditions":
         """The triggers were measured, each successfully or not."""
         verb = "are" if active else "are not"
@@ -165,6 +177,11 @@ def events(before: Conditions, after: Conditions, samples: Sequence[Sample] = ()
             yield Record("Normal", "ScaledJobActive", "Scaling is done because the triggers are active")
         elif after.active.status == "False" and before.active.status == "True":
             yield Record("Normal", "ScaledJobInactive", "Scaling is not done because no trigger is active")
+    if after.fallback.status != before.fallback.status:
+        if after.fallback.status == "True":
+            yield Record("Warning", "ScaledJobFallbackActivated", after.fallback.message)
+        elif before.fallback.status == "True":
+            yield Record("Normal", "ScaledJobFallbackDeactivated", "The fallback is over")
     if after.paused.status != before.paused.status:
         if after.paused.status == "True":
             yield Record("Normal", "ScaledJobPaused", "Scaling is paused")

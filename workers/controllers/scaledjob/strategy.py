@@ -41,9 +41,7 @@ def above_minimum(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds
     return int(worked_out(strategy, demand, extra, bounds)[-1].value)
 
 
-def worked_out(
-    strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds
-) -> tuple[Figure, Figure]:
+def worked_out(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds) -> tuple[Figure, Figure]:
     """As `above_minimum`, step by step: what the strategy says, and how many new Jobs are left of that."""
     name = effective_name(strategy)
     says, how = _STRATEGIES[name](strategy, demand, extra, bounds)
@@ -59,6 +57,8 @@ def effective_name(strategy: ScalingStrategy) -> StrategyName:
     """The strategy that applies: custom without a readable percentage is the default one, silently, as in KEDA."""
     if strategy.strategy == "custom" and _percentage(strategy) is None:
         return "default"
+    if strategy.strategy == "claim":
+        raise ValueError("claims are not counted: see claiming")
     return strategy.strategy or "default"
 
 
