@@ -55,7 +55,7 @@ async def _until_signal(settings: Settings) -> None:
 
 async def serve(settings: Settings) -> None:
     """Follow the kinds until cancelled."""
-    controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs)
+    controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs, workloads=settings.workloads)
     kinds, top = followed(controllers)
     async with base.base(settings, controllers) as parts:
         cluster = await base.connect(settings)

@@ -50,6 +50,10 @@ class Settings(BaseSettings):
     cronjobs: bool = Field(
         False, description="run batch/v1 CronJobs too: only where the cluster's own CronJob controller is switched off"
     )
+    workloads: bool = Field(
+        False,
+        description="run apps/v1 Deployments, ReplicaSets and StatefulSets too: only where nobody else does",
+    )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
     batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")

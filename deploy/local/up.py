@@ -197,9 +197,10 @@ def _environment(options: Options, store: str) -> dict[str, str]:
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
-        # Nobody else runs the pods of Jobs on an embedded cluster, or CronJobs.
+        # Nobody else runs the pods of Jobs on an embedded cluster, or CronJobs, or Deployments.
         environment.setdefault("PENSTOCK_JOBS", "all")
         environment.setdefault("PENSTOCK_CRONJOBS", "true")
+        environment.setdefault("PENSTOCK_WORKLOADS", "true")
     return environment
 
 

@@ -61,6 +61,7 @@ class Ref:
 
 
 SCALED_JOB = Kind("keda.sh", "v1alpha1", "ScaledJob", "scaledjobs")
+SCALED_OBJECT = Kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
 TRIGGER_AUTHENTICATION = Kind("keda.sh", "v1alpha1", "TriggerAuthentication", "triggerauthentications")
 CLUSTER_TRIGGER_AUTHENTICATION = Kind(
     "keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "clustertriggerauthentications", namespaced=False
@@ -68,6 +69,10 @@ CLUSTER_TRIGGER_AUTHENTICATION = Kind(
 JOB = Kind("batch", "v1", "Job", "jobs")
 CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
 SCHEDULED_JOB = Kind("penstock.dev", "v1alpha1", "ScheduledJob", "scheduledjobs")
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
+STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+CONTROLLER_REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
 POD = Kind("", "v1", "Pod", "pods")
 EVENT = Kind("", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
@@ -85,11 +90,16 @@ KINDS: dict[str, Kind] = {
     kind.id: kind
     for kind in (
         SCALED_JOB,
+        SCALED_OBJECT,
         TRIGGER_AUTHENTICATION,
         CLUSTER_TRIGGER_AUTHENTICATION,
         JOB,
         CRON_JOB,
         SCHEDULED_JOB,
+        DEPLOYMENT,
+        REPLICA_SET,
+        STATEFUL_SET,
+        CONTROLLER_REVISION,
         POD,
         EVENT,
         LEASE,

@@ -4,16 +4,21 @@ from collections.abc import Mapping
 from typing import Literal
 
 from workers.controller import Controller
-from workers.controllers import cronjob, job, scaledjob
+from workers.controllers import apps, cronjob, job, scaledjob
 
 
-def controllers(jobs: Literal["managed", "all"], *, cronjobs: bool) -> Mapping[str, Controller]:
+def controllers(
+    jobs: Literal["managed", "all"], *, cronjobs: bool, workloads: bool = False
+) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
 
     jobs: which batch/v1 Jobs are ours, see `job.controller`. cronjobs: whether batch/v1 CronJobs are ours; two
-    controllers of one CronJob would warn of each other's Jobs.
+    controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
+    StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     """
     known = [scaledjob.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs), job.orphans(jobs)]
     if cronjobs:
         known.append(cronjob.CRON_JOBS)
+    if workloads:
+        known += apps.CONTROLLERS
     return {controller.kind.id: controller for controller in known}

@@ -22,9 +22,9 @@ from tests.unit.controllers.plans import (
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.job import controller, decide
 from workers.controllers.job.backoff import finish_time
-from workers.controllers.job.creation import pod_name
 from workers.controllers.job.managing import HELPING
 from workers.controllers.job.pods import TRACKING
+from workers.controllers.podnames import pod_name
 from workers.plan import NOTHING, Create, Delete, Patch, Record
 
 

@@ -6,9 +6,10 @@ from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job
 from tests.unit.controllers.plans import back, shape, staged
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.job import controller, decide, orphans
-from workers.controllers.job.claiming import selects
-from workers.controllers.job.creation import owner_reference, pod_name
+from workers.controllers.job.creation import owner_reference
 from workers.controllers.job.pods import TRACKING
+from workers.controllers.podnames import pod_name
+from workers.controllers.selectors import selects
 from workers.plan import NOTHING, Create, Mark, Patch, Plan, Together, Unfinalize
 from workers.snapshot import Snapshot
 

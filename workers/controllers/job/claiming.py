@@ -1,11 +1,12 @@
 """Which pods are a Job's: those that match are taken on, those that no longer do are let go."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from workers.api.kinds import POD, Object, ref_of
 from workers.controllers.job.creation import owner_reference
 from workers.controllers.job.pods import TRACKING, existing, is_finished, is_leaving, is_tracked
 from workers.controllers.job.spec import Spec
+from workers.controllers.selectors import selects
 from workers.plan import Patch, Together
 from workers.snapshot import Entry, Snapshot
 
@@ -39,34 +40,6 @@ def untrack(pod: Object) -> Patch:
     Only of the pod as it was observed: one that ended meanwhile must be counted.
     """
     return _patch(pod, {"finalizers": [name for name in _finalizers(pod) if name != TRACKING]})
-
-
-def selects(selector: Object) -> Callable[[Object], bool]:
-    """Which objects a label selector matches, by their labels; what cannot be understood matches nothing."""
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    expressions: Sequence[Object] = selector.get("matchExpressions") or ()
-
-    def matches(body: Object) -> bool:
-        labels = body["metadata"].get("labels") or {}
-        return all(labels.get(key) == value for key, value in wanted.items()) and all(
-            _holds(expression, labels) for expression in expressions
-        )
-
-    return matches
-
-
-def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key"), expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return labels.get(key or "") in values
-        case "NotIn":
-            return labels.get(key or "") not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False
 
 
 def _loose(entries: Sequence[Entry]) -> list[Object]:

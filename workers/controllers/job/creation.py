@@ -1,18 +1,13 @@
 """New pods of a Job: their bodies and their names."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from hashlib import blake2b
 
 from workers.api.kinds import JOB, POD, Object
+from workers.controllers import podnames
 from workers.controllers.job.failure_policy import judge
 from workers.controllers.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, count_of, ignored_count_of
 from workers.controllers.job.pods import TRACKING
 from workers.controllers.job.spec import Spec
-
-#: The letters of generated names: no vowels, so that no words appear (the API server's own alphabet).
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: What comes before the five letters: a pod's name is its host name as well, so longer Job names are cut.
-_STEM = 58
 
 #: The variable that tells a container its index.
 _VARIABLE: Object = {
@@ -24,7 +19,7 @@ _VARIABLE: Object = {
 def pods(job: Object, spec: Spec, taken: Set[str], number: int) -> Iterator[Object]:
     """So many pods of a Job without indexes. taken: names that are in use or were."""
     metadata, body = _metadata(job, spec), spec.template.get("spec") or {}
-    for name in _free(job, "", taken, number):
+    for name in podnames.free(job, "", taken, number):
         yield _pod({"name": name, **metadata}, body)
 
 
@@ -34,7 +29,7 @@ def indexed_pods(
     """One pod per index. replaced: by index, the failed pod whose failures the new one goes on counting from."""
     metadata, body = _metadata(job, spec), _with_variable(spec.template.get("spec") or {})
     for index in indexes:
-        (name,) = _free(job, f"-{index}", taken, 1)
+        (name,) = podnames.free(job, f"-{index}", taken, 1)
         counts = _failure_counts(spec, replaced.get(index)) if spec.per_index else {}
         mine = {INDEX: str(index)}
         own = {
@@ -56,34 +51,6 @@ def owner_reference(job: Object) -> Object:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-def pod_name(job: Object, slot: str, ordinal: int) -> str:
-    """``<job><slot>-<5 letters>``, the letters made from the Job's uid, the slot and the ordinal within it.
-
-    A row of names, not chance: a plan that was cut short before its pods became known asks for the same names again,
-    and so makes no pod twice. slot: ``-<index>`` for the pods of one index, else empty.
-    """
-    metadata = job["metadata"]
-    number = int.from_bytes(blake2b(f"{metadata['uid']}{slot}/{ordinal}".encode(), digest_size=8).digest())
-    letters = ""
-    for _ in range(5):
-        number, letter = divmod(number, len(_LETTERS))
-        letters += _LETTERS[letter]
-    stem = metadata["name"][: _STEM - 1 - len(slot)].rstrip("-.")
-    return f"{stem}{slot}-{letters}"
-
-
-def _free(job: Object, slot: str, taken: Set[str], number: int) -> Iterator[str]:
-    """The first names of the slot's row that are not taken, each once."""
-    used: set[str] = set()
-    ordinal = 0
-    while len(used) < number:
-        name = pod_name(job, slot, ordinal)
-        if name not in taken and name not in used:
-            used.add(name)
-            yield name
-        ordinal += 1
 
 
 def _pod(metadata: Object, body: Object) -> Object:

@@ -12,9 +12,9 @@ from workers.api.kinds import JOB, POD, Object, Ref, controller_of
 from workers.controller import Controller
 from workers.controllers import conditions
 from workers.controllers.job import leftovers
-from workers.controllers.job.claiming import selects
 from workers.controllers.job.ownership import Jobs, ours
 from workers.controllers.job.pods import is_leaving, is_tracked
+from workers.controllers.selectors import selects
 from workers.plan import NOTHING, Mark, Plan
 from workers.snapshot import Snapshot
 

@@ -1,0 +1,40 @@
+"""Pods made or deleted side by side, with one Event for all of them."""
+
+from collections.abc import Sequence
+
+from workers.api.kinds import POD, Object, ref_of
+from workers.plan import Create, Delete, Record, Step, Together
+
+
+def create(bodies: Sequence[Object]) -> tuple[Step, ...]:
+    """Make these pods."""
+    if not bodies:
+        return ()
+    names = [body["metadata"]["name"] for body in bodies]
+    return (
+        Together(
+            tuple(Create(POD, body) for body in bodies),
+            then=_told("SuccessfulCreate", "Created", names),
+            otherwise=Record("Warning", "FailedCreate", "Error creating: {error}"),
+        ),
+    )
+
+
+def delete(pods: Sequence[Object]) -> tuple[Step, ...]:
+    """Delete exactly these pods."""
+    if not pods:
+        return ()
+    names = [pod["metadata"]["name"] for pod in pods]
+    return (
+        Together(
+            tuple(Delete(ref_of(POD, pod), pod["metadata"]["uid"]) for pod in pods),
+            then=_told("SuccessfulDelete", "Deleted", names),
+            otherwise=Record("Warning", "FailedDelete", "Error deleting: {error}"),
+        ),
+    )
+
+
+def _told(reason: str, verb: str, names: Sequence[str]) -> Record:
+    """One Event for all pods of a stage: an object of a thousand pods must not write a thousand Events."""
+    message = f"{verb} pod: {names[0]}" if len(names) == 1 else f"{verb} {{done}} pods"
+    return Record("Normal", reason, message)
