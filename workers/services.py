@@ -18,7 +18,7 @@ from workers.settings import Settings
 async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
     """A reconcile worker: answers the bells of the reconcile lane."""
     async with AsyncExitStack() as stack:
-        controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs)
+        controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs, workloads=settings.workloads)
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
