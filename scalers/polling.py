@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from scalers import failing
 from scalers.breaker import Breakers, Policy
+from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
 from scalers.scaler import Measure, milli
 from scalers.sources import Answer, Source, Sources
@@ -17,9 +18,12 @@ from scalers.wakeups import Waiting, Wakeups
 from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease
 from workers.api import kinds
 from workers.api.kinds import Object, Ref
+from workers.claims import Claim as Item
+from workers.claims import Ledger, Order, ledger_of, name_of
 from workers.cluster import Cluster
 from workers.holding import Hands, Ring
 from workers.mirror import Mirror
+from workers.orders import Orders
 from workers.readings import Readings
 from workers.settings import Settings
 from workers.snapshot import Reading, Sample
@@ -35,7 +39,8 @@ class Poll:
     """One object being polled.
 
     started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
-    was of. samples: what was measured so far, by the trigger's place. again: seconds after which one of the values
+    was of. order: what is to be done with its ledger, if it has one. samples: what was measured so far, by the
+    trigger's place. limit, claims: of its ledger when that was done. again: seconds after which one of the values
     changes by itself, as far as that is known.
     """
 
@@ -44,7 +49,10 @@ class Poll:
     parsed: Parsed
     previous: Reading | None
     started: int
+    order: Order | None = None
     samples: dict[int, Sample] = field(default_factory=dict)
+    limit: int | None = None
+    claims: tuple[Item, ...] | None = None
     again: float = math.inf
 
     @property
@@ -56,6 +64,28 @@ class Poll:
     def complete(self) -> bool:
         """Every trigger has been measured, or none can be."""
         return len(self.samples) == len(self.parsed.probes)
+
+    @property
+    def ledger_name(self) -> str | None:
+        """The name of its ledger, if it has one."""
+        annotation = ledger_of(self.body)
+        return name_of(annotation) if annotation else None
+
+    @property
+    def errand(self) -> Errand:
+        """What is to be done with its ledger now: an order for another ledger is not for this one."""
+        metadata = self.body["metadata"]
+        order = self.order if self.order and self.order.of == self.ledger_name else None
+        return Errand(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
+
+    def found(self, found: Found | str) -> None:
+        """What became of its errand."""
+        if isinstance(found, str):
+            self.take(0, found)
+            return
+        self.take(0, Measure(found.waiting))
+        order = self.errand.order
+        self.limit, self.claims = order.limit if order and found.obeyed else None, found.claims
 
     def take(self, place: int, answer: Answer) -> None:
         """What the trigger at this place measured."""
@@ -80,15 +110,18 @@ class Poll:
             samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
             problem=self.parsed.problem,
             uid=self.uid,
+            ledger=Ledger(self.ledger_name, self.limit, self.claims) if self.ledger_name else None,
         )
 
 
 def sample(probe: Probe, answer: Answer) -> Sample:
     """What one trigger's answer says; a failed one has no value."""
+    claimable = isinstance(probe.scaler, Claiming)
     if isinstance(answer, str):
-        return Sample(name=probe.name, type=probe.type, error=answer)
+        return Sample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
     active = answer.value > probe.scaler.activation if answer.active is None else answer.active
-    return Sample(probe.name, probe.type, milli(answer.value), float(probe.scaler.target), active)
+    target = float(probe.scaler.target)
+    return Sample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
 
 
 def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
@@ -98,11 +131,12 @@ def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
     """
     if previous is None or any(sample.failures or (sample.active and sample.value > 0) for sample in reading.samples):
         return True
-    return (previous.uid, previous.generation, previous.samples, previous.problem) != (
+    return (previous.uid, previous.generation, previous.samples, previous.problem, previous.ledger) != (
         reading.uid,
         reading.generation,
         reading.samples,
         reading.problem,
+        reading.ledger,
     )
 
 
@@ -110,9 +144,9 @@ class Poller:
     """Measures what waits for claimed objects.
 
     mirror: where objects are read. readings: where readings are stored, together with the mark in the lane
-    `reconcile` if one asks for a decision. ring: rings the bells this makes due. triggers: parses objects, shared
-    with `wakeups`, which hears which objects wait on which servers. cluster: for triggers that measure it. sources:
-    the servers; made from the settings if not given.
+    `reconcile` if one asks for a decision. orders: what is to be done with claims. ring: rings the bells this makes
+    due. triggers: parses objects, shared with `wakeups`, which hears which objects wait on which servers. cluster: for
+    triggers that measure it. sources: the servers; made from the settings if not given.
     """
 
     def __init__(
@@ -120,6 +154,7 @@ class Poller:
         *,
         mirror: Mirror,
         readings: Readings,
+        orders: Orders,
         reconcile: Lane,
         ring: Ring,
         settings: Settings,
@@ -130,6 +165,7 @@ class Poller:
     ) -> None:
         self._mirror = mirror
         self._readings = readings
+        self._orders = orders
         self._reconcile = reconcile
         self._ring = ring
         self._interval = settings.polling
@@ -171,8 +207,10 @@ class Poller:
         parsed = await asyncio.gather(*(self._triggers.parse(refs[key], body) for key, body in bodies.items()))
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
+        claiming = [key for key, body in bodies.items() if ledger_of(body)]
+        orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
         return {
-            key: Poll(leases[key], body, ready, previous[key], claim.now)
+            key: Poll(leases[key], body, ready, previous[key], claim.now, orders.get(key))
             for (key, body), ready in zip(bodies.items(), parsed, strict=True)
         }
 
@@ -182,16 +220,21 @@ class Poller:
             return
         keys = [lease.key for lease in leases]
         await self._readings.drop(keys)
+        await self._orders.drop(keys)
         if self._wakeups:
             await self._wakeups.forget(keys)
         await hands.settle_all([(lease, Done()) for lease in leases])
 
     async def _measure(self, claim: Claim, polls: Sequence[Poll], hands: Hands, open_leases: dict[str, Lease]) -> None:
         groups: defaultdict[Source, list[tuple[Poll, int]]] = defaultdict(list)
+        pending: set[asyncio.Task[list[Poll]]] = set()
         for poll in polls:
+            if poll.ledger_name and poll.parsed.probes:
+                pending.add(asyncio.create_task(self._carry_out(poll, claim.now)))
+                continue
             for place, probe in enumerate(poll.parsed.probes):
                 groups[probe.source].append((poll, place))
-        pending = {asyncio.create_task(self._read(source, members, claim.now)) for source, members in groups.items()}
+        pending |= {asyncio.create_task(self._read(source, members, claim.now)) for source, members in groups.items()}
         finished = [poll for poll in polls if poll.complete]
         try:
             while True:
@@ -219,6 +262,18 @@ class Poller:
             if poll.complete:
                 completed.append(poll)
         return completed
+
+    async def _carry_out(self, poll: Poll, now: int) -> list[Poll]:
+        """Do what is ordered with one object's ledger, which also tells what waits; answers the object."""
+        probe = poll.parsed.probes[0]
+        if not isinstance(probe.scaler, Claiming):
+            poll.found(f"items of {probe.type} cannot be claimed")
+            return [poll]
+        found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
+        poll.found(found)
+        if isinstance(found, str):
+            self._triggers.forget(poll.uid)
+        return [poll]
 
     async def _conclude(self, polls: Collection[Poll], hands: Hands) -> None:
         """Store what was measured, wake whoever decides, and book the next polls."""

@@ -4,15 +4,20 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from redis import exceptions
 
+from scalers.redis_claims import RedisClaims, as_text
 from scalers.redis_connection import Answer, Link
-from scalers.redis_source import ClusterServers, RedisSource, SentinelServers, SingleServer
+from scalers.redis_source import ClusterServers, SentinelServers, SingleServer
 from scalers.scaler import Source, parameter
+from scheduler.scripts import Script, load
 
 _SCRIPT = resources.files("scalers").joinpath("lua/length.lua").read_text()
 _DIGEST = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+
+_CLAIM = Script(load("scalers", "claim_list"))
 
 #: By key type, the command that answers how many entries a key has; a missing key has none of any type.
 _LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
@@ -25,7 +30,7 @@ class Length:
     key: str
 
 
-class ListTrigger(RedisSource):
+class ListTrigger(RedisClaims):
     """One list whose entries are work."""
 
     list_name: str = parameter(sources=(Source.METADATA,), description="a list, set, sorted set or hash")
@@ -51,6 +56,14 @@ class ListTrigger(RedisSource):
     def question(self) -> Length:
         """The list's length."""
         return Length(self.list_name)
+
+    def claim_script(self) -> Script:
+        """Items leave the list for the ledger."""
+        return _CLAIM
+
+    def item(self, value: Any) -> tuple[str, str]:
+        """The item itself."""
+        return as_text(value)
 
     @staticmethod
     async def ask(link: Link, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]

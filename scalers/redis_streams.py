@@ -6,9 +6,17 @@ from typing import Any
 
 from redis import exceptions
 
+from scalers.claiming import Errand
+from scalers.redis_claims import RedisClaims, as_object
 from scalers.redis_connection import Answer, Link
-from scalers.redis_source import ClusterServers, RedisSource, SentinelServers, SingleServer
+from scalers.redis_source import ClusterServers, SentinelServers, SingleServer
 from scalers.scaler import Source, SourceError, parameter
+from scheduler.scripts import Script, load
+
+_CLAIM = Script(load("scalers", "claim_stream"))
+
+#: The group that claims where the trigger names none.
+GROUP = "penstock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class Count:
         return int(group["lag"])
 
 
-class StreamTrigger(RedisSource):
+class StreamTrigger(RedisClaims):
     """One stream whose entries are work."""
 
     stream: str = parameter(sources=(Source.METADATA,))
@@ -97,6 +105,18 @@ class StreamTrigger(RedisSource):
     def question(self) -> Count:
         """The stream's length, the group's lag, or what the group has pending."""
         return Count(self.stream, self.consumer_group, self.consumer_group is not None and self.lag_count > 0)
+
+    def claim_script(self) -> Script:
+        """What the group has pending with us is claimed."""
+        return _CLAIM
+
+    def item(self, value: Any) -> tuple[str, str]:
+        """The entry's fields."""
+        return as_object(value)
+
+    def particulars(self, errand: Errand) -> tuple[str, ...]:
+        """The group, and the object as its consumer."""
+        return (self.consumer_group or GROUP, f"penstock:{errand.uid}")
 
     @staticmethod
     async def ask(link: Link, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]

@@ -61,6 +61,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
         poller = Poller(
             mirror=parts.mirror,
             readings=parts.readings,
+            orders=parts.orders,
             reconcile=parts.lanes["reconcile"],
             ring=parts.ring,
             settings=settings,

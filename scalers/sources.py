@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from scalers.breaker import Breakers
+from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
 from scalers.scaler import Measure, Scaler, SourceError
 
@@ -78,6 +79,32 @@ class Sources:
         if self._breakers.succeeded(source):
             log.info("a source answers again", extra={"source": str(source)})
         return answers
+
+    async def carry_out(self, source: Source, scaler: Claiming, errand: Errand, now: int) -> Found | str:
+        """One errand to one source, twice if the first attempt fails; or why it could not be done."""
+        if refused := self._breakers.enter(source, now):
+            return refused
+        timeout = max(self._timeout, scaler.patience or 0.0)
+        try:
+            async with asyncio.timeout(timeout):
+                found = await self._go_twice(source, scaler, errand)
+        except TimeoutError:
+            why = f"{source}: no answer within {timeout:g} s"
+        except Exception as error:
+            why = _why(error, scaler)
+        else:
+            self._breakers.succeeded(source)
+            return found
+        self._failed(source, now, why)
+        return why
+
+    async def _go_twice(self, source: Source, scaler: Claiming, errand: Errand) -> Found:
+        try:
+            return await scaler.carry_out(errand, self._connections)
+        except Exception as error:
+            log.debug("a source is asked again", extra={"source": str(source), "error": str(error)})
+            await self._connections.retire(source.server)
+            return await scaler.carry_out(errand, self._connections)
 
     async def _read_twice(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
         try:

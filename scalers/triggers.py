@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from scalers import environment
 from scalers.auth import Authenticator, Unreachable, Workload
 from scalers.hidden import Hidden
@@ -15,6 +17,7 @@ from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
 from scalers.sources import Source
 from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
 
 #: KEDA's annotation that pauses an object.
@@ -28,13 +31,44 @@ def paused(body: Object) -> bool:
 
 
 def is_polled(body: Object) -> bool:
-    """Whether the object's triggers are to be measured: it is neither on its way out nor paused."""
+    """Whether the object's triggers are to be measured: it is neither on its way out nor paused, or has a ledger.
+
+    Claims are settled also while nothing is taken any more.
+    """
+    if ledger_of(body):
+        return True
     return not body["metadata"].get("deletionTimestamp") and not paused(body)
+
+
+def measured(body: Object) -> Sequence[Object]:
+    """The triggers to measure: those of the spec, or the one whose queue the object's ledger lies beside.
+
+    Raises UserError when the ledger's annotation names no trigger.
+    """
+    text = ledger_of(body)
+    if text is None:
+        return (body.get("spec") or {}).get("triggers") or ()
+    try:
+        trigger = orjson.loads(text)
+    except ValueError:
+        trigger = None
+    if not isinstance(trigger, dict):
+        raise UserError(f"annotation {LEDGER} must be a trigger as JSON")
+    return (trigger,)
+
+
+def version(body: Object) -> str:
+    """Tells the triggers that are measured from those of any other state of the object."""
+    generation, ledger = body["metadata"].get("generation", 0), ledger_of(body)
+    return f"{generation}/{name_of(ledger)}" if ledger else str(generation)
 
 
 def polling_interval(body: Object, default: float) -> float:
     """Seconds between two polls of this object."""
-    interval = (body.get("spec") or {}).get("pollingInterval")
+    spec = body.get("spec") or {}
+    milliseconds, interval = spec.get("pollingIntervalMilliseconds"), spec.get("pollingInterval")
+    if isinstance(milliseconds, int) and milliseconds > 0:
+        return milliseconds / 1000
     return float(interval) if isinstance(interval, int) and interval > 0 else default
 
 
@@ -64,7 +98,7 @@ class _Known:
     is to be used any more. fresh: nothing has failed since it was parsed.
     """
 
-    generation: int
+    version: str
     parsed: Parsed
     supplied: tuple[Hidden, ...]
     since: float
@@ -112,12 +146,15 @@ class Triggers:
         What authenticationRefs supply is compared with what they supplied before, which costs nothing while the
         lookups remember it; other credentials are other scalers. While it cannot be read, the last ones go on.
         """
-        uid, generation = body["metadata"]["uid"], body["metadata"].get("generation", 0)
+        uid, current = body["metadata"]["uid"], version(body)
         known = self._known.get(uid)
         since = known.since if known else EVER
-        if known and known.generation != generation:
+        if known and known.version != current:
             known = None
-        specs = (body.get("spec") or {}).get("triggers") or ()
+        try:
+            specs = measured(body)
+        except UserError as error:
+            return Parsed(problem=str(error))
         if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
             self._known.move_to_end(uid)
             return known.parsed
@@ -135,7 +172,7 @@ class Triggers:
             return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
         parsed = self._parsed(ref, uid, specs, _Outside(variables, supplied))
         if len(credentials) == len(supplied):
-            self._keep(uid, _Known(generation, parsed, credentials, since))
+            self._keep(uid, _Known(current, parsed, credentials, since))
         return parsed
 
     def forget(self, uid: str) -> None:

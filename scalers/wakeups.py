@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from scalers.debounce import Debounce
 from scalers.listener import Listener, Status
 from scalers.redis_connection import RedisServer
-from scalers.triggers import Probe, Triggers, is_polled
+from scalers.triggers import Probe, Triggers, is_polled, version
 from scalers.watchlist import Watchlist
 from scheduler.keys import Keys
 from scheduler.queue import Lane
@@ -46,7 +46,7 @@ class Waiting:
         """What an object with these probes waits for."""
         metadata = body["metadata"]
         return cls(
-            f"{metadata['uid']}/{metadata.get('generation', 0)}",
+            f"{metadata['uid']}/{version(body)}",
             frozenset(
                 (probe.source.server, key)
                 for probe in probes

@@ -52,12 +52,12 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     async def __call__(self, client: Redis, keys: Sequence[str | bytes], args: Sequence[Arg]) -> Any:
         """The script's answer. Raises redis.exceptions.RedisError when the broker refuses or stays away."""
         try:
-            return await client.evalsha(self._digest, len(keys), *keys, *args)
+            return await client.evalsha(self.digest, len(keys), *keys, *args)
         except NoScriptError:
             await client.script_load(self.text)
-            return await client.evalsha(self._digest, len(keys), *keys, *args)
+            return await client.evalsha(self.digest, len(keys), *keys, *args)

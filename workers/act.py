@@ -16,6 +16,7 @@ from workers.events import Recorder
 from workers.holding import Ring
 from workers.merge import diff
 from workers.mirror import Change, Mirror
+from workers.orders import Orders
 from workers.plan import (
     ComeBack,
     Create,
@@ -27,6 +28,7 @@ from workers.plan import (
     Plan,
     Poll,
     Record,
+    Scale,
     Step,
     Together,
     Unfinalize,
@@ -59,6 +61,7 @@ class Actor:
         cluster: Cluster,
         mirror: Mirror,
         recorder: Recorder,
+        orders: Orders,
         reconcile: Lane,
         poll: Lane,
         ring: Ring,
@@ -67,6 +70,7 @@ class Actor:
         self.cluster = cluster
         self.mirror = mirror
         self.recorder = recorder
+        self.orders = orders
         self.reconcile = reconcile
         self.poll = poll
         self.ring = ring
@@ -104,6 +108,7 @@ class _Run:
             Delete: self._delete,
             Patch: self._patch,
             Unfinalize: self._unfinalize,
+            Scale: self._scale,
             PatchStatus: self._patch_status,
             Together: self._together,
             Record: self._record,
@@ -234,6 +239,20 @@ class _Run:
             return False
         return bool(found["metadata"]["uid"] == uid)
 
+    async def _scale(self, step: Scale) -> None:
+        body = {"metadata": {"resourceVersion": step.resource_version}, "spec": {"replicas": step.replicas}}
+        try:
+            async with self._turn():
+                # Not into the mirror: nobody looks at workloads there.
+                await self._actor.cluster.patch(step.ref, body, subresource="scale")
+        except ClusterError as error:
+            if step.otherwise and not isinstance(error, Conflict):
+                told = step.otherwise.message.replace("{error}", str(error))
+                await self._record(replace(step.otherwise, message=told))
+            raise
+        if step.then:
+            await self._record(step.then)
+
     async def _patch_status(self, step: PatchStatus) -> None:
         if self._body is None:
             return
@@ -286,8 +305,13 @@ class _Run:
     async def _mark(self, step: Mark) -> None:
         await self._want(self._actor.reconcile, step.ref)
 
-    async def _ask(self, _step: Poll) -> None:
-        await self._want(self._actor.poll, self._snapshot.ref)
+    async def _ask(self, step: Poll) -> None:
+        lane, key = self._actor.poll, self._snapshot.ref.key
+        if step.order is None:
+            await self._want(lane, self._snapshot.ref)
+            return
+        self._check()
+        await self._actor.ring({lane.name: await self._actor.orders.put(key, step.order, lane)})
 
     async def _want(self, lane: Lane, ref: Ref) -> None:
         marked = await lane.mark((ref.key,))

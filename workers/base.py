@@ -21,6 +21,7 @@ from workers.controller import Controller
 from workers.drain import Drain, Handler
 from workers.holding import Hands, Ring
 from workers.mirror import Mirror
+from workers.orders import Orders
 from workers.readings import Readings
 from workers.settings import Settings
 
@@ -49,13 +50,14 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
 @dataclass(frozen=True)
 class Base:
-    """What every process of ours has: the broker, the lanes, the mirror, the readings and the bells."""
+    """What every process of ours has: the broker, the lanes, the mirror, the readings, the orders and the bells."""
 
     settings: Settings
     client: redis.Redis
     lanes: Mapping[str, Lane]
     mirror: Mirror
     readings: Readings
+    orders: Orders
     ring: Ring
 
 
@@ -100,6 +102,7 @@ async def base(settings: Settings, controllers: Mapping[str, Controller] = Mappi
             lanes=lanes,
             mirror=mirror_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
+            orders=Orders(client, keys),
             ring=bells.ring,
         )
     finally:

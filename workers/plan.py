@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api.kinds import Kind, Object, Ref
+from workers.claims import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,20 @@ class Unfinalize:
     ref: Ref
     uid: str
     finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Set the replicas of a workload through its scale subresource, fenced by the resourceVersion that was observed.
+
+    then: recorded when it worked. otherwise: recorded when the API server refused; ``{error}`` becomes its answer.
+    """
+
+    ref: Ref
+    replicas: int
+    resource_version: str
+    then: "Record | None" = None
+    otherwise: "Record | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +139,12 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Ask for a fresh reading of the reconciled object now."""
+    """Ask for a fresh reading of the reconciled object now.
+
+    order: what is to be done with its claims before that reading, and before every later one until another order comes.
+    """
+
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +154,7 @@ class ComeBack:
     at: datetime
 
 
-Step = Create | Delete | Patch | Unfinalize | PatchStatus | Record | Together | Mark | Measure | Poll | ComeBack
+Step = Create | Delete | Patch | Unfinalize | Scale | PatchStatus | Record | Together | Mark | Measure | Poll | ComeBack
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
+from workers import claims
 from workers.snapshot import Reading, Sample
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,9 @@ def _decoded(key: str, value: bytes) -> Reading | None:
     try:
         body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
         samples = tuple(Sample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
-        return Reading(**{**_known(body, _READING), "samples": samples})
-    except (TypeError, ValueError):
+        ledger = claims.ledger(body["ledger"]) if body.get("ledger") else None
+        return Reading(**{**_known(body, _READING), "samples": samples, "ledger": ledger})
+    except (KeyError, TypeError, ValueError):
         log.warning("a reading that cannot be read counts as none", extra={"key": key})
         return None
 

@@ -32,6 +32,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
                 cluster=cluster,
                 mirror=parts.mirror,
                 recorder=recorder,
+                orders=parts.orders,
                 reconcile=parts.lanes["reconcile"],
                 poll=parts.lanes["poll"],
                 ring=parts.ring,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
+from workers.claims import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Sample:
     active: the value is above the trigger's activation value. error: why there is no value; value, target and
     active mean nothing then. Unknown is not zero. failures, last: of an object with a fallback, how often in a row it
     could not be measured, and the Jobs it asked for when it was last (None: it never was).
+    claimable: its items can be claimed.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Sample:
     error: str | None = None
     failures: int = 0
     last: float | None = None
+    claimable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class Reading:
     this instant is still counted in the samples. generation: `metadata.generation` of the spec that was polled.
     samples: one per trigger, in the order of the spec. problem: why nothing could be measured at all (malformed
     trigger metadata, unknown trigger type); samples is empty then. uid: of the object that was polled; a reading of
-    a deleted object says nothing about a new one of the same name.
+    a deleted object says nothing about a new one of the same name. ledger: of an object that claims; the one
+    sample is of the ledger's trigger then.
     """
 
     id: int
@@ -67,6 +71,24 @@ class Reading:
     samples: tuple[Sample, ...] = ()
     problem: str | None = None
     uid: str = ""
+    ledger: Ledger | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalable:
+    """A workload with a scale subresource, read from the API server for this one decision.
+
+    ref: its address, None when the API server knows no such kind. replicas: how many it is to have. ready: its pods
+    that are ready, None unless the decision asked. error: why it could not be read; replicas and ready mean nothing
+    then. missing: the API server knows no such workload, or it has no scale subresource.
+    """
+
+    ref: Ref | None = None
+    replicas: int = 0
+    ready: int | None = None
+    resource_version: str = ""
+    error: str | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +101,7 @@ class Snapshot:
     loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
     relatives: other objects the controller asked to see; None for one that is known not to exist.
     reading: the last one, or None before the first.
+    scale: the workload this object scales, for controllers that ask for it.
     failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
     at: when all this was observed (microseconds, broker's clock), or 0 when that is not known.
     """
@@ -89,6 +112,7 @@ class Snapshot:
     loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
     reading: Reading | None = None
+    scale: Scalable | None = None
     failures: int = 0
     last_error: str | None = None
     at: int = 0

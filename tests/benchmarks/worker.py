@@ -20,6 +20,7 @@ from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
+from workers.orders import Orders
 from workers.readings import Readings
 from workers.reconcile import Reconciler
 from workers.settings import Settings
@@ -97,6 +98,7 @@ async def worker(
             cluster=cluster,
             mirror=mirror,
             recorder=_Silent(),  # type: ignore[arg-type]
+            orders=Orders(client, keys),
             reconcile=lanes["reconcile"],
             poll=lanes["poll"],
             ring=_ring,

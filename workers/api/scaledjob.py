@@ -18,6 +18,7 @@ POLLING_INTERVAL = 30
 #: Polls in a row that may fail before a fallback begins, of one that does not say.
 FAILURE_THRESHOLD = 3
 
+#: KEDA's strategies.
 StrategyName = Literal["default", "custom", "accurate", "eager"]
 Calculation = Literal["max", "min", "avg", "sum"]
 RolloutStrategy = Literal["gradual", "immediate"]
@@ -53,10 +54,19 @@ class Trigger(Model):
     use_cached_metrics: bool | None = None
 
 
+class Claim(Model):
+    """Strategy claim, which KEDA does not have: every item is taken out of the queue for exactly one Job."""
+
+    retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    """How often an item whose Job failed gets another Job before it is parked; default 0."""
+    take_from: Literal["Head", "Tail"] | None = None
+    """The end of a list that items are taken from; default Head, what LPOP takes."""
+
+
 class ScalingStrategy(Model):
     """How the number of new Jobs follows from the queue and the Jobs that are there."""
 
-    strategy: StrategyName | None = None
+    strategy: Literal[StrategyName, "claim"] | None = None
     custom_scaling_queue_length_deduction: int | None = None
     """Strategy custom: Jobs not to create."""
     custom_scaling_running_job_percentage: str | None = None
@@ -65,6 +75,8 @@ class ScalingStrategy(Model):
     """Pod conditions that must all be true before a Job no longer counts as pending."""
     multiple_scalers_calculation: Calculation | None = None
     """How several triggers become one number; default max."""
+    claim: Claim | None = None
+    """Strategy claim."""
 
 
 class Rollout(Model):

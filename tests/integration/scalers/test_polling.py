@@ -46,7 +46,7 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
         id=claim.now,
         started=claim.now,
         generation=4,
-        samples=(Sample("s0-redis-queue", "redis", 3.0, 2.0, True),),
+        samples=(Sample("s0-redis-queue", "redis", 3.0, 2.0, True, claimable=True),),
         uid="uid-work",
     )
     assert await world.deciding() == {"work"}
@@ -55,10 +55,14 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
 
 @pytest.mark.parametrize(
     ("spec", "seconds"),
-    [pytest.param({}, 30, id="by default"), pytest.param({"pollingInterval": 7}, 7, id="as the object says")],
+    [
+        pytest.param({}, 30, id="by default"),
+        pytest.param({"pollingInterval": 7}, 7, id="as the object says"),
+        pytest.param({"pollingInterval": 7, "pollingIntervalMilliseconds": 250}, 0.25, id="in milliseconds"),
+    ],
 )
 async def test_the_next_poll_is_booked_from_the_start_of_this_one(
-    world: World, port: int, spec: dict[str, Any], seconds: int
+    world: World, port: int, spec: dict[str, Any], seconds: float
 ) -> None:
     await world.apply(scaled_job("work", redis_trigger(port, "queue"), **spec))
     async with world.polling() as polling:
@@ -254,7 +258,7 @@ async def test_one_trigger_that_fails_does_not_hide_the_others(world: World, por
     assert (failed.name, failed.value, failed.active) == ("s0-redis-text", 0.0, False)
     assert failed.error is not None
     assert "text: WRONGTYPE" in failed.error
-    assert measured == Sample("s1-redis-queue", "redis", 1.0, 5.0, True)
+    assert measured == Sample("s1-redis-queue", "redis", 1.0, 5.0, True, claimable=True)
 
 
 @pytest.mark.parametrize("objects", [1, 1000])

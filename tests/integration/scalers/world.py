@@ -20,6 +20,7 @@ from scheduler.queue import Claim, Done, Lane
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
+from workers.orders import Orders
 from workers.readings import Readings
 from workers.settings import Settings
 from workers.snapshot import Reading
@@ -74,6 +75,7 @@ class World:
     reconcile: Lane
     mirror: Mirror
     readings: Readings
+    orders: Orders
     triggers: Triggers
     rung: dict[str, int] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
@@ -109,6 +111,7 @@ class World:
         return Poller(
             mirror=self.mirror,
             readings=self.readings,
+            orders=self.orders,
             reconcile=self.reconcile,
             ring=self.ring,
             settings=Settings(),
@@ -154,5 +157,6 @@ async def build(client: Redis, *, lookups: Lookups | None = None, registry: Regi
         reconcile=reconcile,
         mirror=Mirror(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
         readings=Readings(client, KEYS),
+        orders=Orders(client, KEYS),
         triggers=Triggers(registry, lookups),
     )

@@ -22,6 +22,7 @@ from workers.errors import Forbidden, Invalid, NotFound
 from workers.holding import Hands
 from workers.informers import run_informers
 from workers.mirror import Mirror, Request
+from workers.orders import Orders
 from workers.plan import Create, Delete, Patch, Plan, Record, Step, Together, Unfinalize
 from workers.readings import Readings
 from workers.reconcile import Reconciler
@@ -56,6 +57,7 @@ class World:
             cluster=cluster,
             mirror=self.mirror,
             recorder=self.told,  # type: ignore[arg-type]
+            orders=Orders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
             ring=self.ring,

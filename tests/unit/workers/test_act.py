@@ -13,9 +13,11 @@ from tests.unit.workers.clusters import MemoryCluster
 from workers import metrics
 from workers.act import Actor
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
+from workers.claims import Order
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
 from workers.mirror import Change, Mirror
+from workers.orders import Orders
 from workers.plan import (
     ComeBack,
     Create,
@@ -66,6 +68,7 @@ class World:
             cluster=self.cluster,
             mirror=self.mirror,
             recorder=self.told,
+            orders=Orders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
             ring=self.ring,
@@ -519,6 +522,21 @@ async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(worl
     claim = await world.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
     assert world.rung == {"poll": 1}
+
+
+async def test_an_order_is_kept_and_the_object_polled(world):
+    order = Order(id=7, of="ledger", limit=3)
+    await world.act(Poll(order))
+    claim = await world.lanes["poll"].claim(10)
+    assert [lease.key for lease in claim.leases] == [OWNER.key]
+    assert await world.actor.orders.get_many([OWNER.key]) == [order]
+
+
+async def test_an_order_is_not_given_without_the_lease(world):
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(Poll(Order(id=7, of="ledger", limit=3)))
+    assert await world.actor.orders.get_many([OWNER.key]) == [None]
 
 
 async def test_the_effects_of_a_large_stage_reach_the_mirror_in_few_calls(world, monkeypatch):

@@ -18,6 +18,7 @@ from workers.drain import Drain
 from workers.errors import Invalid, Unavailable
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
+from workers.orders import Orders
 from workers.plan import NOTHING, ComeBack, Create, PatchStatus, Plan
 from workers.readings import Readings
 from workers.reconcile import Reconciler
@@ -73,6 +74,7 @@ class House:
                 cluster=self.cluster,
                 mirror=self.mirror,
                 recorder=Silent(),
+                orders=Orders(client, keys),
                 reconcile=self.lane,
                 poll=self.lanes["poll"],
                 ring=ring,

@@ -1,6 +1,5 @@
 """The decision about one ScaledJob: KEDA 2.20's semantics, made exact."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -9,9 +8,12 @@ from workers.api import flags
 from workers.api import scaledjob as manifest
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object
 from workers.api.scaledjob import ScaledJob
+from workers.claims import ledger_of
 from workers.controller import Controller
 from workers.controllers.scaledjob import (
+    binding,
     bounds,
+    claiming,
     counting,
     creation,
     demand,
@@ -23,12 +25,11 @@ from workers.controllers.scaledjob import (
     rollout,
     strategy,
 )
-from workers.controllers.scaledjob.status import Conditions, Status, activity, described, events, last_active
+from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
+from workers.controllers.scaledjob.writing import FINALIZER, change, hold_on, without_finalizer, write
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Create, Figure, Patch, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Create, Figure, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
-
-FINALIZER = "finalizer.keda.sh"
 
 #: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
 #: beyond that a reading could ask a second time for what it has had.
@@ -42,27 +43,21 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     """What to do about a ScaledJob, its Jobs and its last reading."""
     body = snapshot.body
     if body is None:
-        return NOTHING
+        return claiming.forsaken(snapshot)
     if body["metadata"].get("deletionTimestamp"):
-        return _let_go(snapshot, body)
+        return claiming.close(snapshot, body, now) if ledger_of(body) else _let_go(snapshot, body)
     before = Conditions.observed(body)
     try:
         scaled = manifest.parse(body)
     except UserError as error:
-        steps = _write(Status(body.get("status") or {}, before.refused(str(error))), before)
-        return Plan((*_hold_on(snapshot, body), *steps), "the manifest is wrong")
+        steps = write(Status(body.get("status") or {}, before.refused(str(error))), before)
+        return Plan((*hold_on(snapshot, body), *steps), "the manifest is wrong")
+    if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
+        return claiming.decide(snapshot, body, scaled, now)
     if flags.is_paused(body):
         status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
-        return Plan((*_hold_on(snapshot, body), *_write(status, before)), "paused")
+        return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")
     return _Decision(snapshot, body, scaled, now).plan()
-
-
-def _hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
-    """Put KEDA's finalizer on, so that the two can take over from each other."""
-    finalizers = body["metadata"].get("finalizers") or []
-    if FINALIZER in finalizers:
-        return ()
-    return (_finalizers(snapshot, body, [*finalizers, FINALIZER]),)
 
 
 def _let_go(snapshot: Snapshot, body: Object) -> Plan:
@@ -70,25 +65,8 @@ def _let_go(snapshot: Snapshot, body: Object) -> Plan:
     finalizers = body["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return NOTHING
-    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
     record = Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
-    return Plan((_finalizers(snapshot, body, rest), record), "being deleted")
-
-
-def _finalizers(snapshot: Snapshot, body: Object, wanted: list[str]) -> Patch:
-    return Patch(snapshot.ref, {"metadata": {"finalizers": wanted}}, body["metadata"]["resourceVersion"])
-
-
-def _write(
-    status: Status, before: Conditions, *, reading: Reading | None = None, anyway: bool = False
-) -> Iterator[Step]:
-    """Write a status that differs from the observed one, then tell of it.
-
-    In this order a crash may lose an Event and repeats none. anyway: an earlier step writes another status.
-    """
-    if status.changed or anyway:
-        yield PatchStatus(status.render())
-        yield from events(before, status.conditions, reading.samples if reading else ())
+    return Plan((change(snapshot, body, {"finalizers": without_finalizer(body)}), record), "being deleted")
 
 
 @dataclass(frozen=True)
@@ -104,15 +82,16 @@ class _Decision:
         """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
         rolled = rollout.roll_out(self.scaled, self._jobs)
         creates = self._creates()
-        steps: list[Step] = [*_hold_on(self.snapshot, self.body), *rolled]
+        steps: list[Step] = [*hold_on(self.snapshot, self.body), *rolled]
         # What failed last time may fail again and end the plan there: say so first.
         warned = self._warning() if creates else ()
         steps += [*warned, *creates]
+        steps += binding.unbind(binding.ended(self._jobs))
         if not rolled and (cleaning := history.clean_up(self.scaled.spec, self._jobs)):
             steps.append(cleaning)
         if self._wants_a_reading:
             steps.append(Poll())
-        steps += _write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
+        steps += write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
         if rolled or self._number > HELPING:
             steps.append(ComeBack(self.now))
         return Plan(tuple(steps), self._why(), self._figures())
@@ -132,9 +111,11 @@ class _Decision:
 
     @cached_property
     def _reading(self) -> Reading | None:
-        """The last reading, if it is one of this spec."""
+        """The last reading, if it is one of this spec's triggers."""
         reading = self.snapshot.reading
-        return reading if reading and reading.generation == self.scaled.metadata.generation else None
+        if reading is None or reading.ledger is not None:
+            return None
+        return reading if reading.generation == self.scaled.metadata.generation else None
 
     @cached_property
     def _bounds(self) -> bounds.Bounds:
@@ -217,7 +198,7 @@ class _Decision:
         if not self.snapshot.last_error:
             return ()
         failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
-        return tuple(_write(self._status(failing), self._before))
+        return tuple(write(self._status(failing), self._before))
 
     def _settled(self) -> Status:
         """The status once all steps before it have worked."""

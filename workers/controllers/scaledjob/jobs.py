@@ -5,6 +5,7 @@ from typing import Any
 
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.api.scaledjob import Metadata, ScaledJob
+from workers.claims import LEDGER
 from workers.controllers.scaledjob.names import Names
 
 #: The release of KEDA whose manifests and behaviour these Jobs follow; its operator writes the same labels.
@@ -21,7 +22,7 @@ def build(scaled: ScaledJob, names: Iterable[str]) -> Iterator[Object]:
     shared = {
         "namespace": metadata.namespace,
         "labels": _labels(metadata),
-        "annotations": {GENERATION: str(metadata.generation), **metadata.annotations},
+        "annotations": _annotations(metadata),
         "ownerReferences": [_owner(metadata)],
     }
     spec = _spec(scaled)
@@ -41,6 +42,12 @@ def free_names(names: Names, taken: Set[str], number: int) -> Iterator[str]:
             yield name
             number -= 1
         index += 1
+
+
+def _annotations(metadata: Metadata) -> Mapping[str, str]:
+    """The object's own and its generation; which ledger it has concerns no Job."""
+    own = {key: value for key, value in metadata.annotations.items() if key != LEDGER}
+    return {GENERATION: str(metadata.generation), **own}
 
 
 def _labels(metadata: Metadata) -> Mapping[str, str]:

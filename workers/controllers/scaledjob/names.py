@@ -6,7 +6,8 @@ from hashlib import blake2b
 
 #: A Job's name becomes a label value and the start of host names: 63 characters, of which an id takes at most 12,
 #: an index 5 and two hyphens the rest.
-_STEM = 63 - 12 - 5 - 2
+_LONGEST = 63
+_STEM = _LONGEST - 12 - 5 - 2
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -30,6 +31,29 @@ class Names:
 def of(owner: str, reading: int) -> Names:
     """The names for one reading (its id) of the object called `owner`."""
     return Names(f"{_stem(owner)}-{_base36(reading)}-")
+
+
+def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
+    """The name of the Job for one attempt at one claim: ``<object>-<claim's id in base 36>``, and the attempt.
+
+    Ids of streams' entries are their producers': the ledger's name keeps those of two streams apart.
+    """
+    parts = [_base36(int(part)) for part in id.split("-")]
+    if len(parts) > 1:
+        parts.insert(0, ledger[:4])
+    suffix = f"-{attempt}" if attempt else ""
+    name = f"{_stem(owner)}-{'-'.join(parts)}{suffix}"
+    if len(name) <= _LONGEST:
+        return name
+    return f"{_stem(owner)}-{blake2b(f'{ledger} {id}'.encode(), digest_size=6).hexdigest()}{suffix}"
+
+
+def reading(owner: str, name: str) -> int | None:
+    """The id of the reading that made the Job of this name for the object called `owner`; None for any other name."""
+    id, _, index = name.removeprefix(f"{_stem(owner)}-").rpartition("-")
+    if not name.startswith(f"{_stem(owner)}-") or not index.isdecimal() or not _BASE36.fullmatch(id):
+        return None
+    return int(id, 36)
 
 
 def _stem(owner: str) -> str:

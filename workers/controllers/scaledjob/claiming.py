@@ -1,0 +1,342 @@
+"""Strategy claim: exactly one Job per item, by a ledger that outlives every process of ours.
+
+A ledger is opened by an annotation, and closed before that annotation goes: when the spec asks for another one or
+none, and when the object is deleted.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import orjson
+
+from workers.api import flags
+from workers.api.kinds import JOB, Object
+from workers.api.scaledjob import ScaledJob
+from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
+from workers.controllers.scaledjob import binding, bounds, history, jobs, names, rollout
+from workers.controllers.scaledjob.claims import Verdict, judge
+from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
+from workers.controllers.scaledjob.writing import change, hold_on, without_finalizer, write
+from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Poll, Record, Step, Together
+from workers.snapshot import Entry, Reading, Snapshot
+
+#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
+HELPING = 1000
+
+
+def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:
+    """What to do about a ScaledJob that claims, or that still has a ledger from when it did."""
+    return _Claiming(snapshot, body, scaled, now).plan()
+
+
+def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+    """What to do about a ScaledJob that is being deleted and has a ledger: its items go back first."""
+    ledger = _Sight(snapshot, body, closing=True)
+    deletes = tuple(Delete(entry.ref, entry.body["metadata"]["uid"]) for entry in ledger.running if entry.body)
+    steps: list[Step] = [*ledger.ask(0), *((Together(deletes),) if deletes else ()), *ledger.let_go()]
+    if ledger.is_closed and not deletes:
+        steps += binding.unbind(each for each in ledger.jobs if each.body and binding.is_bound(each.body))
+        metadata = {"finalizers": without_finalizer(body), "annotations": {LEDGER: None}}
+        steps += [
+            change(snapshot, body, metadata),
+            Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
+        ]
+        return Plan(tuple(steps), "being deleted, nothing is claimed any more")
+    before = Conditions.observed(body)
+    if ledger.problem:
+        failing = before.failing(f"claimed items cannot be returned, and deletion waits for that: {ledger.problem}")
+        steps += write(Status(body.get("status") or {}, failing), before)
+    if deletes:
+        steps.append(ComeBack(now))
+    return Plan(tuple(steps), f"being deleted, {len(ledger.claims)} claims are left")
+
+
+def forsaken(snapshot: Snapshot) -> Plan:
+    """What to do about the Jobs of a ScaledJob that is gone: nobody settles their claims any more."""
+    bound = (each for each in snapshot.children.get(JOB.id, ()) if each.body and binding.is_bound(each.body))
+    steps = binding.unbind(bound)
+    return Plan(steps, "gone, and nobody settles its claims any more") if steps else NOTHING
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """An object's ledger and the Jobs of its claims. closing: no new Jobs are wanted."""
+
+    snapshot: Snapshot
+    body: Object
+    closing: bool = False
+    retries: int = 0
+    tail: bool = False
+
+    @cached_property
+    def jobs(self) -> tuple[Entry, ...]:
+        return self.snapshot.children.get(JOB.id, ())
+
+    @cached_property
+    def name(self) -> str:
+        """The ledger's."""
+        return name_of(ledger_of(self.body) or "")
+
+    @cached_property
+    def reading(self) -> Reading | None:
+        """The last reading of this ledger, whether it could be read or not."""
+        reading = self.snapshot.reading
+        return reading if reading and reading.ledger and reading.ledger.of == self.name else None
+
+    @cached_property
+    def found(self) -> Ledger:
+        return (self.reading and self.reading.ledger) or Ledger(self.name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the ledger could be read."""
+        return self.found.claims is not None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is claimed, as far as that is known."""
+        return self.found.claims or ()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the ledger could not be read."""
+        reading = self.reading
+        if reading is None or self.is_known:
+            return None
+        return reading.problem or next((sample.error for sample in reading.samples if sample.error), None)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        if self.reading is None or not self.is_known:
+            return Verdict()
+        # What has no Job goes back only when nothing more is taken: until then nobody makes a Job for it.
+        closing = self.closing and self.found.limit == 0
+        if self.closing and not closing:
+            return Verdict(bound=[claim.id for claim in self.claims])
+        return judge(self.found, self.jobs, self.reading.started, self.job_name, retries=self.retries, closing=closing)
+
+    @cached_property
+    def running(self) -> list[Entry]:
+        """Unfinished Jobs of claims that nobody deletes, whatever is known of the ledger."""
+        return [
+            each for each in self.jobs if each.body and binding.claim_of(each.body) and not binding.has_ended(each.body)
+        ]
+
+    @property
+    def is_closed(self) -> bool:
+        """Nothing is claimed, nothing will be, and no Job waits to hear so."""
+        verdict = self.verdict
+        empty = self.is_known and self.found.limit == 0 and not self.claims
+        return empty and not verdict.given_up and not verdict.unclear
+
+    def job_name(self, claim: Claim) -> str:
+        return names.claimed(self.body["metadata"]["name"], self.name, claim.id, claim.attempt)
+
+    def ask(self, limit: int) -> tuple[Step, ...]:
+        """Give the order that follows from what is known, unless it stands already and nothing is to be settled."""
+        verdict = self.verdict
+        stands = self.is_known and self.found.limit == limit and not verdict.settlements and not verdict.unclear
+        if stands or self.problem:
+            return ()
+        order = Order(
+            id=self.snapshot.at,
+            of=self.name,
+            limit=limit,
+            tail=self.tail,
+            settlements=tuple(verdict.settlements),
+            bound=tuple(verdict.bound),
+        )
+        return (Poll(order),)
+
+    def let_go(self) -> tuple[Step, ...]:
+        """Let Jobs go whose claims are settled, and those that somebody deleted before they finished.
+
+        The latter only as they were observed: had one finished since, its item would be done, and must not go back.
+        """
+        given_up = tuple(_unbound(entry, entry.body) for entry in self.verdict.given_up if entry.body)
+        stage = (Together(given_up, vital=False),) if given_up else ()
+        return (*stage, *binding.unbind(self.verdict.freed))
+
+
+def _unbound(entry: Entry, job: Object) -> Patch:
+    finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
+    return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])
+
+
+@dataclass(frozen=True)
+class _Claiming:
+    """The decision about one valid ScaledJob that is not being deleted."""
+
+    snapshot: Snapshot
+    body: Object
+    scaled: ScaledJob
+    now: datetime
+
+    def plan(self) -> Plan:
+        problem = self._problem()
+        if ledger_of(self.body) is None:
+            return self._unclaimed(problem)
+        if self._sight.is_closed and self._wanted != ledger_of(self.body):
+            return self._closed()
+        return self._open(problem)
+
+    def _problem(self) -> str | None:
+        """Why items cannot be claimed as the spec says."""
+        spec = self.scaled.spec
+        if spec.strategy.strategy != "claim":
+            return None
+        if len(spec.triggers) > 1:
+            return "scalingStrategy: items are claimed from one trigger, and there are several"
+        if spec.min_replica_count:
+            return "scalingStrategy: with strategy claim there is a Job for an item only: minReplicaCount must be 0"
+        reading = self._spec_reading
+        if reading and any(not sample.claimable for sample in reading.samples):
+            return f"scalingStrategy: items of trigger type {spec.triggers[0].type} cannot be claimed"
+        return None
+
+    @cached_property
+    def _spec_reading(self) -> Reading | None:
+        """The last reading, if it is one of this spec's triggers."""
+        reading = self.snapshot.reading
+        if reading is None or reading.ledger is not None:
+            return None
+        return reading if reading.generation == self.scaled.metadata.generation else None
+
+    @cached_property
+    def _wanted(self) -> str | None:
+        """The annotation of the ledger that the spec asks for; None when it does not claim."""
+        spec = self.scaled.spec
+        if spec.strategy.strategy != "claim" or len(spec.triggers) > 1 or spec.min_replica_count:
+            return None
+        trigger = self.body["spec"]["triggers"][0]
+        place = {key: trigger[key] for key in ("type", "metadata", "authenticationRef") if trigger.get(key)}
+        return orjson.dumps(place, option=orjson.OPT_SORT_KEYS).decode()
+
+    @cached_property
+    def _closing(self) -> bool:
+        return self._wanted != ledger_of(self.body)
+
+    @cached_property
+    def _sight(self) -> _Sight:
+        claim = self.scaled.spec.strategy.claim
+        return _Sight(
+            self.snapshot,
+            self.body,
+            closing=self._closing,
+            retries=(claim and claim.retries) or 0,
+            tail=bool(claim and claim.take_from == "Tail"),
+        )
+
+    @cached_property
+    def _before(self) -> Conditions:
+        return Conditions.observed(self.body)
+
+    def _unclaimed(self, problem: str | None) -> Plan:
+        """There is no ledger yet: open one as soon as the trigger is known to be one whose items can be claimed."""
+        steps: list[Step] = [*hold_on(self.snapshot, self.body)]
+        reading = self._spec_reading
+        conditions = self._before.pausing() if flags.is_paused(self.body) else self._before.resumed()
+        why = "no reading of this spec yet"
+        if problem or (reading and reading.problem):
+            conditions, why = conditions.refused(problem or (reading and reading.problem) or ""), "nothing is claimed"
+        elif flags.is_paused(self.body):
+            why = "paused"
+        elif reading is None:
+            steps.append(Poll())
+        else:
+            steps += [change(self.snapshot, self.body, {"annotations": {LEDGER: self._wanted}}), Poll()]
+            why = "opening the ledger"
+        steps += write(self._status(conditions), self._before, reading=reading)
+        return Plan(tuple(steps), why)
+
+    def _closed(self) -> Plan:
+        """The old ledger is empty: the spec's own is opened, or things go on without one."""
+        return Plan(
+            (
+                *self._sight.let_go(),
+                change(self.snapshot, self.body, {"annotations": {LEDGER: None}}),
+                Poll(),
+                ComeBack(self.now),
+            ),
+            "the ledger is closed",
+        )
+
+    def _open(self, problem: str | None) -> Plan:
+        """Settle, make what is missing, and clean up."""
+        paused = flags.is_paused(self.body)
+        verdict = self._sight.verdict
+        maximum = bounds.effective(self.scaled.spec).maximum
+        limit = 0 if paused or self._closing else max(0, maximum - verdict.strays)
+        missing = [] if paused else verdict.missing[:HELPING]
+        steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]
+        warned = self._warning() if missing else ()
+        steps += [*warned, *self._creates(missing)]
+        rolled = () if paused else rollout.roll_out(self.scaled, self._sight.jobs)
+        cleaning = None if paused or rolled else history.clean_up(self.scaled.spec, self._settled_jobs())
+        steps += [*rolled, *([cleaning] if cleaning else ())]
+        steps += write(self._settled(problem, paused), self._before, reading=self._sight.reading, anyway=bool(warned))
+        if rolled or len(verdict.missing) > len(missing) > 0:
+            steps.append(ComeBack(self.now))
+        return Plan(tuple(steps), self._why(verdict, missing))
+
+    def _creates(self, missing: list[Claim]) -> tuple[Step, ...]:
+        if not missing:
+            return ()
+        bodies = jobs.build(self.scaled, (self._sight.job_name(claim) for claim in missing))
+        creates = tuple(Create(JOB, binding.bind(job, claim)) for job, claim in zip(bodies, missing, strict=True))
+        return (
+            Together(
+                creates,
+                then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+                otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
+            ),
+        )
+
+    def _settled_jobs(self) -> list[Entry]:
+        """Jobs whose claim is settled."""
+        freed = {entry.ref.name for entry in self._sight.verdict.freed}
+        return [
+            each
+            for each in self._sight.jobs
+            if each.ref.name in freed or (each.body and not binding.is_bound(each.body))
+        ]
+
+    def _warning(self) -> tuple[Step, ...]:
+        """Ready becomes False with what the last attempt failed on."""
+        if not self.snapshot.last_error:
+            return ()
+        failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
+        return tuple(write(self._status(failing), self._before))
+
+    def _settled(self, problem: str | None, paused: bool) -> Status:
+        """The status once all steps before it have worked."""
+        reading = self._sight.reading
+        if paused:
+            return self._status(self._before.pausing())
+        conditions = self._before.resumed()
+        if problem:
+            return self._status(conditions.refused(problem))
+        if reading is None:
+            return self._status(conditions)
+        if reading.problem is not None:
+            return self._status(conditions.refused(reading.problem))
+        active = bool(self._sight.claims) or any(sample.value > 0 for sample in reading.samples)
+        status = self._status(conditions.measured(reading.samples, active))
+        fields = {**status.fields, **activity(status.observed, reading.samples)}
+        if active:
+            fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
+        return Status(status.observed, status.conditions, fields)
+
+    def _status(self, conditions: Conditions) -> Status:
+        return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
+
+    def _why(self, verdict: Verdict, missing: list[Claim]) -> str:
+        """One line for people: what was decided and from which numbers."""
+        if not self._sight.is_known:
+            return "the ledger could not be read" if self._sight.reading else "no reading of the ledger yet"
+        closing = ", closing the ledger" if self._closing else ""
+        return (
+            f"{len(self._sight.claims)} claimed, {len(verdict.settlements)} to settle, "
+            f"{len(missing)} to create{closing}"
+        )
