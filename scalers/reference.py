@@ -40,8 +40,9 @@ missing or does not exist is named in the object's `Ready` condition, and nothin
 A source that does not answer makes the value *unknown*, never zero: nothing is created on it, and the condition says
 why.
 
-A push to a list or stream on a single server (`redis`, `redis-streams`) is noticed at once where the server publishes
-keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by the next poll.
+A push to a list or stream on a single server (`redis`, `redis-streams`, `celery`) is noticed at once where the server
+publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by the next
+poll.
 
 A type of your own: [add-a-scaler.md](add-a-scaler.md)."""
 
