@@ -136,6 +136,12 @@ class Spec(Model):
     """Deprecated; if set it beats rollout.strategy."""
     scaling_strategy: ScalingStrategy | None = None
     fallback: Fallback | None = None
+    polling_interval_milliseconds: Annotated[int, Field(ge=100)] | None = None
+    """Milliseconds between two polls, at least 100; if set it beats pollingInterval. Not KEDA's."""
+    job_creation_cooldown_seconds: Natural | None = None
+    """After a poll that made Jobs, polls that begin within so many seconds make none; default 0. Not KEDA's."""
+    pass_trigger: bool | None = None
+    """Whether Jobs are told what asked for them, in annotations and variables; default false. Not KEDA's."""
 
     @field_validator("job_target_ref")
     @classmethod

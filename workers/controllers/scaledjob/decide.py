@@ -13,7 +13,9 @@ from workers.controller import Controller
 from workers.controllers.scaledjob import (
     binding,
     bounds,
+    cause,
     claiming,
+    cooldown,
     counting,
     creation,
     demand,
@@ -94,6 +96,8 @@ class _Decision:
         steps += write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
         if rolled or self._number > HELPING:
             steps.append(ComeBack(self.now))
+        if self._cooling and not self._cooling.over(self.snapshot.at):
+            steps.append(ComeBack(self._cooling.end(self.snapshot.at, self.now)))
         return Plan(tuple(steps), self._why(), self._figures())
 
     @cached_property
@@ -149,7 +153,20 @@ class _Decision:
         figures = creation.worked_out(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
         if self._fallback:
             figures += fallback.worked_out(self._fallback, int(figures[-1].value), self._counts, self._bounds)
+        if self._cooldown:
+            missing = self._bounds.minimum - self._counts.running
+            figures += cooldown.worked_out(int(figures[-1].value), missing)
         return figures
+
+    @cached_property
+    def _cooldown(self) -> cooldown.Cooldown | None:
+        return cooldown.in_force(self.scaled, self._jobs, self._reading) if self._reading else None
+
+    @cached_property
+    def _cooling(self) -> cooldown.Cooldown | None:
+        """The cool-down, if it keeps Jobs from being created."""
+        before = self._worked_out[-2:-1] if self._cooldown else ()
+        return self._cooldown if before and before[0].value > self._number else None
 
     @cached_property
     def _fallback(self) -> fallback.Fallback | None:
@@ -178,16 +195,19 @@ class _Decision:
             return True
         if self._demand is None or self._counts is None:
             return False
+        if self._cooling:
+            return self._cooling.over(self.snapshot.at)
         return creation.held_back(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
 
     def _creates(self) -> tuple[Step, ...]:
-        if not self._number or self._outlived:
+        if not self._number or self._outlived or self._reading is None or self._demand is None:
             return ()
+        scaled = cause.told(self.scaled, self._reading, self._demand)
         taken = {entry.ref.name for entry in self._jobs}
         free = jobs.free_names(self._names, taken, min(self._number, HELPING))
         return (
             Together(
-                tuple(Create(JOB, body) for body in jobs.build(self.scaled, free)),
+                tuple(Create(JOB, body) for body in jobs.build(scaled, free)),
                 then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
                 otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
             ),
@@ -235,6 +255,7 @@ class _Decision:
         return (
             f"{self._demand.queue} waiting, {counts.running} running, {counts.late} ended since the reading: "
             f"{0 if self._outlived else self._number} to create"
+            f"{', waiting for the cool-down' if self._cooling else ''}"
             f"{', asking for a fresh reading' if self._wants_a_reading else ''}"
         )
 

@@ -13,13 +13,15 @@ from workers.snapshot import Sample
 class Demand:
     """queue: events waiting (KEDA's scaleTo). scale: Jobs they ask for within the bounds (KEDA's maxScale).
 
-    whole: Jobs they ask for without any cap. active: whether there is anything to do at all.
+    whole: Jobs they ask for without any cap. active: whether there is anything to do at all. by: metric names of the
+    triggers whose queues these are.
     """
 
     queue: int
     scale: int
     whole: int
     active: bool
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class _Value:
     scale: float
     whole: float
     active: bool
+    by: tuple[str, ...] = ()
 
 
 _NOTHING = _Value(0, 0, 0, False)
@@ -47,12 +50,13 @@ def of(samples: Sequence[Sample], calculation: Calculation, bounds: Bounds) -> D
         scale=ceil(min(combined.scale, bounds.maximum)),
         whole=ceil(combined.whole),
         active=combined.active or bounds.minimum > 0,
+        by=combined.by,
     )
 
 
 def _value(sample: Sample, bounds: Bounds) -> _Value:
     jobs = sample.value / sample.target if sample.target else 0.0
-    return _Value(sample.value, min(jobs, bounds.maximum), jobs, True)
+    return _Value(sample.value, min(jobs, bounds.maximum), jobs, True, (sample.name,))
 
 
 def _largest(values: Sequence[_Value]) -> _Value:
@@ -72,11 +76,12 @@ def _smallest(values: Sequence[_Value]) -> _Value:
 
 def _average(values: Sequence[_Value]) -> _Value:
     total, count = _total(values), len(values)
-    return _Value(total.queue / count, total.scale / count, total.whole / count, True)
+    return _Value(total.queue / count, total.scale / count, total.whole / count, True, total.by)
 
 
 def _total(values: Sequence[_Value]) -> _Value:
-    return _Value(sum(v.queue for v in values), sum(v.scale for v in values), sum(v.whole for v in values), True)
+    by = tuple(name for value in values for name in value.by)
+    return _Value(sum(v.queue for v in values), sum(v.scale for v in values), sum(v.whole for v in values), True, by)
 
 
 _COMBINE = {"max": _largest, "min": _smallest, "avg": _average, "sum": _total}

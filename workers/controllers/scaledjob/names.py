@@ -9,6 +9,7 @@ from hashlib import blake2b
 _LONGEST = 63
 _STEM = _LONGEST - 12 - 5 - 2
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_BASE36 = re.compile(r"[0-9a-z]+")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -46,6 +47,14 @@ def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
     if len(name) <= _LONGEST:
         return name
     return f"{_stem(owner)}-{blake2b(f'{ledger} {id}'.encode(), digest_size=6).hexdigest()}{suffix}"
+
+
+def reading(owner: str, name: str) -> int | None:
+    """The id of the reading that made the Job of this name for the object called `owner`; None for any other name."""
+    id, _, index = name.removeprefix(f"{_stem(owner)}-").rpartition("-")
+    if not name.startswith(f"{_stem(owner)}-") or not index.isdecimal() or not _BASE36.fullmatch(id):
+        return None
+    return int(id, 36)
 
 
 def reading(owner: str, name: str) -> int | None:

@@ -1,0 +1,48 @@
+"""Waiting after Jobs were created, for sources that are slow to notice that work was taken."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from workers.api.scaledjob import ScaledJob
+from workers.controllers.scaledjob import names
+from workers.plan import Figure
+from workers.snapshot import Entry, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """A reading that began too soon after the one that Jobs were made from.
+
+    until: when a reading may begin that makes Jobs again (µs, broker's clock).
+    """
+
+    until: int
+
+    def over(self, at: int) -> bool:
+        """Whether a reading that begins at this instant (µs) may make Jobs."""
+        return at >= self.until
+
+    def end(self, at: int, now: datetime) -> datetime:
+        """The end by the wall clock, of which `now` is the reading at the broker's instant `at`."""
+        return now + timedelta(microseconds=max(0, self.until - at))
+
+
+def in_force(scaled: ScaledJob, jobs: Iterable[Entry], reading: Reading) -> Cooldown | None:
+    """The cool-down this reading falls into; None for one that began late enough, and for the one that made the Jobs.
+
+    A Job's name carries the reading that made it, and a reading's id is the instant at which its poll began: also Jobs
+    that are gone count, on the one clock that polls are dated by.
+    """
+    seconds = scaled.spec.job_creation_cooldown_seconds
+    if not seconds:
+        return None
+    ids = (names.reading(scaled.metadata.name, entry.ref.name) for entry in jobs)
+    newest = max((id for id in ids if id is not None and id != reading.id), default=0)
+    until = newest + round(seconds * 1e6)
+    return Cooldown(until) if newest and reading.started < until else None
+
+
+def worked_out(number: int, missing: int) -> tuple[Figure, ...]:
+    """What may be created in a cool-down: only what is missing to the minimum, which no queue asks for."""
+    return (Figure("to create in the cool-down", min(number, max(0, missing)), f"min({number}, max(0, {missing}))"),)
