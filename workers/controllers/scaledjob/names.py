@@ -57,14 +57,6 @@ def reading(owner: str, name: str) -> int | None:
     return int(id, 36)
 
 
-def reading(owner: str, name: str) -> int | None:
-    """The id of the reading that made the Job of this name for the object called `owner`; None for any other name."""
-    id, _, index = name.removeprefix(f"{_stem(owner)}-").rpartition("-")
-    if not name.startswith(f"{_stem(owner)}-") or not index.isdecimal() or not _BASE36.fullmatch(id):
-        return None
-    return int(id, 36)
-
-
 def _stem(owner: str) -> str:
     """The owner's name where it is a short DNS label; otherwise its start and a hash that keeps it apart."""
     if len(owner) <= _STEM and _LABEL.fullmatch(owner):
