@@ -62,6 +62,11 @@ class Breakers:
         breaker = self._failing.pop(server, Breaker())
         return breaker.failures >= self._policy.threshold
 
+    def left_alone(self, server: Hashable) -> Breaker | None:
+        """The server's breaker while it is open, half open too; None while the server is asked as usual."""
+        breaker = self._failing.get(server, Breaker())
+        return breaker if breaker.failures >= self._policy.threshold else None
+
     def failed(self, server: Hashable, now: int, reason: str) -> bool:
         """The server did not answer; answers whether this opened its breaker."""
         failures = self._failing.get(server, Breaker()).failures + 1

@@ -1,8 +1,9 @@
-"""What is remembered of triggers that cannot be measured, for an object with a fallback."""
+"""What is remembered of triggers that cannot be measured."""
 
 from dataclasses import replace
 from typing import Any
 
+from scalers.breaker import Breaker
 from workers.api.kinds import Object
 from workers.api.scaledjob import FAILURE_THRESHOLD
 from workers.snapshot import Reading, Sample
@@ -25,10 +26,27 @@ def remembered(failed: Sample, previous: Reading | None, limit: int | None) -> S
     """
     if limit is None:
         return failed
-    before = next((sample for sample in previous.samples if sample.name == failed.name), None) if previous else None
+    before = _before(failed, previous)
     if before is None:
         return replace(failed, failures=1)
     return replace(failed, failures=min(before.failures, limit) + 1, last=_asked_for(before))
+
+
+def alone(failed: Sample, previous: Reading | None, breaker: Breaker | None, source: str, now: int) -> Sample:
+    """A failed sample with what is told of a server that is left alone.
+
+    breaker: the server's in this process, if it is open. Other processes have their own: what began in one of them
+    goes on until the trigger is measured. now: µs.
+    """
+    before = _before(failed, previous) or failed
+    if breaker is None and not before.alone_since:
+        return failed
+    since, until = before.alone_since or now, breaker.until if breaker else before.next_attempt
+    return replace(failed, source=source, alone_since=since, next_attempt=until)
+
+
+def _before(failed: Sample, previous: Reading | None) -> Sample | None:
+    return next((sample for sample in previous.samples if sample.name == failed.name), None) if previous else None
 
 
 def _asked_for(before: Sample) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scalers import failing
-from scalers.breaker import Breakers, Policy
+from scalers.breaker import Breaker, Breakers, Policy
 from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
 from scalers.scaler import Measure, milli
@@ -78,21 +78,22 @@ class Poll:
         order = self.order if self.order and self.order.of == self.ledger_name else None
         return Errand(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
 
-    def found(self, found: Found | str) -> None:
-        """What became of its errand."""
+    def found(self, found: Found | str, breaker: Breaker | None = None) -> None:
+        """What became of its errand. breaker: of its source, if that is left alone."""
         if isinstance(found, str):
-            self.take(0, found)
+            self.take(0, found, breaker)
             return
         self.take(0, Measure(found.waiting))
         order = self.errand.order
         self.limit, self.claims = order.limit if order and found.obeyed else None, found.claims
 
-    def take(self, place: int, answer: Answer) -> None:
-        """What the trigger at this place measured."""
+    def take(self, place: int, answer: Answer, breaker: Breaker | None = None) -> None:
+        """What the trigger at this place measured. breaker: of its source, if that is left alone."""
         taken = sample(self.parsed.probes[place], answer)
         if taken.error is not None:
             before = self.previous if self.previous and self.previous.uid == self.uid else None
             taken = failing.remembered(taken, before, failing.threshold(self.body))
+            taken = failing.alone(taken, before, breaker, str(self.parsed.probes[place].source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
@@ -254,9 +255,10 @@ class Poller:
         """Measure one server; answers the objects that have nothing left to be measured."""
         scalers = [poll.parsed.probes[place].scaler for poll, place in members]
         answers = await self._sources.read(source, scalers, now)
+        breaker = self._sources.left_alone(source)
         completed = []
         for (poll, place), answer in zip(members, answers, strict=True):
-            poll.take(place, answer)
+            poll.take(place, answer, breaker)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:
@@ -270,7 +272,7 @@ class Poller:
             poll.found(f"items of {probe.type} cannot be claimed")
             return [poll]
         found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
-        poll.found(found)
+        poll.found(found, self._sources.left_alone(probe.source))
         if isinstance(found, str):
             self._triggers.forget(poll.uid)
         return [poll]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from scalers.breaker import Breakers
+from scalers.breaker import Breaker, Breakers
 from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
 from scalers.scaler import Measure, Scaler, SourceError
@@ -54,6 +54,10 @@ class Sources:
     async def close(self) -> None:
         """Close every connection."""
         await self._connections.close()
+
+    def left_alone(self, source: Source) -> Breaker | None:
+        """The breaker of a source that is left alone because it keeps failing, None for any other."""
+        return self._breakers.left_alone(source)
 
     async def read(self, source: Source, scalers: Sequence[Scaler], now: int) -> list[Answer]:
         """Measure these scalers of one source; raises nothing that concerns the source.

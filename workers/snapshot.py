@@ -37,7 +37,9 @@ class Sample:
     name: metric name as KEDA spells it (``s0-redis-work``). value: events waiting. target: events per Job.
     active: the value is above the trigger's activation value. error: why there is no value; value, target and
     active mean nothing then. Unknown is not zero. failures, last: of an object with a fallback, how often in a row it
-    could not be measured, and the Jobs it asked for when it was last (None: it never was).
+    could not be measured, and the Jobs it asked for when it was last (None: it never was). alone_since: since when its
+    server, `source`, is left alone because it keeps failing (µs, broker's clock; 0: it is not); next_attempt: when it is
+    asked again.
     claimable: its items can be claimed.
     """
 
@@ -49,6 +51,9 @@ class Sample:
     error: str | None = None
     failures: int = 0
     last: float | None = None
+    source: str = ""
+    alone_since: int = 0
+    next_attempt: int = 0
     claimable: bool = False
 
 

@@ -209,6 +209,18 @@ class Condition(Model):
     message: str | None = None
 
 
+class SourceLeftAlone(Model):
+    """A measured server that keeps failing and is asked less and less often."""
+
+    trigger: str
+    """The trigger's metric name."""
+    source: str
+    since: str
+    reason: str
+    """What it failed on the last time."""
+    next_attempt: str | None = None
+
+
 class Status(Model):
     """What is written back; the field names, `Paused` with its capital too, are KEDA's."""
 
@@ -219,6 +231,8 @@ class Status(Model):
     authentications_types: str | None = None
     external_metric_names: Items[str] | None = None
     triggers_activity: dict[str, Activity] | None = None
+    sources_left_alone: Items[SourceLeftAlone] | None = None
+    """Not KEDA's."""
 
 
 class ScaledJob(Model):

@@ -323,14 +323,17 @@ async def test_a_server_that_went_on_failing_is_left_alone_with_the_same_reason(
         await polling.once()
         first = await samples(world, "work")
         await polling.again("work")
-        await world.deciding()
+        opened = await samples(world, "work")
+        assert await world.deciding() == {"work"}, "that it is left alone is news"
         server = await asyncio.start_server(accept, "127.0.0.1", port)
         await polling.again("work")
         server.close()
         await server.wait_closed()
     assert attempts == 0
-    assert await samples(world, "work") == first
+    assert await samples(world, "work") == opened
     assert first[0].error is not None
+    assert (first[0].alone_since, opened[0].error) == (0, first[0].error)
+    assert 0 < opened[0].alone_since < opened[0].next_attempt
     assert await world.deciding() == set(), "the same reason is no news"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.breaker import Breakers, Policy
+from scalers.breaker import Breaker, Breakers, Policy
 
 SECOND = 1_000_000
 POLICY = Policy(threshold=3, base=1.0, cap=8.0, probe=2.0)
@@ -29,6 +29,18 @@ def opened(now: int = 0) -> Breakers:
 )
 def test_the_wait_grows_with_the_failures(failures: int, wait: float) -> None:
     assert POLICY.wait(failures) == wait
+
+
+def test_a_server_is_left_alone_from_the_threshold_on_until_it_answers() -> None:
+    breakers = Breakers(POLICY)
+    breakers.failed("s", 0, "refused")
+    breakers.failed("s", 0, "refused")
+    assert breakers.left_alone("s") is None
+    breakers.failed("s", 0, "refused")
+    assert breakers.left_alone("s") == Breaker(3, SECOND, "refused")
+    assert breakers.left_alone("other") is None
+    breakers.succeeded("s")
+    assert breakers.left_alone("s") is None
 
 
 def test_a_server_that_fails_now_and_then_is_always_tried() -> None:

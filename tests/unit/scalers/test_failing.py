@@ -3,6 +3,7 @@
 import pytest
 
 from scalers import failing
+from scalers.breaker import Breaker
 from workers.snapshot import Reading, Sample
 
 GOOD = Sample("s0", "redis", 6.0, 4.0, True)
@@ -57,3 +58,30 @@ def test_what_is_remembered(before, limit, failures, last):
     previous = Reading(1, 1, 1, before) if before else None
     known = failing.remembered(BAD, previous, limit)
     assert (known.error, known.failures, known.last) == ("no route", failures, last)
+
+
+@pytest.mark.parametrize(
+    ("before", "breaker", "expected"),
+    [
+        (None, None, ("", 0, 0)),
+        (GOOD, Breaker(3, 900, "x"), ("s", 500, 900)),
+        (
+            Sample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400),
+            Breaker(5, 900),
+            ("s", 300, 900),
+        ),
+        (Sample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400), None, ("s", 300, 400)),
+        (GOOD, None, ("", 0, 0)),
+    ],
+    ids=[
+        "it just fails",
+        "its breaker opened",
+        "it is still open",
+        "it is open in another process",
+        "it worked before",
+    ],
+)
+def test_a_server_that_is_left_alone(before, breaker, expected):
+    previous = Reading(1, 1, 1, (before,)) if before else None
+    known = failing.alone(BAD, previous, breaker, "s", 500)
+    assert (known.source, known.alone_since, known.next_attempt) == expected

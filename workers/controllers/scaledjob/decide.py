@@ -25,6 +25,7 @@ from workers.controllers.scaledjob import (
     jobs,
     names,
     rollout,
+    sources,
     strategy,
 )
 from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
@@ -93,7 +94,9 @@ class _Decision:
             steps.append(cleaning)
         if self._wants_a_reading:
             steps.append(Poll())
-        steps += write(self._settled(), self._before, reading=self._reading, anyway=bool(warned))
+        settled = self._settled()
+        steps += write(settled, self._before, reading=self._reading, anyway=bool(warned))
+        steps += sources.events(settled.observed, settled.fields)
         if rolled or self._number > HELPING:
             steps.append(ComeBack(self.now))
         if self._cooling and not self._cooling.over(self.snapshot.at):
@@ -230,6 +233,7 @@ class _Decision:
         conditions = conditions.measured(self._reading.samples, self._active)
         status = self._status(conditions.falling_back(self.scaled.spec.fallback is not None, self._fallback))
         fields = {**status.fields, **activity(status.observed, self._reading.samples)}
+        fields |= sources.left_alone(self._reading.samples)
         if self._active:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
         return Status(status.observed, status.conditions, fields)

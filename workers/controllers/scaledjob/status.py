@@ -121,14 +121,15 @@ def _readiness(samples: Sequence[Sample], active: bool) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is to be written. Fields that are not computed here are carried over as they were observed."""
+    """What is to be written. Fields that are not computed here are carried over; those that are None go."""
 
     observed: Object
     conditions: Conditions
     fields: Object = field(default_factory=dict)
 
     def render(self) -> Object:
-        return {**self.observed, **self.fields, "conditions": self.conditions.render()}
+        whole = {**self.observed, **self.fields, "conditions": self.conditions.render()}
+        return {name: value for name, value in whole.items() if value is not None}
 
     @property
     def changed(self) -> bool:
