@@ -6,9 +6,8 @@ An *instant* is a number of seconds since the epoch, a *wall* is what the clocks
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,13 +77,13 @@ class _Change:
         return bool(self.low % HOUR or self.high % HOUR or self.low // DAY != self.high // DAY or not self.low % DAY)
 
 
-def clocks(zone: ZoneInfo, instant: int) -> Clocks:
+def clocks(zone: tzinfo, instant: int) -> Clocks:
     """The zone's clocks around an instant: from a month before it to six years after it at least."""
     return _table(zone, instant // _BLOCK)
 
 
 @lru_cache(maxsize=2048)
-def _table(zone: ZoneInfo, block: int) -> Clocks:
+def _table(zone: tzinfo, block: int) -> Clocks:
     begin, end = max(block * _BLOCK - _BEHIND, FIRST - _BEHIND), (block + 1) * _BLOCK + _AHEAD
     changes = list(_changes(zone, begin, end))
     begins = (begin, *(change.at for change in changes))
@@ -101,7 +100,7 @@ def _table(zone: ZoneInfo, block: int) -> Clocks:
     )
 
 
-def _changes(zone: ZoneInfo, begin: int, end: int) -> Iterator[_Change]:
+def _changes(zone: tzinfo, begin: int, end: int) -> Iterator[_Change]:
     before = _offset(zone, begin)
     for probe in range(begin, end, _PROBE):
         after = _offset(zone, probe + _PROBE)
@@ -110,7 +109,7 @@ def _changes(zone: ZoneInfo, begin: int, end: int) -> Iterator[_Change]:
             before = after
 
 
-def _first(zone: ZoneInfo, low: int, high: int, offset: int) -> int:
+def _first(zone: tzinfo, low: int, high: int, offset: int) -> int:
     """The first instant after low, and not after high, at which the offset is in force."""
     while high - low > 1:
         middle = (low + high) // 2
@@ -118,7 +117,7 @@ def _first(zone: ZoneInfo, low: int, high: int, offset: int) -> int:
     return high
 
 
-def _offset(zone: ZoneInfo, instant: int) -> int:
+def _offset(zone: tzinfo, instant: int) -> int:
     offset = (EPOCH + timedelta(seconds=instant)).astimezone(zone).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())

@@ -1,9 +1,8 @@
 """Reading a schedule's text, in the order and with the complaints of the library that Kubernetes uses."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from scheduler.cron import durations, zones
 from scheduler.cron.errors import CronError, ZoneError
@@ -33,7 +32,7 @@ def parse(text: str, *, zone: str | None = None, seconds: bool = False) -> Sched
     zone: whose clocks count, None for UTC; a zone in the text itself goes before it. seconds: six fields are allowed
     too, with the seconds first. Raises CronError (ZoneError for the zone) in Kubernetes' words.
     """
-    clocks, spec = zones.zone("UTC" if zone is None else zone), text
+    clocks, spec = UTC if zone is None else zones.zone(zone), text
     if prefix := _PREFIX.match(text):
         clocks, spec = _prefixed(prefix)
     elif zone is not None:
@@ -46,7 +45,7 @@ def parse(text: str, *, zone: str | None = None, seconds: bool = False) -> Sched
     return Cron(text, _fields(spec, seconds), clocks)
 
 
-def _prefixed(prefix: re.Match[str]) -> tuple[ZoneInfo, str]:
+def _prefixed(prefix: re.Match[str]) -> tuple[tzinfo, str]:
     if prefix["rest"] is None:
         raise CronError(f"invalid schedule format: nothing follows the time zone in {prefix.string}")
     try:

@@ -4,9 +4,8 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice
-from zoneinfo import ZoneInfo
 
 from scheduler.cron import clocks, stepping
 from scheduler.cron.clocks import DAY, EPOCH
@@ -88,7 +87,7 @@ class Cron(Schedule):
     """Fields, read off the clocks of a zone."""
 
     fields: Fields = field(repr=False)
-    zone: ZoneInfo
+    zone: tzinfo
 
     def next(self, after: datetime) -> datetime | None:
         slot = self._next(_seconds(after))

@@ -1,12 +1,12 @@
 """Time zones by their IANA names: which names Kubernetes' API takes, and what the system knows of them."""
 
 import re
+from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 from scheduler.cron.errors import ZoneError
 
 _PART = re.compile(r"[A-Za-z._+0-9][A-Za-z._+0-9-]{,13}")
-_UTC = "UTC"
 
 
 def check_zone(name: str) -> str | None:
@@ -18,7 +18,7 @@ def check_zone(name: str) -> str | None:
     return None
 
 
-def zone(name: str) -> ZoneInfo:
+def zone(name: str) -> tzinfo:
     """The zone a `timeZone` field names; ``Local`` is refused, for nobody knows whose.
 
     Raises ZoneError if the API's rules forbid the name or the system's time zone data does not have it.
@@ -32,13 +32,15 @@ def zone(name: str) -> ZoneInfo:
     return load(name)
 
 
-def prefixed(name: str) -> ZoneInfo:
+def prefixed(name: str) -> tzinfo:
     """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: the processes' own zone."""
-    return load(_UTC if name in ("", "Local") else name)
+    return UTC if name in ("", "Local") else load(name)
 
 
-def load(name: str) -> ZoneInfo:
-    """The zone from the system's time zone data; raises ZoneError."""
+def load(name: str) -> tzinfo:
+    """The zone from the system's time zone data, which UTC does not need; raises ZoneError."""
+    if name == "UTC":
+        return UTC
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -9,13 +9,14 @@ import pytest
 
 from scheduler.cron import ZoneError, check_zone, parse, zone
 
+NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD = ["UTC", "Etc/UTC", "Etc/GMT+5", "Etc/GMT-14", "Europe/Berlin", "America/Argentina/ComodRivadavia", "EST5EDT"]
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_names_that_are_taken(name):
     assert check_zone(name) is None
-    assert zone(name).key == name
+    assert str(zone(name)) == name
 
 
 UNKNOWN = {
@@ -57,6 +58,18 @@ def test_names_that_the_rules_forbid_are_unknown_though_there_is_such_a_zone(nam
         zoneinfo.reset_tzpath(before)
 
 
+def test_utc_needs_no_time_zone_data(tmp_path):
+    before = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath([tmp_path])
+    zoneinfo.ZoneInfo.clear_cache()
+    try:
+        assert check_zone("Etc/UTC") == "unknown time zone Etc/UTC"
+        for text, name in (("0 5 1 1 *", None), ("0 5 1 1 *", "UTC"), ("TZ=UTC 0 5 1 1 *", None)):
+            assert parse(text, zone=name).next(NIGHT) == NIGHT.replace(hour=5)
+    finally:
+        zoneinfo.reset_tzpath(before)
+
+
 REFUSED = {
     "": "timeZone must be nil or non-empty string",
     "Local": "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
@@ -69,7 +82,6 @@ def test_names_that_are_refused(name, message):
     assert check_zone(name) == message
 
 
-NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 WHOSE = {
     "none means UTC": ("0 5 * * *", None, 5),
     "the zone beside the text": ("0 5 * * *", "Asia/Tokyo", 20),
