@@ -17,6 +17,20 @@ def _no_kinds(_body: Object) -> tuple[Kind, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The workload an object scales, as its manifest spells it. ready: whether its ready pods must be counted."""
+
+    api_version: str
+    kind: str
+    name: str
+    ready: bool = False
+
+
+def _no_target(_body: Object) -> Target | None:
+    return None
+
+
 def _no_refs(_body: Object) -> tuple[Ref, ...]:
     return ()
 
@@ -32,6 +46,7 @@ class Controller:
     adopts: kinds whose objects that nobody controls, in the reconciled object's namespace, the decision must see
     (`Snapshot.loose`).
     relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
+    scales: the workload whose replicas the decision must see as they are now (`Snapshot.scale`).
     accepts: whether this object is ours at all; others are left alone (a Job that names another manager).
     polled: whether triggers of this kind's objects are measured by the scalers.
     """
@@ -42,5 +57,6 @@ class Controller:
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
+    scales: Callable[[Object], Target | None] = _no_target
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

@@ -19,7 +19,8 @@ from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Observed, Request
 from workers.plan import Plan
 from workers.readings import Readings
-from workers.snapshot import Entry, Reading, Snapshot
+from workers.scales import Scales
+from workers.snapshot import Entry, Reading, Scalable, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Reconciler:
     """Works off claims of the reconcile lane with the controllers it is given.
 
     clock: the wall clock, read once per reconcile. deadline: seconds one reconcile may take. stale: seconds of
-    silence after which a kind's mirror is no longer believed.
+    silence after which a kind's mirror is no longer believed. scales: reads the workloads that objects scale.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Reconciler:
         clock: Callable[[], datetime],
         deadline: float,
         stale: float,
+        scales: Scales | None = None,
     ) -> None:
         self._controllers = controllers
         self._mirror = mirror
@@ -56,6 +58,7 @@ class Reconciler:
         self._clock = clock
         self._deadline = deadline
         self._stale = stale
+        self._scales = scales
 
     async def handle(self, claim: Claim, hands: Hands) -> None:
         """Reconcile every key of the claim side by side, each under its own lease."""
@@ -111,6 +114,8 @@ class Reconciler:
         unseen |= more
         relatives, more = await self._relatives(found)
         unseen |= more
+        scalables, more = await self._scalables(found)
+        unseen |= more
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
         return unseen | {
@@ -120,6 +125,7 @@ class Reconciler:
                 children={**found[lease].children, **grandchildren.get(lease, {})},
                 loose=found[lease].loose,
                 relatives=relatives.get(lease, {}),
+                scale=scalables.get(lease),
                 reading=_reading_of(found[lease].entry, readings.get(lease.key)),
                 failures=lease.failures,
                 last_error=lease.reason,
@@ -193,6 +199,19 @@ class Reconciler:
             except Stale as error:
                 unseen[lease] = error
         return related, unseen
+
+    async def _scalables(
+        self, found: Mapping[Lease, Observation]
+    ) -> tuple[dict[Lease, Scalable], dict[Lease, Exception]]:
+        """The workloads that these objects scale, as they are now; what cannot be read says so in its place."""
+        asked, unseen = self._ask(
+            found, lambda controller, body: (target,) if (target := controller.scales(body)) else ()
+        )
+        if self._scales is None or not asked:
+            return {}, unseen
+        namespaces = {lease: kinds.parse_key(lease.key).namespace for lease in asked}
+        read = (self._scales.read(namespaces[lease], target) for lease, (target,) in asked.items())
+        return dict(zip(asked, await asyncio.gather(*read), strict=True)), unseen
 
     def _ask(
         self, found: Mapping[Lease, Observation], question: Callable[[Controller, Object], tuple[T, ...]]

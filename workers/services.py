@@ -11,6 +11,7 @@ from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
 from workers.reconcile import Reconciler
+from workers.scales import Scales
 from workers.settings import Settings
 
 
@@ -42,5 +43,6 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
             clock=utc_now,
             deadline=settings.deadline,
             stale=settings.stale,
+            scales=Scales(cluster),
         )
         yield await stack.enter_async_context(draining(parts, "reconcile", reconciler.handle))

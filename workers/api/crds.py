@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scaledjob, scheduledjob, triggerauthentication
+from workers.api import kinds, scaledjob, scaledobject, scheduledjob, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
@@ -116,6 +116,26 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         "Runs Jobs as long as its triggers find work.",
+    ),
+    Definition(
+        kinds.SCALED_OBJECT,
+        scaledobject.Spec,
+        scaledobject.Status,
+        ("so",),
+        (
+            Column("ScaleTargetKind", ".status.scaleTargetKind"),
+            Column("ScaleTargetName", ".spec.scaleTargetRef.name"),
+            Column("Min", ".spec.minReplicaCount", "integer"),
+            Column("Max", ".spec.maxReplicaCount", "integer"),
+            condition("Ready"),
+            condition("Active"),
+            condition("Fallback"),
+            condition("Paused"),
+            Column("Triggers", ".status.triggersTypes"),
+            Column("Authentications", ".status.authenticationsTypes"),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Scales a workload by what its triggers find.",
     ),
     Definition(
         kinds.SCHEDULED_JOB,

@@ -54,7 +54,7 @@ def test_every_schema_is_structural(crd):
     """Each node has one type and no references; alternatives only say which fields must be there."""
     allowed = {
         *("type", "properties", "items", "additionalProperties", "required", "enum", "description", "format"),
-        *("minimum", "maximum", "minLength", "minItems", "pattern", "x-kubernetes-preserve-unknown-fields"),
+        *("minimum", "maximum", "minLength", "maxLength", "minItems", "pattern", "x-kubernetes-preserve-unknown-fields"),
         *("anyOf", "default"),
     }
     for path, node in walk(schema_of(crd)):

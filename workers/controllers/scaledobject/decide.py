@@ -1,0 +1,372 @@
+"""The decision about one ScaledObject: KEDA 2.20's semantics, and its autoscaler's, in one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from workers.api import flags, times
+from workers.api import scaledobject as manifest
+from workers.api.kinds import SCALED_OBJECT, Object
+from workers.api.scaledobject import ScaledObject
+from workers.controller import Controller, Target
+from workers.controllers.scaledobject import (
+    activation,
+    metrics,
+    modifiers,
+    pausing,
+    proposals,
+    speed,
+)
+from workers.controllers.scaledobject import (
+    status as statuses,
+)
+from workers.controllers.scaledobject.activation import Verdict
+from workers.controllers.scaledobject.memory import Memory
+from workers.controllers.scaledobject.metrics import Metric, Replicas
+from workers.controllers.scaledobject.modifiers import Composite
+from workers.controllers.scaledobject.pausing import Pause
+from workers.controllers.scaledobject.status import Conditions, Status
+from workers.errors import UserError
+from workers.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Poll, Record, Scale, Step
+from workers.snapshot import Reading, Scalable, Snapshot
+
+FINALIZER = "finalizer.keda.sh"
+#: KEDA's label on the object itself.
+LABEL = "scaledobject.keda.sh/name"
+
+#: Seconds beyond two polls after which a reading says nothing about now.
+GRACE = 60.0
+#: Seconds after which a target that could not be read is looked at again.
+AGAIN = 15.0
+#: How soon the metrics may go on after a target was activated.
+FIRST = timedelta(seconds=1)
+
+_UNREAD = Scalable(error="the target was not read")
+
+
+def decide(snapshot: Snapshot, now: datetime) -> Plan:
+    """What to do about a ScaledObject, its target and its last reading."""
+    body = snapshot.body
+    if body is None:
+        return NOTHING
+    if body["metadata"].get("deletionTimestamp"):
+        return _let_go(snapshot, body, now)
+    before = Conditions.observed(body)
+    try:
+        scaled = manifest.parse(body)
+        composite = modifiers.read(scaled.spec)
+        pause = pausing.of(body)
+    except UserError as error:
+        status = Status(body.get("status") or {}, before.failing(str(error)))
+        return Plan((*_hold_on(snapshot, body), *_write(status, before)), "the manifest is wrong")
+    scale = snapshot.scale or _UNREAD
+    if pause is not None:
+        return _pause(snapshot, body, scaled, pause, now)
+    if scale.error is not None:
+        status = Status(body.get("status") or {}, _unreadable(before.resumed(), scale), _fields(scaled, body, scale))
+        steps = (*_hold_on(snapshot, body), *_write(status, before), ComeBack(now + timedelta(seconds=AGAIN)))
+        return Plan(steps, f"the target cannot be read: {scale.error}")
+    return _Decision(snapshot, body, scaled, composite, scale, now).plan()
+
+
+def _hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
+    """Put KEDA's finalizer and label on, so that the two can take over from each other."""
+    metadata = body["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    change: Object = {}
+    if FINALIZER not in finalizers:
+        change["finalizers"] = [*finalizers, FINALIZER]
+    if (metadata.get("labels") or {}).get(LABEL) != metadata["name"]:
+        change["labels"] = {LABEL: metadata["name"]}
+    return (Patch(snapshot.ref, {"metadata": change}, metadata["resourceVersion"]),) if change else ()
+
+
+def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+    """Give the target back the replicas it had, if that is wanted, then take the finalizer off."""
+    metadata = body["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return NOTHING
+    steps: list[Step] = []
+    advanced = (body.get("spec") or {}).get("advanced") or {}
+    original = (body.get("status") or {}).get("originalReplicaCount")
+    if advanced.get("restoreToOriginalReplicaCount") and original is not None:
+        scale = snapshot.scale or _UNREAD
+        if scale.error is not None and not scale.missing:
+            return Plan((ComeBack(now + timedelta(seconds=AGAIN)),), f"the target cannot be read: {scale.error}")
+        steps += _rescale(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
+    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    steps.append(Patch(snapshot.ref, {"metadata": {"finalizers": rest}}, metadata["resourceVersion"]))
+    steps.append(Record("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
+    return Plan(tuple(steps), "being deleted")
+
+
+def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause, now: datetime) -> Plan:
+    """Scale to the replicas the pause names, once, and leave everything alone from then on."""
+    observed, before = body.get("status") or {}, Conditions.observed(body)
+    scale = snapshot.scale or _UNREAD
+    fields = _fields(scaled, body, scale) | {"pausedReplicaCount": pause.replicas}
+    steps: list[Step] = [*_hold_on(snapshot, body)]
+    reached = before.paused.status == "True" and observed.get("pausedReplicaCount") == pause.replicas
+    if pause.replicas is not None and not reached:
+        if scale.error is not None:
+            steps += _write(Status(observed, _unreadable(before, scale)), before)
+            steps.append(ComeBack(now + timedelta(seconds=AGAIN)))
+            return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
+        steps += _rescale(scale, pause.replicas, "paused")
+    steps += _write(Status(observed, before.pausing(), fields), before)
+    return Plan(tuple(steps), "paused")
+
+
+def _rescale(scale: Scalable, replicas: int, why: str) -> tuple[Step, ...]:
+    """Set the target's replicas, if they are others."""
+    return _scaled(
+        scale,
+        replicas,
+        then=Record("Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {why}"),
+        otherwise=Record("Warning", "FailedRescale", f"New size: {replicas}; reason: {why}; error: {{error}}"),
+    )
+
+
+def _scaled(scale: Scalable, replicas: int, *, then: Record, otherwise: Record) -> tuple[Step, ...]:
+    if scale.ref is None or scale.replicas == replicas:
+        return ()
+    return (Scale(scale.ref, replicas, scale.resource_version, then, otherwise),)
+
+
+def _unreadable(before: Conditions, scale: Scalable) -> Conditions:
+    if scale.missing:
+        return before.failing(f"spec.scaleTargetRef: {scale.error}")
+    return before.failing(f"the target cannot be read: {scale.error}", "ErrorGettingCurrentReplicas")
+
+
+def _fields(scaled: ScaledObject, body: Object, scale: Scalable) -> Object:
+    """What the status says whatever was measured."""
+    fields = statuses.described(scaled.spec)
+    if scale.error is None:
+        fields |= statuses.targeted(body.get("status") or {}, scale)
+    return fields
+
+
+def _write(status: Status, before: Conditions, reading: Reading | None = None) -> Iterator[Step]:
+    """Write a status that differs from the observed one, then tell of it: a crash may lose an Event, not repeat one."""
+    if status.changed:
+        yield PatchStatus(status.render())
+        yield from statuses.events(before, status.conditions, reading.samples if reading else ())
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """The decision about a valid ScaledObject whose target could be read, neither paused nor being deleted."""
+
+    snapshot: Snapshot
+    body: Object
+    scaled: ScaledObject
+    composite: Composite | None
+    scale: Scalable
+    now: datetime
+
+    def plan(self) -> Plan:
+        """All steps: replicas before everything that can wait."""
+        steps: list[Step] = [*_hold_on(self.snapshot, self.body), *self._scaling()]
+        if self._reading is None:
+            steps.append(Poll())
+        steps += _write(self._status(), self._before, self._reading)
+        steps.append(ComeBack(self._again()))
+        return Plan(tuple(steps), self._why())
+
+    @cached_property
+    def _observed(self) -> Object:
+        return self.body.get("status") or {}
+
+    @cached_property
+    def _before(self) -> Conditions:
+        return Conditions.observed(self.body)
+
+    @cached_property
+    def _reading(self) -> Reading | None:
+        """The last reading, if it is one of this spec, young, and not from before a pause."""
+        reading = self.snapshot.reading
+        if reading is None or reading.generation != self.scaled.metadata.generation:
+            return None
+        age = (self.snapshot.at - reading.started) / 1e6 if self.snapshot.at else 0.0
+        if self._before.paused.status == "True" or age > 2 * self.scaled.spec.interval + GRACE:
+            return None
+        return reading
+
+    @cached_property
+    def _known(self) -> bool:
+        """Something was measured, or it was tried."""
+        reading = self._reading
+        return (
+            reading is not None and reading.problem is None and len(reading.samples) == len(self.scaled.spec.triggers)
+        )
+
+    @cached_property
+    def _replicas(self) -> Replicas:
+        return Replicas(self.scale.replicas, self.scale.ready)
+
+    @cached_property
+    def _metrics(self) -> tuple[Metric, ...]:
+        if self._reading is None or not self._known:
+            return ()
+        spec, samples = self.scaled.spec, self._reading.samples
+        if self.composite:
+            return (modifiers.apply(self.composite, samples, spec.fallback, self._replicas),)
+        return metrics.of(samples, spec.triggers, spec.fallback, self._replicas)
+
+    @cached_property
+    def _verdict(self) -> Verdict:
+        return activation.judge(
+            self.scaled.spec,
+            activation.State(
+                current=self.scale.replicas,
+                active=self._forced or any(metric.active for metric in self._metrics),
+                failing=any(metric.error is not None for metric in self._metrics),
+                cooled=self._cools_down < self.now,
+                hold_in=self._hold_in,
+                hold_out=self._hold_out,
+            ),
+        )
+
+    @cached_property
+    def _forced(self) -> bool:
+        return flags.annotation(self.body, pausing.FORCE_ACTIVATION)
+
+    @cached_property
+    def _hold_in(self) -> bool:
+        return flags.annotation(self.body, pausing.PAUSED_SCALE_IN)
+
+    @cached_property
+    def _hold_out(self) -> bool:
+        return flags.annotation(self.body, pausing.PAUSED_SCALE_OUT)
+
+    @cached_property
+    def _cools_down(self) -> datetime:
+        created = statuses.instant(self.scaled.metadata.creation_timestamp) or self.now
+        return activation.cools_down(self.scaled.spec, created, statuses.instant(self._observed.get("lastActiveTime")))
+
+    @cached_property
+    def _memory(self) -> Memory | None:
+        known = self._observed.get("memory")
+        return None if known is None else Memory.observed(known)
+
+    @cached_property
+    def _answer(self) -> speed.Answer:
+        """How many replicas there are to be while the metrics decide."""
+        spec, current = self.scaled.spec, self.scale.replicas
+        rules = speed.read(spec.behavior, hold_in=self._hold_in, hold_out=self._hold_out)
+        bounds = speed.Bounds(max(1, spec.minimum), spec.maximum)
+        proposal = proposals.propose(self._metrics, self._replicas, rules.tolerance)
+        answer = speed.follow(proposal, current, bounds, rules, self._memory, self.now)
+        if (answer.replicas < current and self._hold_in) or (answer.replicas > current and self._hold_out):
+            return speed.Answer(current, answer.memory)
+        return answer
+
+    @cached_property
+    def _steered(self) -> bool:
+        """Whether the metrics decide: not at zero, nor while replicas rest at their idle number."""
+        if not self._known or self.scale.replicas == 0 or self._verdict.replicas is not None:
+            return False
+        idle = self.scaled.spec.idle_replica_count
+        return self._verdict.active or idle is None or self.scale.replicas > idle
+
+    def _scaling(self) -> tuple[Step, ...]:
+        if not self._known:
+            return ()
+        replicas, target = self._verdict.replicas, self._target
+        if replicas is None:
+            return _rescale(self.scale, self._answer.replicas, self._reason()) if self._steered else ()
+        if self._verdict.row == "I4":
+            return _rescale(self.scale, replicas, "fewer than minReplicaCount")
+        verb, noun = ("Activated", "Activation") if self._verdict.active else ("Deactivated", "Deactivation")
+        change = f"{target} from {self.scale.replicas} to {replicas}"
+        return _scaled(
+            self.scale,
+            replicas,
+            then=Record("Normal", f"KEDAScaleTarget{verb}", f"Scaled {change}"),
+            otherwise=Record("Warning", f"KEDAScaleTarget{noun}Failed", f"Scaling {change} failed: {{error}}"),
+        )
+
+    @property
+    def _target(self) -> str:
+        return str(self.scale.ref) if self.scale.ref else "the target"
+
+    def _status(self) -> Status:
+        conditions = self._before.resumed()
+        fields = _fields(self.scaled, self.body, self.scale) | {
+            "pausedReplicaCount": None,
+            "compositeScalerName": modifiers.NAME if self.composite else None,
+        }
+        if self._reading is None:
+            return Status(self._observed, conditions, fields)
+        if not self._known:
+            problem = self._reading.problem or "the reading is not of these triggers"
+            return Status(self._observed, conditions.failing(problem), fields)
+        memory = self._answer.memory if self._steered else self._memory or Memory()
+        fields |= statuses.measured(self._observed, self._reading.samples, memory)
+        if self._verdict.active and self._verdict.row != "A2":
+            fields["lastActiveTime"] = times.render(self.now)
+        return Status(self._observed, self._judged(conditions, self._reading), fields)
+
+    def _judged(self, conditions: Conditions, reading: Reading) -> Conditions:
+        row = self._verdict.row
+        problems = self._problems() if row in ("A2", "I2") else ""
+        fallback = self.scaled.spec.fallback
+        standing_in = [sample.name for sample in reading.samples if metrics.beyond(sample, fallback)]
+        return (
+            conditions.measured(problems, partly=row == "A2")
+            .acting(self._verdict.active, self._verdict.cooling)
+            .standing_in(standing_in)
+        )
+
+    def _problems(self) -> str:
+        return ", ".join(f"{metric.name}: {metric.error}" for metric in self._metrics if metric.error is not None)
+
+    def _again(self) -> datetime:
+        """When to look again: after a poll at the latest, sooner when a wait ends before that."""
+        moments = [self.now + timedelta(seconds=self.scaled.spec.interval)]
+        if self._known:
+            if self._verdict.cooling:
+                moments.append(self._cools_down + timedelta(milliseconds=1))
+            if self._verdict.row == "A1" and self._verdict.replicas is not None:
+                moments.append(self.now + FIRST)
+            if self._steered and self._answer.again:
+                moments.append(self._answer.again)
+        return min(moments)
+
+    def _reason(self) -> str:
+        """The metrics in a few words."""
+        return ", ".join(
+            f"{metric.name} is {'unknown' if metric.error is not None else f'{metric.value:g}'} of {metric.target:g}"
+            for metric in self._metrics
+        )
+
+    def _why(self) -> str:
+        """One line for people: what was decided and from which numbers."""
+        if not self._known:
+            return "nothing could be measured" if self._reading else "no reading of this spec yet"
+        wanted = self._answer.replicas if self._steered else self._verdict.replicas
+        kept = self.scale.replicas if wanted is None else wanted
+        return f"{self._verdict.row}: {self._reason()}; replicas {self.scale.replicas} to {kept}"
+
+
+def _target(body: Object) -> Target | None:
+    """The workload to be seen; its ready pods only where a metric's target is for all of them together."""
+    reference = (body.get("spec") or {}).get("scaleTargetRef") or {}
+    try:
+        spec = manifest.parse(body).spec
+    except UserError:
+        ready = False
+    else:
+        kinds = [trigger.metric_type for trigger in spec.triggers] + [spec.modifiers.metric_type]
+        ready = "Value" in kinds
+    if not isinstance(reference.get("name"), str):
+        return None
+    return Target(
+        reference.get("apiVersion") or "apps/v1", reference.get("kind") or "Deployment", reference["name"], ready
+    )
+
+
+CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, scales=_target, polled=True)

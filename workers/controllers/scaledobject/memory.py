@@ -1,0 +1,93 @@
+"""What a ScaledObject's status remembers of earlier decisions: proposals for the windows, changes for the policies."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from workers.api import times
+from workers.api.kinds import Object
+
+#: Entries of each list. Beyond that the two oldest become one, which holds replicas a little longer than need be.
+MOST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Replicas at an instant: proposed, or added (above 0) and removed."""
+
+    at: datetime
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """highs: proposals with none as high since, falling. lows: with none as low since, rising. changes: in order.
+
+    Of all proposals only those decide what was the highest or lowest of any window that ends now.
+    """
+
+    highs: tuple[Entry, ...] = ()
+    lows: tuple[Entry, ...] = ()
+    changes: tuple[Entry, ...] = ()
+
+    @classmethod
+    def observed(cls, memory: Object) -> "Memory":
+        """As the status has it; an entry that cannot be read was never there."""
+        return cls(*(tuple(_entries(memory.get(name) or ())) for name in ("highs", "lows", "changes")))
+
+    def render(self) -> Object:
+        """As the status has it, without empty lists."""
+        lists = {"highs": self.highs, "lows": self.lows, "changes": self.changes}
+        return {
+            name: [{"at": times.render(entry.at), "replicas": entry.replicas} for entry in entries]
+            for name, entries in lists.items()
+            if entries
+        }
+
+    def proposed(self, replicas: int, now: datetime) -> "Memory":
+        """With one more proposal; whole seconds, as the status keeps them."""
+        entry = Entry(now.replace(microsecond=0), replicas)
+        highs = [known for known in self.highs if known.replicas > replicas]
+        lows = [known for known in self.lows if known.replicas < replicas]
+        return replace(self, highs=_bounded([*highs, entry]), lows=_bounded([*lows, entry]))
+
+    def changed(self, difference: int, now: datetime) -> "Memory":
+        """With one more change of the replicas."""
+        at = now.replace(microsecond=0)
+        if self.changes and self.changes[-1].at == at:
+            difference += self.changes[-1].replicas
+            return replace(self, changes=(*self.changes[:-1], Entry(at, difference)))
+        changes = (*self.changes, Entry(at, difference))
+        if len(changes) > MOST:
+            first, second, *rest = changes
+            changes = (Entry(second.at, first.replicas + second.replicas), *rest)
+        return replace(self, changes=changes)
+
+    def since(self, now: datetime, *, down: float, up: float, period: float) -> "Memory":
+        """What still counts. down, up: the windows; period: of the policies. All in seconds."""
+        return Memory(_young(self.highs, now, down), _young(self.lows, now, up), _young(self.changes, now, period))
+
+    def change(self, now: datetime, period: float) -> int:
+        """Replicas added less replicas removed within the last seconds."""
+        return sum(entry.replicas for entry in _young(self.changes, now, period))
+
+
+def _young(entries: Sequence[Entry], now: datetime, seconds: float) -> tuple[Entry, ...]:
+    limit = timedelta(seconds=seconds)
+    return tuple(entry for entry in entries if now - entry.at < limit)
+
+
+def _bounded(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The first of two stays until the second would have gone: it is what holds replicas more."""
+    if len(entries) <= MOST:
+        return tuple(entries)
+    first, second, *rest = entries
+    return (Entry(second.at, first.replicas), *rest)
+
+
+def _entries(items: Sequence[Object]) -> Iterator[Entry]:
+    for item in items:
+        try:
+            yield Entry(times.parse(item["at"]), int(item["replicas"]))
+        except (KeyError, TypeError, ValueError):
+            continue

@@ -1,0 +1,90 @@
+"""`scalingModifiers`: all triggers' values through one formula become one metric."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import trunc
+
+from workers.api.scaledobject import Fallback, MetricType, ScalingModifiers, Spec
+from workers.controllers.scaledobject import formula as language
+from workers.controllers.scaledobject.formula import Formula, FormulaError
+from workers.controllers.scaledobject.metrics import Metric, Replicas, beyond, make_up
+from workers.errors import UserError
+from workers.snapshot import Sample
+
+#: What KEDA calls the metric.
+NAME = "composite-metric"
+_WHERE = "spec.advanced.scalingModifiers.formula"
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """Scaling modifiers that were read. names: of the triggers, in their order."""
+
+    formula: Formula
+    kind: MetricType
+    target: float
+    activation: float
+    names: tuple[str, ...]
+
+
+def read(spec: Spec) -> Composite | None:
+    """The modifiers of a spec, None where it has none. Raises UserError as KEDA's webhook refuses them."""
+    modifiers: ScalingModifiers = spec.modifiers
+    if not modifiers.formula or not modifiers.target:
+        return None
+    names = tuple(trigger.name or "" for trigger in spec.triggers)
+    try:
+        formula = language.parse(modifiers.formula)
+    except FormulaError as error:
+        raise UserError(f"{_WHERE}: {error}") from error
+    if strange := formula.names - set(names):
+        raise UserError(f"{_WHERE}: there is no trigger named {', '.join(sorted(strange))}")
+    activation = float(modifiers.activation_target or 0)
+    return Composite(formula, modifiers.metric_type or "AverageValue", float(modifiers.target), activation, names)
+
+
+def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | None, replicas: Replicas) -> Metric:
+    """The one metric; its error says which trigger, or what in the formula, keeps it from having a value.
+
+    A trigger that failed more often than the fallback bears makes the whole metric the fallback's, or with behaviour
+    scalingModifiers is nothing (``nil``) in the formula.
+    """
+    bare = Metric(NAME, composite.kind, composite.target)
+    values: dict[str, float | None] = {}
+    for name, sample in zip(composite.names, samples, strict=True):
+        if sample.error is None:
+            values[name] = sample.value
+        elif fallback is None or not beyond(sample, fallback):
+            values[name] = None
+            bare = _failing(bare, f"{sample.name}: {sample.error}")
+        elif fallback.behavior == "scalingModifiers":
+            values[name] = None
+        else:
+            return _activated(make_up(_failing(bare, sample.error), fallback, replicas), composite)
+    if bare.error is not None:
+        return bare
+    try:
+        result = composite.formula.value(values)
+    except FormulaError as error:
+        return _failing(bare, str(error))
+    if result is None:
+        nothing = _failing(bare, "the formula's result is nil")
+        if fallback is None:
+            return nothing
+        static = fallback.model_copy(update={"behavior": None})
+        return _activated(make_up(nothing, static, replicas), composite)
+    # KEDA cuts off what is below a thousandth, and its metrics are never negative.
+    value = max(0.0, trunc(result * 1000) / 1000)
+    return _activated(Metric(NAME, composite.kind, composite.target, value), composite)
+
+
+def _failing(metric: Metric, reason: str) -> Metric:
+    text = f"{metric.error}; {reason}" if metric.error else reason
+    return Metric(metric.name, metric.kind, metric.target, error=text)
+
+
+def _activated(metric: Metric, composite: Composite) -> Metric:
+    active = metric.error is None and metric.value > composite.activation
+    return Metric(
+        metric.name, metric.kind, metric.target, metric.value, active, error=metric.error, made_up=metric.made_up
+    )

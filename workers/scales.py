@@ -1,0 +1,67 @@
+"""Reading workloads that objects scale: anything with a scale subresource, as it is at this moment.
+
+Not through the mirror: which kinds there are is known only from manifests, and a replica count that is a second old has
+no use.
+"""
+
+import time
+from collections.abc import Callable
+
+from workers.api.kinds import POD, Object, Ref
+from workers.cluster import Cluster
+from workers.controller import Target
+from workers.controllers import conditions
+from workers.errors import ClusterError, NotFound
+from workers.resources import Resources
+from workers.snapshot import Scalable
+
+
+class Scales:
+    """Reads scale subresources of one cluster.
+
+    seconds: how long it is remembered which resource a kind is.
+    """
+
+    def __init__(
+        self, cluster: Cluster, *, seconds: float = 300.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._cluster = cluster
+        self._resources = Resources(cluster.request, seconds=seconds, clock=clock)
+
+    async def read(self, namespace: str, target: Target) -> Scalable:
+        """The workload as it is now; what keeps it from being read is said in `Scalable.error`."""
+        ref = None
+        try:
+            resource = await self._resources.find(target.api_version, target.kind)
+            if resource is None:
+                return Scalable(error=f"the API server knows no {target.kind} of {target.api_version}", missing=True)
+            ref = Ref(resource.kind, namespace, target.name)
+            if not resource.scalable:
+                return Scalable(ref, error=f"{target.kind} of {target.api_version} cannot be scaled", missing=True)
+            scale: Object = await self._cluster.request("GET", resource.kind.path(namespace, target.name, "scale"))
+            return Scalable(
+                ref,
+                replicas=(scale.get("spec") or {}).get("replicas") or 0,
+                ready=await self._ready(namespace, scale) if target.ready else None,
+                resource_version=scale["metadata"]["resourceVersion"],
+            )
+        except NotFound:
+            return Scalable(ref, error=f"{target.kind} {namespace}/{target.name} does not exist", missing=True)
+        except (ClusterError, TimeoutError) as error:
+            return Scalable(ref, error=str(error) or "the API server took too long")
+
+    async def _ready(self, namespace: str, scale: Object) -> int:
+        """Pods of the workload that run and are ready, as an autoscaler counts them."""
+        selector = (scale.get("status") or {}).get("selector")
+        if not selector:
+            return 0
+        pods, _ = await self._cluster.list(POD, namespace, label_selector=selector)
+        return sum(_is_ready(pod) for pod in pods)
+
+
+def _is_ready(pod: Object) -> bool:
+    return (
+        not pod["metadata"].get("deletionTimestamp")
+        and (pod.get("status") or {}).get("phase") == "Running"
+        and conditions.holds(pod, "Ready")
+    )
