@@ -4,6 +4,7 @@ The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
 
     pid    process id of the shim, which is also the number of its process group; made with O_EXCL by the shim
            itself, so that of two shims for one attempt only one runs the command
+    main   process id of the command itself
     code   the exit code and a line end, written by the shim when the command has ended
     out, err  what the command printed, unchanged
     work   its working directory, HOME and TMPDIR
@@ -24,9 +25,10 @@ from pathlib import Path
 from deploy.local.guard import command_line, signal_group
 from deploy.local.kubelet.states import LOST, Running, Terminated
 
-#: $1: the attempt's folder; the rest: the command. Signals for the group reach the command too; the shim only notes
-#: them (a handler, unlike 'ignore', is not inherited) and waits on for the exit code. Its own standard error is
-#: closed to remarks of the shell about how the command ended.
+#: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which
+#: a subshell of the first does not. Signals for the group reach the command too; the shim only notes them (a handler,
+#: unlike 'ignore', is not inherited) and waits on for the exit code. Its own standard error is closed to remarks of the
+#: shell about how the command ended.
 _SHIM = """
 exec 3>&2 2>/dev/null
 folder=$1; shift
@@ -34,7 +36,7 @@ set -C
 echo $$ >"$folder/pid" || exit 0
 set +C
 trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
-(exec "$@" 2>&3 3>&-)
+(exec /bin/sh -c 'echo $$ >"$0/main"; exec "$@" 2>&3 3>&-' "$folder" "$@")
 echo $? >"$folder/code"
 """
 _NAME = "penstock-container"
@@ -51,7 +53,7 @@ class NotStartable(Exception):  # noqa: N818 - says what it is
 
 
 class Attempt:
-    """One attempt. Its process is in a group of its own that `signal` reaches as a whole."""
+    """One attempt. Its processes are a group of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -120,9 +122,20 @@ class Attempt:
             await self._outrun()
 
     def signal(self, number: int) -> None:
-        """Signals every process of the group."""
-        if self.pid is not None and self._is_alive():
+        """Signals the command alone, as in a container its first process; KILL is for every process of the group.
+
+        A command with workers of its own decides itself what its end means for them.
+        """
+        if self.pid is None or not self._is_alive():
+            return
+        main = _number(self.folder / "main")
+        if number == signal.SIGKILL or main is None:
             signal_group(self.pid, number)
+            return
+        # Not a process of somebody else who got the number since.
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(main) == self.pid:
+                os.kill(main, number)
 
     async def _outrun(self) -> None:
         """When a shim of an earlier kubelet was faster than ours, it is the one that runs the command."""

@@ -86,12 +86,23 @@ def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: s
     assert str(raised.value).startswith(message)
 
 
-async def test_signals_reach_the_whole_group_and_the_code_survives(attempt: Attempt) -> None:
-    start(attempt, "sh", "-c", "sleep 60 & echo $! > child; trap 'exit 9' TERM; touch up; wait")
+async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt: Attempt) -> None:
+    """As a worker pool needs it that lets its processes finish what they are at."""
+    worker = 'trap "touch asked" TERM; touch up; until [ -e go ]; do sleep 0.02; done; touch finished'
+    start(attempt, "sh", "-c", f"sh -c '{worker}' & trap 'touch go; wait; exit 9' TERM; wait")
     await until((attempt.work / "up").exists)
-    child = int((attempt.work / "child").read_text())
     attempt.signal(signal.SIGTERM)
     assert (await finished(attempt)).code == 9
+    assert (attempt.work / "finished").exists()
+    assert not (attempt.work / "asked").exists()
+
+
+async def test_killing_reaches_every_process(attempt: Attempt) -> None:
+    start(attempt, "sh", "-c", "sleep 60 & echo $! > child; touch up; wait")
+    await until((attempt.work / "up").exists)
+    child = int((attempt.work / "child").read_text())
+    attempt.signal(signal.SIGKILL)
+    assert (await finished(attempt)).code == 137
     await until(lambda: not alive(child))
 
 
