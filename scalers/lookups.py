@@ -13,6 +13,7 @@ from scalers.environment import from_cluster
 from scalers.recent import EVER, Recent
 from workers.api.kinds import SECRET, SERVICE_ACCOUNT, Object, Ref
 from workers.errors import NotFound, UserError
+from workers.resources import Resources
 
 V = TypeVar("V")
 
@@ -62,6 +63,7 @@ class Lookups:
         self._get = get
         self._entries = from_cluster(get)
         self._post = post
+        self._resources = Resources(post)
         self._own_namespace = own_namespace
         self._restricted = restricted
         self.recent = Recent(seconds=seconds, limit=limit, clock=clock)
@@ -87,6 +89,13 @@ class Lookups:
             raise UserError(f"{ref} may not be read: only Secrets of namespace {self._own_namespace} are")
         return await self._entries(ref)
 
+    async def template(self, api_version: str, kind: str, namespace: str, name: str) -> Object:
+        """The pod template of a workload; empty for one that does not exist or has none."""
+        resource = await self._resources.find(api_version, kind)
+        body = await self.find(Ref(resource.kind, namespace, name)) if resource else None
+        template: Object = ((body or {}).get("spec") or {}).get("template") or {}
+        return template
+
     async def token(self, namespace: str, account: str) -> str | None:
         """A fresh token of a service account, or None if there is no such account."""
         spec = {"expirationSeconds": TOKEN_LIFE}
@@ -108,6 +117,11 @@ class View:
     async def entries(self, ref: Ref) -> Mapping[str, str] | None:
         """The entries of a ConfigMap or Secret, or None. Raises UserError for a Secret that may not be read."""
         return await self.remembered((ref, "entries"), lambda: self.lookups.entries(ref))
+
+    async def template(self, api_version: str, kind: str, namespace: str, name: str) -> Object:
+        """The pod template of a workload; empty for one that does not exist or has none."""
+        key = ("template", api_version, kind, namespace, name)
+        return await self.remembered(key, lambda: self.lookups.template(api_version, kind, namespace, name))
 
     async def token(self, namespace: str, account: str) -> str | None:
         """A token of a service account that is good for half an hour at least, or None without such an account."""

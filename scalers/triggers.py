@@ -16,7 +16,8 @@ from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
 from scalers.sources import Source
-from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.api import flags
+from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
 
@@ -25,8 +26,14 @@ PAUSED = "autoscaling.keda.sh/paused"
 
 
 def paused(body: Object) -> bool:
-    """Whether the object is paused: by KEDA's rule also when the annotation is neither true nor false."""
-    text = (body["metadata"].get("annotations") or {}).get(PAUSED)
+    """Whether the object is paused: by KEDA's rule also when the annotation is neither true nor false.
+
+    A ScaledObject is, whatever else is said, where a number of replicas is given to pause at.
+    """
+    annotations = body["metadata"].get("annotations") or {}
+    if body.get("kind") == SCALED_OBJECT.kind and flags.PAUSED_REPLICAS in annotations:
+        return True
+    text = annotations.get(PAUSED)
     return text is not None and TRUTHS.get(text, True)
 
 
@@ -158,7 +165,11 @@ class Triggers:
         if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
             self._known.move_to_end(uid)
             return known.parsed
-        workload, view = Workload.of(ref, body), self._lookups.view(since)
+        view = self._lookups.view(since)
+        try:
+            workload = await self._workload(ref, body, specs, view)
+        except PenstockError as error:
+            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
         supplied = await self._supplied(specs, workload, view)
         if known and any(isinstance(answer, Unreachable) for answer in supplied):
             return known.parsed
@@ -186,6 +197,21 @@ class Triggers:
         if len(self._known) > self._limit:
             self._known.popitem(last=False)
 
+    async def _workload(self, ref: Ref, body: Object, specs: Sequence[Object], view: View) -> Workload:
+        """Whose triggers these are; the target of a ScaledObject is looked up only where its variables may matter."""
+        if ref.kind != SCALED_OBJECT:
+            return Workload.of(ref, body)
+        target = (body.get("spec") or {}).get("scaleTargetRef") or {}
+        template: Object = {}
+        if _names_variables(specs) or any(spec.get("authenticationRef") for spec in specs):
+            template = await view.template(
+                target.get("apiVersion") or "apps/v1",
+                target.get("kind") or "Deployment",
+                ref.namespace,
+                target.get("name") or "",
+            )
+        return Workload(ref.namespace, template, target.get("envSourceContainerName") or "")
+
     async def _supplied(
         self, specs: Sequence[Object], workload: Workload, view: View
     ) -> tuple[Hidden | PenstockError, ...]:
@@ -202,7 +228,7 @@ class Triggers:
 
     async def _environment(self, workload: Workload, specs: Sequence[Object], view: View) -> Mapping[str, str]:
         """The target container's variables; looked up only for an object that refers to one."""
-        if not any(key.endswith(FROM_ENV) for spec in specs for key in spec.get("metadata") or ()):
+        if not _names_variables(specs):
             return {}
         return await environment.resolve(workload.template, workload.container, workload.namespace, view.entries)
 
@@ -240,6 +266,10 @@ class Triggers:
         )
         scaler = scaler_class.parse(trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))
+
+
+def _names_variables(specs: Sequence[Object]) -> bool:
+    return any(key.endswith(FROM_ENV) for spec in specs for key in spec.get("metadata") or ())
 
 
 def _texts(trigger: Trigger, metadata: Any) -> Mapping[str, str]:

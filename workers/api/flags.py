@@ -3,6 +3,8 @@
 from workers.api.kinds import Object
 
 PAUSED = "autoscaling.keda.sh/paused"
+#: Pauses a ScaledObject at a number of replicas, whatever PAUSED says.
+PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 
 _FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from workers.controller import Controller
-from workers.controllers import apps, cronjob, job, scaledjob
+from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
 
 
 def controllers(
@@ -16,7 +16,7 @@ def controllers(
     controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     """
-    known = [scaledjob.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs), job.orphans(jobs)]
+    known = [scaledjob.CONTROLLER, scaledobject.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs), job.orphans(jobs)]
     if cronjobs:
         known.append(cronjob.CRON_JOBS)
     if workloads:

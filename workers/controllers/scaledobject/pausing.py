@@ -6,7 +6,6 @@ from workers.api import flags
 from workers.api.kinds import Object
 from workers.errors import UserError
 
-PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 PAUSED_SCALE_IN = "autoscaling.keda.sh/paused-scale-in"
 PAUSED_SCALE_OUT = "autoscaling.keda.sh/paused-scale-out"
 FORCE_ACTIVATION = "autoscaling.keda.sh/force-activation"
@@ -24,9 +23,9 @@ def of(body: Object) -> Pause | None:
 
     Raises UserError where the replicas are no number.
     """
-    text = (body["metadata"].get("annotations") or {}).get(PAUSED_REPLICAS)
+    text = (body["metadata"].get("annotations") or {}).get(flags.PAUSED_REPLICAS)
     if text is None:
         return Pause() if flags.is_paused(body) else None
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise UserError(f"metadata.annotations[{PAUSED_REPLICAS}]: {text!r} is not a number of replicas")
+        raise UserError(f"metadata.annotations[{flags.PAUSED_REPLICAS}]: {text!r} is not a number of replicas")
     return Pause(int(text))
