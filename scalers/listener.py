@@ -37,8 +37,9 @@ Notifications = Literal["on", "off", "unknown"]
 class Status:
     """How one server is being listened to.
 
-    lists: keys waited for. connected: pushes are heard now, if the server sends notifications. notifications: whether
-    it does, as far as it lets us see. detail: what is wrong, or what would have to be switched on.
+    lists: keys or streams waited for. connected: pushes are heard now, if the server sends notifications.
+    notifications: whether it does, as far as it lets us see. detail: what is wrong, or what would have to be
+    switched on.
     """
 
     server: str
@@ -72,7 +73,7 @@ class Listener:
         self._detail: str | None = None
         self._error: str | None = None
 
-    def follow(self, names: Iterable[str]) -> None:
+    def follow(self, names: Iterable[Any]) -> None:
         """Listen for exactly these keys from now on."""
         self._wanted = frozenset(names)
         self._changed.set()

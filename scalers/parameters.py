@@ -57,7 +57,15 @@ class Source(Enum):
     AUTHENTICATION = "authentication"
     #: The namespace of the object whose trigger it is; nothing that a manifest says.
     NAMESPACE = "namespace"
+    #: The name of that object.
+    OWNER = "owner"
+    #: The URL of Penstock's own broker, and the first part of its keys there; nothing that a manifest says.
+    BROKER = "broker"
+    PREFIX = "prefix"
 
+
+#: What Penstock knows by itself; a trigger has it under the source's name.
+_KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX})
 
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
@@ -67,8 +75,9 @@ ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 class Trigger:
     """One trigger of an object as text, with what its parameters may be looked up in.
 
-    namespace: of the object. environment: variables of the target container. authentication: what authenticationRef
-    supplies. Both of these may hold secrets and are kept out of the repr.
+    namespace, owner: the object's namespace and name. environment: variables of the target container.
+    authentication: what authenticationRef supplies. broker, prefix: Penstock's own. What may hold secrets is kept out
+    of the repr.
     """
 
     index: int
@@ -78,6 +87,9 @@ class Trigger:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     authentication: Mapping[str, str] = field(default_factory=dict, repr=False)
     namespace: str = ""
+    owner: str = ""
+    broker: str = field(default="", repr=False)
+    prefix: str = ""
 
     def error(self, field: str, message: str) -> SettingsError:
         """What is wrong with one of this trigger's parameters."""
@@ -118,6 +130,11 @@ class Origin:
         return cls((first, *declared.get("also", ())), declared.get("sources", ANYWHERE))
 
     @property
+    def given(self) -> bool:
+        """Whether a trigger can say it, rather than Penstock alone."""
+        return not _KNOWN.issuperset(self.sources)
+
+    @property
     def accepted(self) -> tuple[str, ...]:
         """Every metadata key that speaks of this parameter."""
         keys = self.names if Source.METADATA in self.sources else ()
@@ -131,8 +148,8 @@ class Origin:
                     text = trigger.metadata.get(name, "")
                 elif source is Source.AUTHENTICATION:
                     text = trigger.authentication.get(name, "")
-                elif source is Source.NAMESPACE:
-                    text = trigger.namespace
+                elif source in _KNOWN:
+                    text = getattr(trigger, source.value)
                 else:
                     text = trigger.environment.get(trigger.metadata.get(name + FROM_ENV, "").strip(), "")
                 if text.strip():

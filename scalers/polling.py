@@ -121,7 +121,7 @@ def sample(probe: Probe, answer: Answer) -> Sample:
     if isinstance(answer, str):
         return Sample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
     active = answer.value > probe.scaler.activation if answer.active is None else answer.active
-    target = float(probe.scaler.target)
+    target = float(probe.scaler.target if answer.target is None else answer.target)
     return Sample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
 
 

@@ -40,9 +40,9 @@ missing or does not exist is named in the object's `Ready` condition, and nothin
 A source that does not answer makes the value *unknown*, never zero: nothing is created on it, and the condition says
 why.
 
-A push to a list or stream on a single server (`redis`, `redis-streams`, `celery`) is noticed at once where the server
-publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by the next
-poll.
+A push to a list or stream on a single server (`redis`, `redis-streams`, `push`, `celery`) is noticed at once where
+the server publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by
+the next poll.
 
 A type of your own: [add-a-scaler.md](add-a-scaler.md)."""
 
@@ -83,6 +83,8 @@ def _table(scaler: type[Scaler]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for name, info in scaler.model_fields.items():
         origin = Origin.of(name, info)
+        if not origin.given:
+            continue
         spelled = ", ".join(f"`{each}`" for each in origin.names)
         sources = ", ".join(source.value for source in origin.sources)
         yield f"| {spelled} | {_kind(info)} | {_default(info)} | {info.description or ''} | {sources} |"

@@ -45,11 +45,13 @@ class Measure:
 
     active: None means what holds for almost every scaler: the value is above the activation value. again: seconds
     after which the value changes by itself, if that is known; it is then measured sooner than at the next poll.
+    target: events that one Job is meant for, where the source says so itself.
     """
 
     value: float
     active: bool | None = None
     again: float | None = None
+    target: float | None = None
 
 
 class Scaler(Parameters):
@@ -82,8 +84,11 @@ class Scaler(Parameters):
         return None
 
     @property
-    def watched(self) -> tuple[str, ...]:
-        """Keys of a single Redis server whose growth is news; of any other server nothing is heard."""
+    def watched(self) -> tuple[Hashable, ...]:
+        """What of the server is listened to between polls.
+
+        Keys of a single Redis server, streams of an external scaler; of any other server nothing is heard.
+        """
         return ()
 
     @property

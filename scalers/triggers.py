@@ -129,7 +129,8 @@ class _Outside:
 class Triggers:
     """Parses objects' triggers, and remembers the outcome for as long as spec and credentials stay the same.
 
-    lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. limit: most
+    lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. broker,
+    prefix: URL of Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most
     objects remembered.
     """
 
@@ -139,9 +140,13 @@ class Triggers:
         lookups: Lookups | None = None,
         authenticator: Authenticator | None = None,
         *,
+        broker: str = "",
+        prefix: str = "",
         limit: int = 20_000,
     ) -> None:
         self._registry = registry
+        self._broker = broker
+        self._prefix = prefix
         self._lookups = lookups or Lookups()
         self._authenticator = authenticator or Authenticator()
         self._limit = limit
@@ -263,6 +268,9 @@ class Triggers:
             environment=outside.variables,
             authentication=credentials,
             namespace=ref.namespace,
+            owner=ref.name,
+            broker=self._broker,
+            prefix=self._prefix,
         )
         scaler = scaler_class.parse(trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))

@@ -1,11 +1,12 @@
-"""Wake-ups: a push to a measured list makes its objects due in the poll lane at once, instead of at the next poll.
+"""Wake-ups: a push makes its objects due in the poll lane at once, instead of at the next poll.
 
-Polling goes on underneath: notifications may be switched off, and they are lost while nobody is connected.
+What is heard: growth of a measured list, by the notifications of its Redis server, and what an external scaler says
+by itself. Polling goes on underneath: notifications may be switched off, and they are lost while nobody is connected.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from scalers.debounce import Debounce
+from scalers.external_client import Address
+from scalers.external_push import PushListener
 from scalers.listener import Listener, Status
 from scalers.redis_connection import RedisServer
 from scalers.triggers import Probe, Triggers, is_polled, version
@@ -30,16 +33,19 @@ log = logging.getLogger(__name__)
 #: Objects whose specs one look reads at once.
 PIECE = 500
 
+#: A server that can be listened to.
+Audible = RedisServer | Address
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """What one object waits for.
 
-    tag: tells this spec of this object from all others. watches: keys of servers whose growth is news for it.
+    tag: tells this spec of this object from all others. watches: what of which servers is news for it.
     """
 
     tag: str
-    watches: frozenset[tuple[RedisServer, str]] = frozenset()
+    watches: frozenset[tuple[Audible, Hashable]] = frozenset()
 
     @classmethod
     def of(cls, body: Object, probes: Sequence[Probe]) -> "Waiting":
@@ -50,7 +56,7 @@ class Waiting:
             frozenset(
                 (probe.source.server, key)
                 for probe in probes
-                if isinstance(probe.source.server, RedisServer)
+                if isinstance(probe.source.server, Audible)
                 for key in probe.scaler.watched
             ),
         )
@@ -82,8 +88,8 @@ class Wakeups:
         self._triggers = triggers
         self._refresh = refresh
         self._known: dict[str, Waiting] = {}
-        self._followers: dict[RedisServer, dict[str, set[str]]] = {}
-        self._listeners: dict[RedisServer, tuple[Listener, asyncio.Task[None]]] = {}
+        self._followers: dict[Audible, dict[Hashable, set[str]]] = {}
+        self._listeners: dict[Audible, tuple[Listener | PushListener, asyncio.Task[None]]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._debounce = Debounce(gap)
         self._news = asyncio.Event()
@@ -124,7 +130,7 @@ class Wakeups:
 
     def _set(self, changed: Mapping[str, Waiting]) -> None:
         """Follow what these objects wait for now, and no longer what they waited for before."""
-        touched: set[RedisServer] = set()
+        touched: set[Audible] = set()
         for key, waiting in changed.items():
             before = self._known.pop(key, Waiting("")).watches
             if waiting.watches:
@@ -137,23 +143,23 @@ class Wakeups:
         for server in touched:
             self._listen(server)
 
-    def _join(self, server: RedisServer, name: str, key: str) -> None:
+    def _join(self, server: Audible, name: Hashable, key: str) -> None:
         followers = self._followers.setdefault(server, {}).setdefault(name, set())
         if followers:
             # The subscription is there already and will not report its beginning once more.
             self._wake((key,))
         followers.add(key)
 
-    def _leave(self, server: RedisServer, name: str, key: str) -> None:
+    def _leave(self, server: Audible, name: Hashable, key: str) -> None:
         followers = self._followers[server][name]
         followers.discard(key)
         if not followers:
             del self._followers[server][name]
 
-    def _listen(self, server: RedisServer) -> None:
+    def _listen(self, server: Audible) -> None:
         names = self._followers[server]
         if server not in self._listeners and names:
-            listener = Listener(server, lambda grown: self._grew(server, grown))
+            listener = _listener(server, lambda grown: self._grew(server, grown))
             self._listeners[server] = (listener, asyncio.create_task(listener.run(), name=f"listen to {server}"))
         if names:
             self._listeners[server][0].follow(names)
@@ -165,7 +171,7 @@ class Wakeups:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    def _grew(self, server: RedisServer, names: Iterable[str]) -> None:
+    def _grew(self, server: Audible, names: Iterable[Hashable]) -> None:
         lists = self._followers.get(server, {})
         self._wake(key for name in names for key in lists.get(name, ()))
 
@@ -223,3 +229,7 @@ class Wakeups:
                 parsed = await self._triggers.parse(ref, entry.body)
                 found[key] = Waiting.of(entry.body, parsed.probes)
         return found
+
+
+def _listener(server: Audible, woke: Callable[[Iterable[Hashable]], None]) -> Listener | PushListener:
+    return Listener(server, woke) if isinstance(server, RedisServer) else PushListener(server, woke)

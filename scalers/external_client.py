@@ -1,0 +1,111 @@
+"""gRPC channels to external scalers: one per address and set of certificates."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from scalers.external_messages import EXTRA, GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.extras import needed
+from scalers.scaler import SourceError
+from scalers.tls import TLS
+
+#: After a lost connection gRPC waits before it connects again; our own waits (breaker, backoff) are the longer ones.
+_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000))
+
+
+class Unreached(SourceError):  # noqa: N818 - what happened
+    """The server itself did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an external scaler listens. tls: None speaks in the clear."""
+
+    target: str
+    tls: TLS | None = None
+
+    def __str__(self) -> str:
+        return self.target
+
+
+class Client:
+    """A channel to one external scaler; nothing is sent before it is used."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._grpc = needed("grpc", EXTRA)
+        aio = needed("grpc.aio", EXTRA)
+        if address.tls is None:
+            self._channel: Any = aio.insecure_channel(address.target, options=_OPTIONS)
+            return
+        credentials = self._grpc.ssl_channel_credentials(*(text.encode() or None for text in _shown(address.tls)))
+        self._channel = aio.secure_channel(address.target, credentials, options=_OPTIONS)
+
+    async def specs(self, reference: Any) -> Any:
+        """What the server measures for this ScaledObjectRef. Raises SourceError."""
+        return (await self._call(GET_METRIC_SPEC, reference)).metricSpecs
+
+    async def values(self, reference: Any, metric: str) -> Any:
+        """The values of one metric. Raises SourceError."""
+        request = message("GetMetricsRequest")(scaledObjectRef=reference, metricName=metric)
+        return (await self._call(GET_METRICS, request)).metricValues
+
+    async def active(self, reference: Any) -> bool:
+        """Whether the server calls the trigger active. Raises SourceError."""
+        return bool((await self._call(IS_ACTIVE, reference)).result)
+
+    async def pushes(self, reference: Any) -> AsyncIterator[bool]:
+        """False when the stream begins, then True with every push, until the server ends it. Raises SourceError.
+
+        It has begun when the server is connected: many servers send not a byte before the first push.
+        """
+        call = self._method(STREAM_IS_ACTIVE)(reference)
+        read = asyncio.ensure_future(call.read())
+        ready = asyncio.ensure_future(self._channel.channel_ready())
+        try:
+            await asyncio.wait((read, ready), return_when=asyncio.FIRST_COMPLETED)
+            if ready.done():
+                yield False
+            while await read is not self._grpc.aio.EOF:
+                yield True
+                read = asyncio.ensure_future(call.read())
+        except self._grpc.aio.AioRpcError as error:
+            raise self._said(STREAM_IS_ACTIVE, error) from None
+        finally:
+            call.cancel()
+            for task in (read, ready):
+                task.cancel()
+            await asyncio.gather(read, ready, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End every call and close the connection."""
+        with suppress(asyncio.CancelledError):
+            await self._channel.close()
+
+    async def _call(self, method: Method, request: Any) -> Any:
+        try:
+            return await self._method(method)(request)
+        except self._grpc.aio.AioRpcError as error:
+            raise self._said(method, error) from None
+
+    def _method(self, method: Method) -> Any:
+        make = self._channel.unary_stream if method.streams else self._channel.unary_unary
+        return make(
+            method.path,
+            request_serializer=message(method.request).SerializeToString,
+            response_deserializer=message(method.response).FromString,
+        )
+
+    def _said(self, method: Method, error: Any) -> SourceError:
+        code = error.code()
+        kind = Unreached if code is self._grpc.StatusCode.UNAVAILABLE else SourceError
+        name = method.path.rpartition("/")[2]
+        details = " ".join((error.details() or "").split())[:200]
+        return kind(f"{self._address}: {name}: {code.name}{f': {details}' if details else ''}")
+
+
+def _shown(tls: TLS) -> tuple[str, str, str]:
+    """In gRPC's order: the authority, the client's key and its certificate."""
+    return (tls.ca, tls.key, tls.cert)
