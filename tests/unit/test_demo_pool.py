@@ -1,0 +1,69 @@
+"""The verdict on the worker pool says what is wrong, and only that."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from deploy.demo.pool.report import Run, Sample, chart, faults, rows
+from deploy.demo.pool.work import outcome
+
+SAMPLES = [Sample(0.0, 0, 0, 0), Sample(0.5, 2, 0, 0), Sample(1.0, 2, 2, 0), Sample(2.0, 2, 2, 3), Sample(5.0, 0, 0, 3)]
+
+
+def right() -> Run:
+    numbers = range(3)
+    return Run(
+        pushed=numbers,
+        most=2,
+        samples=list(SAMPLES),
+        results={number: outcome(number) for number in numbers},
+        begun=dict.fromkeys(numbers, 1),
+        ended=dict.fromkeys(numbers, 1),
+    )
+
+
+def test_a_right_run_has_no_faults_and_a_report():
+    assert faults(right()) == []
+    assert dict(rows(right())) == {
+        "tasks": "3",
+        "ran exactly once": "3",
+        "workers at most": "2",
+        "first worker wanted after": "0.5 s",
+        "first worker ready after": "1.0 s",
+        "all done after": "2.0 s",
+        "back at zero after": "5.0 s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda run: replace(run, results={0: outcome(0), 1: outcome(1)}), "1 tasks were missed, for example 2"),
+        (lambda run: replace(run, ended={0: 1, 1: 2, 2: 1}), "1 tasks ran twice, for example 1"),
+        (lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),
+        (lambda run: replace(run, results={**run.results, 7: outcome(7)}), "1 tasks were never pushed, for example 7"),
+        (lambda run: replace(run, results={**run.results, 1: "?"}), "1 tasks have a wrong result, for example 1"),
+        (lambda run: replace(run, samples=[Sample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew"),
+        (
+            lambda run: replace(run, samples=[Sample(0.0, 3, 3, 3), SAMPLES[-1]]),
+            "the pool grew to 3 workers, more than 2",
+        ),
+        (lambda run: replace(run, samples=SAMPLES[:-1]), "the pool did not return to zero"),
+    ],
+    ids=["missed", "twice", "cut short", "never pushed", "wrong", "never grew", "grew too far", "stayed"],
+)
+def test_each_fault_is_told_alone(change: Callable[[Run], Run], said: str):
+    assert faults(change(right())) == [said]
+
+
+def test_the_chart_shows_changes_and_the_end():
+    assert chart(right()) == [
+        "   0.0 s  wanted  0  ready     done 0",
+        "   0.5 s  wanted  2  ready     done 0",
+        "   1.0 s  wanted  2  ready ##  done 0",
+        "   5.0 s  wanted  0  ready     done 3",
+    ]
+    many = replace(right(), samples=[Sample(float(at), at % 2, 0, 0) for at in range(101)])
+    assert len(chart(many, lines=20)) <= 21
+    assert chart(many, lines=20)[-1].startswith(" 100.0 s")
