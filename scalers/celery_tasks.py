@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError, model_validator
 
-from scalers import celery_broker, celery_redis
-from scalers.celery_broker import BrokerURL
+from scalers import broker_url, celery_redis
+from scalers.broker_url import BrokerURL
 from scalers.celery_redis import Backlog, Layout
 from scalers.parameters import ParameterError
 from scalers.rabbitmq import RabbitMQ
@@ -73,9 +73,9 @@ class CeleryTasks(Scaler):
             raise ParameterError("queues", "must be names of queues, separated by commas")
         if bool(self.cert) != bool(self.key.get_secret_value()):
             raise ParameterError("cert" if self.key.get_secret_value() else "key", "cert and key must come together")
-        if (url.scheme in celery_broker.SENTINEL) != bool(self.sentinel_master):
+        if (url.scheme in broker_url.SENTINEL) != bool(self.sentinel_master):
             raise ParameterError("sentinelMaster", "and a sentinel:// broker must come together")
-        if url.scheme in celery_broker.AMQP:
+        if url.scheme in broker_url.AMQP:
             for field, name in _REDIS_ONLY.items():
                 if field in self.model_fields_set:
                     raise ParameterError(name, "means something on Redis only")
@@ -95,7 +95,7 @@ class CeleryTasks(Scaler):
     @property
     def _url(self) -> BrokerURL:
         try:
-            return celery_broker.parse(self.broker.get_secret_value())
+            return broker_url.parse(self.broker.get_secret_value())
         except ValueError as error:
             raise ParameterError("broker", str(error)) from None
 
@@ -129,11 +129,11 @@ class CeleryTasks(Scaler):
     def server(self) -> Any:
         """A Redis server, its sentinels, or the management plugin."""
         url = self._url
-        if url.scheme in celery_broker.AMQP:
+        if url.scheme in broker_url.AMQP:
             return self._rabbits[0].server
         tls = self._tls if url.scheme == "rediss" else None
         login = RedisServer("", 0, url.database, url.username, url.password, tls)
-        if url.scheme in celery_broker.REDIS:
+        if url.scheme in broker_url.REDIS:
             host, port = url.places[0]
             return RedisServer(host, port, login.database, login.username, login.password, tls)
         password = self.sentinel_password.get_secret_value() if self.sentinel_password else None
@@ -179,7 +179,7 @@ class CeleryTasks(Scaler):
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
         """On Redis all backlogs in one round trip, on RabbitMQ all queues side by side."""
         server = scalers[0].server
-        if scalers[0]._url.scheme in celery_broker.AMQP:
+        if scalers[0]._url.scheme in broker_url.AMQP:
             return await _read_rabbits(scalers, connections)
         questions = list(dict.fromkeys(scaler.question for scaler in scalers))
         answers = dict(zip(questions, await server.answers(questions, celery_redis.ask, connections), strict=True))

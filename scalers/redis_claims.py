@@ -41,6 +41,11 @@ class Call:
 class RedisClaims(RedisSource, Claiming):
     """Claims of a trigger of the family. A subclass says which script, and how an item reads."""
 
+    @property
+    def queue(self) -> str:
+        """The key whose items are claimed."""
+        return self.question.key
+
     @abstractmethod
     def claim_script(self) -> Script:
         """What carries an order out."""
@@ -55,7 +60,7 @@ class RedisClaims(RedisSource, Claiming):
 
     async def carry_out(self, errand: Errand, connections: Connections) -> Found:
         """See Claiming."""
-        server, queue = self.server, self.question.key
+        server, queue = self.server, self.queue
         keys = (queue, beside(queue, f"penstock:{errand.uid}"), beside(queue, "parked"))
         call = Call(self.claim_script(), keys, self._arguments(errand))
         answer: Any = (await server.answers([call], _run, connections))[0]

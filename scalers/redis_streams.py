@@ -1,5 +1,6 @@
 """KEDA's `redis-streams`, `redis-cluster-streams` and `redis-sentinel-streams` triggers."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,28 @@ class Count:
         return int(group["lag"])
 
 
-class StreamTrigger(RedisClaims):
+class StreamClaims(RedisClaims):
+    """Claims of a stream's entries."""
+
+    @property
+    @abstractmethod
+    def group(self) -> str:
+        """The consumer group whose pending entries are the ledger."""
+
+    def claim_script(self) -> Script:
+        """What the group has pending with us is claimed."""
+        return _CLAIM
+
+    def item(self, value: Any) -> tuple[str, str]:
+        """The entry's fields."""
+        return as_object(value)
+
+    def particulars(self, errand: Errand) -> tuple[str, ...]:
+        """The group, and the object as its consumer."""
+        return (self.group, f"penstock:{errand.uid}")
+
+
+class StreamTrigger(StreamClaims):
     """One stream whose entries are work."""
 
     stream: str = parameter(sources=(Source.METADATA,))
@@ -106,17 +128,10 @@ class StreamTrigger(RedisClaims):
         """The stream's length, the group's lag, or what the group has pending."""
         return Count(self.stream, self.consumer_group, self.consumer_group is not None and self.lag_count > 0)
 
-    def claim_script(self) -> Script:
-        """What the group has pending with us is claimed."""
-        return _CLAIM
-
-    def item(self, value: Any) -> tuple[str, str]:
-        """The entry's fields."""
-        return as_object(value)
-
-    def particulars(self, errand: Errand) -> tuple[str, ...]:
-        """The group, and the object as its consumer."""
-        return (self.consumer_group or GROUP, f"penstock:{errand.uid}")
+    @property
+    def group(self) -> str:
+        """The one that is given, or ours."""
+        return self.consumer_group or GROUP
 
     @staticmethod
     async def ask(link: Link, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]

@@ -45,6 +45,8 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
                 restricted=settings.restrict_secrets,
             ),
             authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
+            broker=settings.broker.get_secret_value(),
+            prefix=settings.prefix,
         )
         wakeups = None
         if settings.wakeups:

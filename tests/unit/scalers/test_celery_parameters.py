@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scalers.celery_broker import BrokerURL, parse
+from scalers.broker_url import BrokerURL, parse
 from scalers.celery_redis import Backlog, Layout, Tables, matches
 from scalers.celery_tasks import CeleryTasks
 from scalers.parameters import SettingsError, Trigger
@@ -106,8 +106,8 @@ def test_certificates(broker: str, authentication: dict[str, str], field: str, c
         ),
         pytest.param(
             "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
-            BrokerURL("rediss", (("a", 6379),), "", None, None, verify=True),
-            id="TLS checked; a file of the application's is not read",
+            BrokerURL("rediss", (("a", 6379),), "", None, None, verify=True, authorities="/a.pem"),
+            id="TLS checked",
         ),
         pytest.param(
             "sentinel://:p@a:1/2; sentinel://b",

@@ -1,4 +1,4 @@
-"""A Celery broker URL, as an application has it in its settings, and where it leads."""
+"""A broker URL as Celery and Redis write it, and where it leads."""
 
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -19,7 +19,8 @@ _FORMS = (
 class BrokerURL:
     """The parts of a broker URL. places: host and port (0: the scheme's). path: database or virtual host.
 
-    verify: what the query says about checking certificates, None if nothing.
+    verify: what the query says about checking certificates, None if nothing; authorities: the file of those to trust,
+    where the URL was written.
     """
 
     scheme: str
@@ -28,6 +29,7 @@ class BrokerURL:
     username: str | None
     password: str | None = field(repr=False)
     verify: bool | None = None
+    authorities: str = ""
 
     @property
     def database(self) -> int:
@@ -68,10 +70,15 @@ def parse(text: str) -> BrokerURL:
         username=unquote(first.username) if first.username else None,
         password=unquote(first.password) if first.password else None,
         verify=_verify(first),
+        authorities=_last(first, "ssl_ca_certs"),
     )
 
 
 def _verify(parts: SplitResult) -> bool | None:
-    """Celery's own words for it; paths of certificates name files of the application's, and are not read."""
-    [word] = parse_qs(parts.query).get("ssl_cert_reqs", [""])[-1:]
+    """Celery's own words, and redis-py's."""
+    word = _last(parts, "ssl_cert_reqs")
     return None if not word else word.removeprefix("CERT_").lower() != "none"
+
+
+def _last(parts: SplitResult, name: str) -> str:
+    return parse_qs(parts.query).get(name, [""])[-1]

@@ -1,0 +1,13 @@
+-- Purpose: adds one event to an intake, unless as many as it may hold are waiting already.
+-- KEYS: 1 the intake, 2 the accepted events (streams)
+-- ARGV: 1 the group, 2 most events that may be not done, then the event's names and values
+-- Answer: the entry's id, or an error FULL
+-- Replay: a second run adds a second entry, which is a duplicate and counts once.
+
+-- include: events
+
+local waiting, held = backlog(KEYS[2], ARGV[1])
+if waiting + held + redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[2]) then
+  return redis.error_reply('FULL ' .. ARGV[2] .. ' events are waiting or being worked on, as many as maxEvents allows')
+end
+return redis.call('XADD', KEYS[1], '*', unpack(ARGV, 3))

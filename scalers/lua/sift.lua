@@ -1,0 +1,95 @@
+-- Purpose: takes what was pushed out of the intake: what is an event and new is accepted, what is none is parked, what
+--          was seen before or finds no room is gone; all of it is counted.
+-- KEYS: 1 the intake, 2 the accepted events, 3 the parked entries (streams), 4 what was seen (a sorted set of digests by
+--       time), 5 the counts (a hash)
+-- ARGV: 1 the group, 2 most events that may be not done, 3 milliseconds and 4 most events that are remembered as seen,
+--       5 most parked entries, 6 most entries to take, 7 bytes of the largest event
+-- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake, parked now, dropped now}
+-- Replay: what it took is gone from the intake; a second run finds the rest.
+
+-- include: events
+
+local intake, accepted, parked, seen, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local keep_parked, batch, largest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+local TIME = '^%d%d%d%d%-%d%d%-%d%d[Tt]%d%d:%d%d:%d%d%.?%d*[Zz+-]%d?%d?:?%d?%d?$'
+
+-- Why an entry is no event, or nil and its attributes.
+local function wrong(fields)
+  local size, event = 0, {}
+  for i = 1, #fields, 2 do
+    local name = fields[i]
+    size = size + #name + #fields[i + 1]
+    if size > largest then return 'is larger than ' .. largest .. ' bytes' end
+    if not string.match(name, '^[a-z0-9]+$') and name ~= 'data_base64' then
+      return 'attribute names are lower-case letters and digits'
+    end
+    if event[name] then return name .. ' is there twice' end
+    event[name] = fields[i + 1]
+  end
+  if #fields > 200 then return 'has more than 100 attributes' end
+  if event.specversion ~= '1.0' then return 'specversion must be 1.0' end
+  for _, name in ipairs({'id', 'source', 'type'}) do
+    if not event[name] or event[name] == '' then return name .. ' is required' end
+  end
+  if event.time and not string.match(event.time, TIME) then return 'time must be an RFC 3339 instant' end
+  if event.data and event.data_base64 then return 'data and data_base64 exclude each other' end
+  return nil, event
+end
+
+local function park(id, fields, reason)
+  local entry = {'reason', reason, 'entry', id}
+  local size = 0
+  for i, text in ipairs(fields) do
+    size = size + #text
+    if i <= 200 and size <= largest then entry[#entry + 1] = i % 2 == 1 and 'field.' .. text or text end
+  end
+  if #entry % 2 == 1 then entry[#entry] = nil end
+  redis.call('XADD', parked, 'MAXLEN', keep_parked, '*', unpack(entry))
+end
+
+local function is_new(event)
+  if window == 0 or remembered == 0 then return true end
+  return redis.call('ZADD', seen, 'NX', now, redis.sha1hex(event.source .. '\n' .. event.id)) == 1
+end
+
+local function forget()
+  redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
+  redis.call('ZREMRANGEBYRANK', seen, 0, -remembered - 1)
+  redis.call('PEXPIRE', seen, math.max(window, 1))
+end
+
+local waiting, held = backlog(accepted, group)
+local room = room_for - waiting - held
+local did = {accepted = 0, duplicates = 0, parked = 0, dropped = 0}
+local taken = {}
+if redis.call('ZCARD', seen) > 0 then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
+for _, entry in ipairs(redis.call('XRANGE', intake, '-', '+', 'COUNT', batch)) do
+  if room <= did.accepted then break end
+  local id, fields = entry[1], entry[2]
+  local reason, event = wrong(fields)
+  if reason then
+    park(id, fields, reason)
+    did.parked = did.parked + 1
+  elseif is_new(event) then
+    redis.call('XADD', accepted, '*', unpack(fields))
+    did.accepted = did.accepted + 1
+  else
+    did.duplicates = did.duplicates + 1
+  end
+  taken[#taken + 1] = id
+end
+if #taken > 0 then
+  redis.call('XDEL', intake, unpack(taken))
+  forget()
+end
+if room <= did.accepted then
+  did.dropped = redis.call('XLEN', intake)
+  if did.dropped > 0 then redis.call('XTRIM', intake, 'MAXLEN', 0) end
+end
+for name, number in pairs(did) do
+  if number > 0 then redis.call('HINCRBY', counts, name, number) end
+end
+return {waiting + did.accepted, held, redis.call('XLEN', intake), did.parked, did.dropped}
