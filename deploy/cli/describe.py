@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, get, lastapplied, options, output, runs
-from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCALED_JOB, SCHEDULED_JOB, Kind, Object, Ref
+from deploy.cli import connection, discovery, get, lastapplied, options, output, runs, targets
+from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object, Ref
 from workers.errors import ClusterError, Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
 def command(what: tuple[str, ...], target: connection.Target) -> None:
     """Show an object and what happened to it.
 
-    That is: its conditions, its children, its Events; of a ScaledJob its last reading; of a ScheduledJob or CronJob
-    its next runs, and how the last ones went.
+    That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the
+    latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went.
 
     \b
     Examples:
@@ -60,7 +60,9 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     for line in head(ref, body, now):
         output.say(line)
     conditions((body.get("status") or {}).get("conditions") or (), now)
-    if ref.kind.id == SCALED_JOB.id:
+    if ref.kind.id == SCALED_OBJECT.id:
+        await targets.show(cluster, ref, body)
+    if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         show_reading(await reading(ref))
     if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
         runs.show_next(ref.kind, body, now)
@@ -131,7 +133,7 @@ def conditions(entries: Sequence[Object], now: datetime) -> None:
 
 def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
     """The kinds an object of this kind may own that are worth showing."""
-    if kind.id == POD.id or not kind.namespaced:
+    if kind.id in (POD.id, SCALED_OBJECT.id) or not kind.namespaced:
         return ()
     return (POD,) if kind.id == JOB.id else (JOB, POD)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from deploy.cli import connection, describe, discovery, get, options, output
-from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
     now = datetime.now(UTC)
     output.say(f"{ref}")
     describe.conditions((body.get("status") or {}).get("conditions") or (), now)
-    if ref.kind.id == SCALED_JOB.id:
+    if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         describe.show_reading(await describe.reading(ref))
     show(made[:last], now)
 

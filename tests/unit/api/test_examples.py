@@ -10,8 +10,8 @@ import yaml
 from deploy.local.apiserver import schema
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
-from workers.api import crds, kinds, scaledjob, scheduledjob
-from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB, SCHEDULED_JOB, Kind, Object
+from workers.api import crds, kinds, scaledjob, scaledobject, scheduledjob
+from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object
 from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
 from workers.plan import Create, Together
@@ -21,6 +21,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 DEFINED = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
 MODELS: dict[str, Callable[[Object], Any]] = {
     SCALED_JOB.id: scaledjob.parse,
+    SCALED_OBJECT.id: scaledobject.parse,
     SCHEDULED_JOB.id: scheduledjob.parse,
     CRON_JOB.id: scheduledjob.parse,
 }

@@ -67,6 +67,9 @@ def annotated(key: str, value: str, **more) -> dict:
         pytest.param(annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive", id="not forced"),
         pytest.param(annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive", id="out is paused: zero"),
         pytest.param(annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive", id="out is paused"),
+        pytest.param(
+            annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive", id="out: minimum"
+        ),
         pytest.param(annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive", id="in is paused: zero"),
         pytest.param(
             annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive", id="in is paused"

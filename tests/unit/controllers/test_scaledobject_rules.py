@@ -149,7 +149,7 @@ A, B = sample(6, name="s0-a"), sample(4, name="s1-b")
     ("given", "samples", "value", "active"),
     [
         pytest.param(modified("a + b"), [A, B], 10, True, id="the sum"),
-        pytest.param(modified("a / 3.5"), [A, B], 1.714, True, id="cut off, not rounded"),
+        pytest.param(modified("b / 6"), [A, B], 0.666, True, id="cut off, not rounded"),
         pytest.param(modified("b - a"), [A, B], 0, False, id="never negative"),
         pytest.param(modified("a", activationTarget="6"), [A, B], 6, False, id="not above its activation"),
         pytest.param(modified("a", activationTarget="5"), [A, B], 6, True, id="above its activation"),

@@ -112,6 +112,14 @@ EAGER = {"stabilizationWindowSeconds": 0}
             8,
             id="in the period",
         ),
+        pytest.param(
+            behavior(scaleDown={**EAGER, "policies": [PODS]}),
+            9,
+            2,
+            proposed(changes=((30, -5),)),
+            9,
+            id="never back up",
+        ),
         pytest.param(behavior(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 9, 2, NONE, 9, id="never down"),
         pytest.param(
             behavior(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 200, 2, NONE, 100, id="but for the maximum"
@@ -200,7 +208,16 @@ def test_the_highest_and_lowest_of_a_window_are_never_missed_and_never_made_up(s
         assert max(len(known.highs), len(known.lows)) <= memories.MOST
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), max_size=200))
+def test_a_full_memory_holds_on_to_the_extremes() -> None:
+    falling, rising, now = Memory(), Memory(), NOW
+    for step in range(3 * memories.MOST):
+        now += timedelta(seconds=1)
+        falling, rising = falling.proposed(1000 - step, now), rising.proposed(step, now)
+    assert (len(falling.highs), falling.highs[0].replicas) == (memories.MOST, 1000)
+    assert (len(rising.lows), rising.lows[0].replicas) == (memories.MOST, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=80, max_size=120))
 def test_changes_are_bounded_and_none_is_lost_while_it_counts(steps) -> None:
     known, now = Memory(), NOW
     for wait, difference in steps:
