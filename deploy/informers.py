@@ -20,11 +20,11 @@ from workers.settings import Settings
 def followed(controllers: Mapping[str, Controller]) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
     """(all kinds to follow, those of them that the settings' selector narrows).
 
-    Children, and what may be adopted, are followed whatever their labels: who owns a selected object must see all it
-    owns. Pods are followed because a controller may ask for grandchildren, object by object.
+    Children, what may be adopted and what is seen whole are followed whatever their labels: who owns a selected
+    object must see all it owns. Pods are followed because a controller may ask for grandchildren, object by object.
     """
     children = dict.fromkeys(
-        kind for controller in controllers.values() for kind in (*controller.children, *controller.adopts)
+        kind for each in controllers.values() for kind in (*each.children, *each.adopts, *each.everywhere)
     )
     children |= {POD: None}
     own = [controller.kind for controller in controllers.values()]
@@ -55,7 +55,9 @@ async def _until_signal(settings: Settings) -> None:
 
 async def serve(settings: Settings) -> None:
     """Follow the kinds until cancelled."""
-    controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs, workloads=settings.workloads)
+    controllers = registry.controllers(
+        settings.jobs, cronjobs=settings.cronjobs, policies=settings.policies, workloads=settings.workloads
+    )
     kinds, top = followed(controllers)
     async with base.base(settings, controllers) as parts:
         cluster = await base.connect(settings)

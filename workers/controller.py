@@ -47,6 +47,7 @@ class Controller:
     (`Snapshot.loose`).
     relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
     scales: the workload whose replicas the decision must see as they are now (`Snapshot.scale`).
+    everywhere: kinds, of few objects each, all of whose objects the decision must see (`Snapshot.everywhere`).
     accepts: whether this object is ours at all; others are left alone (a Job that names another manager).
     polled: whether triggers of this kind's objects are measured by the scalers.
     """
@@ -58,5 +59,6 @@ class Controller:
     adopts: tuple[Kind, ...] = ()
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     scales: Callable[[Object], Target | None] = _no_target
+    everywhere: tuple[Kind, ...] = ()
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api.kinds import Kind, Object, Ref
+from workers.caps import Reservation
 from workers.claims import Order
 
 
@@ -170,12 +171,14 @@ class Figure:
 class Plan:
     """Steps in order. `why` is one line for people: what was decided and from which numbers.
 
-    figures: the arithmetic behind it, step by step.
+    figures: the arithmetic behind it, step by step. reservation: what the object asks of limits that it shares; it is
+    decided anew once the answer stands in the snapshot, and nothing is done before.
     """
 
     steps: tuple[Step, ...] = ()
     why: str = ""
     figures: tuple[Figure, ...] = ()
+    reservation: Reservation | None = None
 
 
 #: Nothing to do.

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from workers import metrics
 from workers.act import Actor
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
+from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
 from workers.errors import ClusterError, Stale, Unavailable, UserError
@@ -19,6 +21,7 @@ from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Observed, Request
 from workers.plan import Plan
 from workers.readings import Readings
+from workers.reservations import Reservations
 from workers.scales import Scales
 from workers.snapshot import Entry, Reading, Scalable, Snapshot
 
@@ -35,6 +38,7 @@ class Reconciler:
 
     clock: the wall clock, read once per reconcile. deadline: seconds one reconcile may take. stale: seconds of
     silence after which a kind's mirror is no longer believed. scales: reads the workloads that objects scale.
+    reservations: of limits that objects share.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Reconciler:
         clock: Callable[[], datetime],
         deadline: float,
         stale: float,
+        reservations: Reservations | None = None,
         scales: Scales | None = None,
     ) -> None:
         self._controllers = controllers
@@ -55,6 +60,7 @@ class Reconciler:
         self._readings = readings
         self._actor = actor
         self._decisions = decisions
+        self._reservations = reservations
         self._clock = clock
         self._deadline = deadline
         self._stale = stale
@@ -73,6 +79,8 @@ class Reconciler:
                 continue
             try:
                 plan = self._decide(snapshot) if snapshot else None
+                if plan and snapshot and plan.reservation:
+                    snapshot, plan = await self._within_limits(snapshot, plan.reservation)
             except Exception as error:
                 idle.append((lease, self._failed(lease, error)))
                 continue
@@ -116,6 +124,7 @@ class Reconciler:
         unseen |= more
         scalables, more = await self._scalables(found)
         unseen |= more
+        everywhere = await self._everywhere({ref.kind for ref in refs.values()})
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
         return unseen | {
@@ -124,6 +133,7 @@ class Reconciler:
                 body=entry.body if (entry := found[lease].entry) else None,
                 children={**found[lease].children, **grandchildren.get(lease, {})},
                 loose=found[lease].loose,
+                everywhere={kind.id: everywhere[kind] for kind in self._controllers[ref.kind.id].everywhere},
                 relatives=relatives.get(lease, {}),
                 scale=scalables.get(lease),
                 reading=_reading_of(found[lease].entry, readings.get(lease.key)),
@@ -135,13 +145,20 @@ class Reconciler:
             if lease not in unseen
         }
 
+    async def _everywhere(self, of: Iterable[Kind]) -> Mapping[Kind, tuple[Entry, ...]]:
+        """All objects of the kinds that controllers of these kinds must see whole."""
+        wanted = dict.fromkeys(kind for one in of for kind in self._controllers[one.id].everywhere)
+        return {kind: tuple([entry async for entry in self._mirror.scan(kind)]) for kind in wanted}
+
     def _stale_kinds(self, observed: Observed, refs: Iterable[Ref]) -> dict[Kind, Stale]:
         """The kinds of these objects that cannot be decided on, and why; a slow watch stops no other kind."""
         stale = {}
         for kind in {ref.kind for ref in refs}:
             controller = self._controllers[kind.id]
             try:
-                observed.require_fresh((kind, *controller.children, *controller.adopts), self._stale)
+                observed.require_fresh(
+                    (kind, *controller.children, *controller.adopts, *controller.everywhere), self._stale
+                )
             except Stale as error:
                 stale[kind] = error
         return stale
@@ -239,6 +256,13 @@ class Reconciler:
         else:
             ours = controller.accepts(snapshot.body)
         return controller.decide(snapshot, self._clock()) if ours else None
+
+    async def _within_limits(self, snapshot: Snapshot, asked: Reservation) -> tuple[Snapshot, Plan | None]:
+        """The decision made anew with what the limits allow that the object shares with others."""
+        if self._reservations is None:
+            raise UserError("this process keeps no limits that objects share")
+        answered = replace(snapshot, allowance=await self._reservations.ask(snapshot, asked))
+        return answered, self._decide(answered)
 
     async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: Hands) -> Outcome:
         started = time.monotonic()

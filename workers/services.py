@@ -11,6 +11,7 @@ from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
 from workers.reconcile import Reconciler
+from workers.reservations import Reservations
 from workers.scales import Scales
 from workers.settings import Settings
 
@@ -19,7 +20,9 @@ from workers.settings import Settings
 async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
     """A reconcile worker: answers the bells of the reconcile lane."""
     async with AsyncExitStack() as stack:
-        controllers = registry.controllers(settings.jobs, cronjobs=settings.cronjobs, workloads=settings.workloads)
+        controllers = registry.controllers(
+            settings.jobs, cronjobs=settings.cronjobs, policies=settings.policies, workloads=settings.workloads
+        )
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
@@ -42,6 +45,14 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
             decisions=Decisions(parts.client, Keys(settings.prefix)),
             clock=utc_now,
             deadline=settings.deadline,
+            reservations=Reservations(
+                parts.client,
+                Keys(settings.prefix),
+                parts.mirror,
+                parts.lanes["reconcile"],
+                parts.ring,
+                stale=settings.stale,
+            ),
             stale=settings.stale,
             scales=Scales(cluster),
         )

@@ -55,6 +55,8 @@ class Settings(BaseSettings):
         description="run apps/v1 Deployments, ReplicaSets and StatefulSets too: only where nobody else does",
     )
 
+    policies: bool = Field(False, description="obey ScalePolicies; their definition must be in the cluster")
+
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
     batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")
     work: float = Field(1.0, gt=0, description="how long one bell works before it rings the next")

@@ -38,8 +38,8 @@ class Sample:
     active: the value is above the trigger's activation value. error: why there is no value; value, target and
     active mean nothing then. Unknown is not zero. failures, last: of an object with a fallback, how often in a row it
     could not be measured, and the Jobs it asked for when it was last (None: it never was). alone_since: since when its
-    server, `source`, is left alone because it keeps failing (µs, broker's clock; 0: it is not); next_attempt: when it is
-    asked again.
+    server, `source`, is left alone because it keeps failing (µs, broker's clock; 0: it is not); next_attempt: when it
+    is asked again.
     claimable: its items can be claimed.
     """
 
@@ -105,6 +105,8 @@ class Snapshot:
     particular order; of an object that is gone, those it left behind.
     loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
     relatives: other objects the controller asked to see; None for one that is known not to exist.
+    everywhere: by kind id, all objects of kinds the controller asked to see whole.
+    allowance: the answer to a plan's reservation: the most unfinished Jobs this object may have; None until it asked.
     reading: the last one, or None before the first.
     scale: the workload this object scales, for controllers that ask for it.
     failures: how often in a row the reconcile of this object has failed; last_error: why, the last time.
@@ -116,6 +118,8 @@ class Snapshot:
     children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
+    everywhere: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    allowance: int | None = None
     reading: Reading | None = None
     scale: Scalable | None = None
     failures: int = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scaledjob, scaledobject, scheduledjob, triggerauthentication
+from workers.api import kinds, scaledjob, scaledobject, scalepolicy, scheduledjob, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
@@ -156,6 +156,19 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         "Runs Jobs at the times its schedules name.",
+    ),
+    Definition(
+        kinds.SCALE_POLICY,
+        scalepolicy.Spec,
+        scalepolicy.Status,
+        ("scp",),
+        (
+            Column("Max", ".spec.maxJobs", "integer"),
+            Column("Group-By", ".spec.groupBy"),
+            Column("Namespaces", ".spec.namespaces", wide=True),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Limits how many Jobs several ScaledJobs have together.",
     ),
     Definition(
         kinds.TRIGGER_AUTHENTICATION,

@@ -73,6 +73,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
 CONTROLLER_REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
+SCALE_POLICY = Kind("penstock.dev", "v1alpha1", "ScalePolicy", "scalepolicies", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
 EVENT = Kind("", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
@@ -96,6 +97,7 @@ KINDS: dict[str, Kind] = {
         JOB,
         CRON_JOB,
         SCHEDULED_JOB,
+        SCALE_POLICY,
         DEPLOYMENT,
         REPLICA_SET,
         STATEFUL_SET,

@@ -8,15 +8,22 @@ from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
 
 
 def controllers(
-    jobs: Literal["managed", "all"], *, cronjobs: bool, workloads: bool = False
+    jobs: Literal["managed", "all"], *, cronjobs: bool, workloads: bool = False, policies: bool = False
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
 
     jobs: which batch/v1 Jobs are ours, see `job.controller`. cronjobs: whether batch/v1 CronJobs are ours; two
     controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
+    policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
     """
-    known = [scaledjob.CONTROLLER, scaledobject.CONTROLLER, cronjob.SCHEDULED_JOBS, job.controller(jobs), job.orphans(jobs)]
+    known = [
+        scaledjob.controller(policies=policies),
+        scaledobject.CONTROLLER,
+        cronjob.SCHEDULED_JOBS,
+        job.controller(jobs),
+        job.orphans(jobs),
+    ]
     if cronjobs:
         known.append(cronjob.CRON_JOBS)
     if workloads:

@@ -10,8 +10,8 @@ import yaml
 from deploy.local.apiserver import schema
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
-from workers.api import crds, kinds, scaledjob, scaledobject, scheduledjob
-from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object
+from workers.api import crds, kinds, scaledjob, scaledobject, scalepolicy, scheduledjob
+from workers.api.kinds import CRON_JOB, JOB, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object
 from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
 from workers.plan import Create, Together
@@ -24,6 +24,7 @@ MODELS: dict[str, Callable[[Object], Any]] = {
     SCALED_OBJECT.id: scaledobject.parse,
     SCHEDULED_JOB.id: scheduledjob.parse,
     CRON_JOB.id: scheduledjob.parse,
+    SCALE_POLICY.id: scalepolicy.parse,
 }
 #: Where a kind keeps the spec of the Jobs it makes.
 TEMPLATES = {

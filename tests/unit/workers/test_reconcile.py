@@ -11,7 +11,8 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.act import Actor
-from workers.api.kinds import JOB, POD, SCALED_JOB, Ref, ref_of
+from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Ref, ref_of
+from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
 from workers.drain import Drain
@@ -40,7 +41,7 @@ async def ring(bells):
 class House:
     """A reconcile worker around one stub decision, on fakes."""
 
-    def __init__(self, client, decide, *, accepts=lambda body: True, adopts=()):
+    def __init__(self, client, decide, *, accepts=lambda body: True, adopts=(), everywhere=(), reservations=None):
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
         self.lane = self.lanes["reconcile"]
@@ -63,6 +64,7 @@ class House:
             grandchildren=lambda body: (POD,) if body["spec"].get("pods") else (),
             adopts=adopts,
             relatives=lambda body: tuple(Ref(JOB, "default", name) for name in body["spec"].get("relatives", ())),
+            everywhere=everywhere,
             accepts=accepts,
             polled=True,
         )
@@ -81,6 +83,7 @@ class House:
                 in_flight=4,
             ),
             decisions=self.decisions,
+            reservations=reservations,
             clock=lambda: NOON,
             deadline=30.0,
             stale=10.0,
@@ -469,3 +472,51 @@ async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(house, er
     await house.bell()
     swept = await house.lane.sweep()
     assert (swept.next - time.time() < 60) is soon
+
+
+class Answering:
+    """Limits that allow so many Jobs, and what they were asked."""
+
+    def __init__(self, allowed):
+        self.allowed = allowed
+        self.asked = []
+
+    async def ask(self, snapshot, reservation):
+        self.asked.append(reservation)
+        return self.allowed
+
+
+def within_limits(snapshot, now):
+    if snapshot.allowance is None:
+        return Plan(reservation=Reservation((), 1, 4))
+    return Plan((PatchStatus({"allowed": snapshot.allowance}),), "decided within limits")
+
+
+async def test_a_decision_that_asks_for_a_reservation_is_made_anew_with_the_answer(house):
+    answering = Answering(3)
+    house = await house(within_limits, reservations=answering)
+    await house.bell()
+    assert answering.asked == [Reservation((), 1, 4)]
+    assert [snapshot.allowance for snapshot in house.snapshots] == [None, 3]
+    assert house.cluster.objects[OWNER]["status"] == {"allowed": 3}
+
+
+async def test_where_no_limits_are_kept_the_key_fails_and_nothing_is_done(house):
+    house = await house(within_limits)
+    await house.bell()
+    assert "status" not in house.cluster.objects[OWNER]
+    assert (await house.lane.stats()).failing == 1
+
+
+async def test_a_decision_sees_whole_kinds_and_none_that_is_not_followed(house):
+    house = await house(everywhere=(JOB,))
+    house.cluster.add(JOB, {"metadata": {"name": "elsewhere", "namespace": "other"}})
+    await house.bring(JOB)
+    await house.bell()
+    assert [entry.ref.namespace for entry in house.snapshots[-1].everywhere[JOB.id]] == ["other"]
+
+
+async def test_a_kind_to_be_seen_whole_that_nobody_follows_is_unknown(house):
+    house = await house(everywhere=(SCALE_POLICY,))
+    await house.bell()
+    assert house.snapshots == []

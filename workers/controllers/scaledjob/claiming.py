@@ -267,6 +267,8 @@ class _Claiming:
         paused = flags.is_paused(self.body)
         verdict = self._sight.verdict
         maximum = bounds.effective(self.scaled.spec).maximum
+        if self.snapshot.allowance is not None:
+            maximum = min(maximum, self.snapshot.allowance)
         limit = 0 if paused or self._closing else max(0, maximum - verdict.strays)
         missing = [] if paused else verdict.missing[:HELPING]
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]

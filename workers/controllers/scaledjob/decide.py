@@ -1,13 +1,14 @@
 """The decision about one ScaledJob: KEDA 2.20's semantics, made exact."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from workers.api import flags
 from workers.api import scaledjob as manifest
-from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object
+from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Kind, Object
 from workers.api.scaledjob import ScaledJob
+from workers.caps import Cap, Reservation
 from workers.claims import ledger_of
 from workers.controller import Controller
 from workers.controllers.scaledjob import (
@@ -24,6 +25,7 @@ from workers.controllers.scaledjob import (
     history,
     jobs,
     names,
+    policy,
     rollout,
     sources,
     strategy,
@@ -56,7 +58,8 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         steps = write(Status(body.get("status") or {}, before.refused(str(error))), before)
         return Plan((*hold_on(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
-        return claiming.decide(snapshot, body, scaled, now)
+        asked = policy.of_claims(snapshot, body, bounds.effective(scaled.spec).maximum)
+        return Plan(reservation=asked) if asked else claiming.decide(snapshot, body, scaled, now)
     if flags.is_paused(body):
         status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")
@@ -83,6 +86,8 @@ class _Decision:
 
     def plan(self) -> Plan:
         """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
+        if self._caps and self.snapshot.allowance is None:
+            return Plan(reservation=Reservation(self._caps, self._alive, self._wanted))
         rolled = rollout.roll_out(self.scaled, self._jobs)
         creates = self._creates()
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *rolled]
@@ -99,6 +104,8 @@ class _Decision:
         steps += sources.events(settled.observed, settled.fields)
         if rolled or self._number > HELPING:
             steps.append(ComeBack(self.now))
+        if self._held_back:
+            steps.append(policy.ask_again(self.now))
         if self._cooling and not self._cooling.over(self.snapshot.at):
             steps.append(ComeBack(self._cooling.end(self.snapshot.at, self.now)))
         return Plan(tuple(steps), self._why(), self._figures())
@@ -162,6 +169,26 @@ class _Decision:
         return figures
 
     @cached_property
+    def _caps(self) -> tuple[Cap, ...]:
+        return policy.caps(self.snapshot, self.body)
+
+    @cached_property
+    def _alive(self) -> int:
+        """Jobs that are not finished."""
+        return policy.unfinished(self._jobs)
+
+    @cached_property
+    def _wanted(self) -> int:
+        """Unfinished Jobs that the object would have were it under no limit."""
+        makes = 0 if self._outlived or not self._worked_out else int(self._worked_out[-1].value)
+        return self._alive + makes
+
+    @property
+    def _held_back(self) -> bool:
+        """Whether limits shared with others keep Jobs from being created."""
+        return self.snapshot.allowance is not None and self.snapshot.allowance < self._wanted
+
+    @cached_property
     def _cooldown(self) -> cooldown.Cooldown | None:
         return cooldown.in_force(self.scaled, self._jobs, self._reading) if self._reading else None
 
@@ -169,7 +196,7 @@ class _Decision:
     def _cooling(self) -> cooldown.Cooldown | None:
         """The cool-down, if it keeps Jobs from being created."""
         before = self._worked_out[-2:-1] if self._cooldown else ()
-        return self._cooldown if before and before[0].value > self._number else None
+        return self._cooldown if before and before[0].value > self._worked_out[-1].value else None
 
     @cached_property
     def _fallback(self) -> fallback.Fallback | None:
@@ -183,7 +210,10 @@ class _Decision:
     @cached_property
     def _number(self) -> int:
         """How many Jobs the reading justifies, were it young enough."""
-        return int(self._worked_out[-1].value) if self._worked_out else 0
+        if not self._worked_out:
+            return 0
+        number, allowance = int(self._worked_out[-1].value), self.snapshot.allowance
+        return number if allowance is None else max(0, min(number, allowance - self._alive))
 
     @cached_property
     def _outlived(self) -> bool:
@@ -238,17 +268,21 @@ class _Decision:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
         return Status(status.observed, status.conditions, fields)
 
-    def _status(self, conditions: Conditions) -> Status:
-        return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
+    def _status(self, known: Conditions) -> Status:
+        allowed = self._wanted if self.snapshot.allowance is None else self.snapshot.allowance
+        limited = policy.condition(self._caps, wanted=self._wanted, allowed=allowed)
+        return Status(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))
 
     def _figures(self) -> tuple[Figure, ...]:
         """The arithmetic of this decision, for people."""
+        limit = self.snapshot.allowance if self._worked_out else None
         if self._reading is None or self._demand is None or self._counts is None:
             return ()
         return (
             *explaining.asked(self._reading, self._demand, self._bounds),
             *explaining.counted(self._counts),
             *self._worked_out,
+            *(() if limit is None else policy.worked_out(int(self._worked_out[-1].value), limit, self._alive)),
         )
 
     def _why(self) -> str:
@@ -273,3 +307,8 @@ def _grandchildren(body: Object) -> tuple[Kind, ...]:
 
 
 CONTROLLER = Controller(kind=SCALED_JOB, decide=decide, children=(JOB,), grandchildren=_grandchildren, polled=True)
+
+
+def controller(*, policies: bool) -> Controller:
+    """The controller. policies: whether ScalePolicies are obeyed."""
+    return replace(CONTROLLER, everywhere=(SCALE_POLICY,)) if policies else CONTROLLER

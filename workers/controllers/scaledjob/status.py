@@ -34,12 +34,13 @@ _UNKNOWN = Condition("Unknown")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The four conditions, in KEDA's order. The defaults are what it writes first."""
+    """The four conditions, in KEDA's order, and ours. The defaults are what it writes first; capped: None for none."""
 
     ready: Condition = _UNKNOWN
     active: Condition = _UNKNOWN
     fallback: Condition = _UNKNOWN
     paused: Condition = Condition("False")
+    capped: Condition | None = None
 
     @classmethod
     def observed(cls, body: Object) -> Self:
@@ -51,7 +52,7 @@ class Conditions:
                     each.get("status", "Unknown"), each.get("reason") or "", each.get("message") or ""
                 )
                 for name, each in found.items()
-                if name in ("Ready", "Active", "Fallback", "Paused")
+                if name in ("Ready", "Active", "Fallback", "Paused", "Capped")
             }
         )
 
@@ -61,6 +62,7 @@ class Conditions:
             self.active.render("Active"),
             self.fallback.render("Fallback"),
             self.paused.render("Paused"),
+            *([self.capped.render("Capped")] if self.capped else []),
         ]
 
     def failing(self, message: str) -> "Conditions":
@@ -87,6 +89,10 @@ class Conditions:
         if self.paused.status != "True":
             return self
         return replace(self, paused=Condition("False", "ScaledJobUnpaused", "not paused any more"))
+
+    def limited(self, capped: Condition | None) -> "Conditions":
+        """capped: what limits shared with other objects do, None for an object that is under none."""
+        return replace(self, capped=capped)
 
     def falling_back(self, wanted: bool, fallback: Fallback | None) -> "Conditions":
         """wanted: the manifest asks for a fallback; if not, the condition is what KEDA writes. fallback: in force."""

@@ -1,0 +1,46 @@
+-- Purpose: brings a limit's ledger in line with what was counted in the mirror.
+-- KEYS: 1 the ledger (see reserve.lua)
+-- ARGV: 1 clock override (us) or '', 2 seconds after which a reservation that was not used is none, 3 seconds that the
+--       ledger is kept, then three per object that is covered or has Jobs: its key, its uid, its Jobs; a uid that is
+--       empty is of an object that is gone
+-- Answer: how many Jobs less are reserved
+-- Replay: the same counts again change nothing more.
+-- include: clock
+
+local now = clock(ARGV[1])
+local settled = tonumber(ARGV[2]) * 1000000
+local freed = 0
+local counted = {}
+for i = 4, #ARGV, 3 do
+  counted[ARGV[i]] = { uid = ARGV[i + 1], alive = tonumber(ARGV[i + 2]) }
+end
+local all = redis.call('HGETALL', KEYS[1])
+local known = {}
+for f = 1, #all, 2 do
+  local key = all[f]
+  local uid, reserved, wanted, us = string.match(all[f + 1], '^(%S*) (%d+) (%d+) (%d+)$')
+  if uid then
+    known[key] = true
+    local one = counted[key] or { uid = '', alive = 0 }
+    local alive = one.alive
+    -- Of an object that is there, a plan may still be making what was reserved.
+    if one.uid == '' or one.uid ~= uid or now - tonumber(us) > settled then
+      if alive < tonumber(reserved) then
+        freed = freed + tonumber(reserved) - alive
+        if alive == 0 and one.uid == '' then
+          redis.call('HDEL', KEYS[1], key)
+        else
+          redis.call('HSET', KEYS[1], key, string.format('%s %d %d %s', one.uid, alive, alive, us))
+        end
+      end
+    end
+  end
+end
+for key, one in pairs(counted) do
+  if not known[key] and one.alive > 0 then
+    redis.call('HSET', KEYS[1], key, string.format('%s %d %d %.0f', one.uid, one.alive, one.alive, now))
+  end
+end
+redis.call('HSET', KEYS[1], '#', '1')
+redis.call('EXPIRE', KEYS[1], tonumber(ARGV[3]))
+return freed

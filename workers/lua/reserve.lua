@@ -1,0 +1,87 @@
+-- Purpose: one object asks its limits for so many Jobs, and gets the most that all of them allow: never more in total
+-- than a limit, and of what is scarce no more than a fair share.
+-- KEYS: one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' says that everything
+--       that was there before the ledger is in it
+-- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 '1' to give back
+--       nothing, else '0', 7 seconds that a ledger nobody asks is kept, 8 seconds that what others wanted is believed,
+--       then per ledger its limit
+-- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of
+--       objects that wait for what was given back}
+-- Replay: asking again changes nothing.
+-- include: clock
+
+local now = clock(ARGV[1])
+local me, uid, alive, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local keep, seconds, believed = ARGV[6] == '1', tonumber(ARGV[7]), tonumber(ARGV[8]) * 1000000
+
+local function parse(value)
+  local of, reserved, wants, us = string.match(value, '^(%S*) (%d+) (%d+) (%d+)$')
+  return { uid = of, reserved = tonumber(reserved), wanted = tonumber(wants), us = tonumber(us) }
+end
+
+-- The level to which all wishes can be filled, and how many of the ones above it may have one more.
+local function level(wishes, limit)
+  table.sort(wishes)
+  local left, count = limit, #wishes
+  for _, wish in ipairs(wishes) do
+    local share = math.floor(left / count)
+    if wish > share then
+      return share, left - share * count
+    end
+    left = left - wish
+    count = count - 1
+  end
+  return nil, 0
+end
+
+local grants, waiting, before = {}, {}, 0
+for i, key in ipairs(KEYS) do
+  local limit = tonumber(ARGV[8 + i])
+  local all = redis.call('HGETALL', key)
+  local seeded, others, above, wishes, mine = false, 0, 0, { wanted }, nil
+  local known = {}
+  for f = 1, #all, 2 do
+    if all[f] == '#' then
+      seeded = true
+    elseif all[f] == me then
+      mine = parse(all[f + 1])
+    else
+      local entry = parse(all[f + 1])
+      others = others + entry.reserved
+      local wish = now - entry.us < believed and math.max(entry.wanted, entry.reserved) or entry.reserved
+      wishes[#wishes + 1] = wish
+      known[#known + 1] = entry
+      if wish > entry.reserved then
+        waiting[#waiting + 1] = all[f]
+      end
+    end
+  end
+  if not seeded then
+    return { 'unknown', i - 1 }
+  end
+  local share, extra = level(wishes, limit)
+  if share then
+    for _, entry in ipairs(known) do
+      if entry.reserved > share then
+        above = above + 1
+      end
+    end
+    share = above < extra and share + 1 or share
+  end
+  grants[i] = math.max(alive, math.min(wanted, share or wanted, limit - others))
+  if mine and mine.uid == uid then
+    before = math.max(before, mine.reserved)
+  end
+end
+local granted = math.max(alive, math.min(unpack(grants)))
+local reserved = keep and math.max(granted, before) or granted
+for i, key in ipairs(KEYS) do
+  -- What other limits keep from this object is not kept free for it here.
+  local wish = wanted
+  for j, grant in ipairs(grants) do
+    wish = j ~= i and math.min(wish, grant) or wish
+  end
+  redis.call('HSET', key, me, string.format('%s %d %d %.0f', uid, reserved, math.max(wish, reserved), now))
+  redis.call('EXPIRE', key, seconds)
+end
+return { 'granted', granted, reserved < before and waiting or {} }
