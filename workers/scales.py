@@ -4,6 +4,7 @@ Not through the mirror: which kinds there are is known only from manifests, and 
 no use.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -19,36 +20,46 @@ from workers.snapshot import Scalable
 class Scales:
     """Reads scale subresources of one cluster.
 
-    seconds: how long it is remembered which resource a kind is.
+    seconds: how long it is remembered which resource a kind is. patience: seconds one workload may take; it is read
+    while others wait.
     """
 
     def __init__(
-        self, cluster: Cluster, *, seconds: float = 300.0, clock: Callable[[], float] = time.monotonic
+        self,
+        cluster: Cluster,
+        *,
+        seconds: float = 300.0,
+        patience: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
+        self._patience = patience
         self._resources = Resources(cluster.request, seconds=seconds, clock=clock)
 
     async def read(self, namespace: str, target: Target) -> Scalable:
         """The workload as it is now; what keeps it from being read is said in `Scalable.error`."""
-        ref = None
         try:
-            resource = await self._resources.find(target.api_version, target.kind)
-            if resource is None:
-                return Scalable(error=f"the API server knows no {target.kind} of {target.api_version}", missing=True)
-            ref = Ref(resource.kind, namespace, target.name)
-            if not resource.scalable:
-                return Scalable(ref, error=f"{target.kind} of {target.api_version} cannot be scaled", missing=True)
-            scale: Object = await self._cluster.request("GET", resource.kind.path(namespace, target.name, "scale"))
-            return Scalable(
-                ref,
-                replicas=(scale.get("spec") or {}).get("replicas") or 0,
-                ready=await self._ready(namespace, scale) if target.ready else None,
-                resource_version=scale["metadata"]["resourceVersion"],
-            )
+            async with asyncio.timeout(self._patience):
+                return await self._read(namespace, target)
         except NotFound:
-            return Scalable(ref, error=f"{target.kind} {namespace}/{target.name} does not exist", missing=True)
+            return Scalable(error=f"{target.kind} {namespace}/{target.name} does not exist", missing=True)
         except (ClusterError, TimeoutError) as error:
-            return Scalable(ref, error=str(error) or "the API server took too long")
+            return Scalable(error=str(error) or "the API server took too long")
+
+    async def _read(self, namespace: str, target: Target) -> Scalable:
+        resource = await self._resources.find(target.api_version, target.kind)
+        if resource is None:
+            return Scalable(error=f"the API server knows no {target.kind} of {target.api_version}", missing=True)
+        ref = Ref(resource.kind, namespace, target.name)
+        if not resource.scalable:
+            return Scalable(ref, error=f"{target.kind} of {target.api_version} cannot be scaled", missing=True)
+        scale: Object = await self._cluster.request("GET", resource.kind.path(namespace, target.name, "scale"))
+        return Scalable(
+            ref,
+            replicas=(scale.get("spec") or {}).get("replicas") or 0,
+            ready=await self._ready(namespace, scale) if target.ready else None,
+            resource_version=scale["metadata"]["resourceVersion"],
+        )
 
     async def _ready(self, namespace: str, scale: Object) -> int:
         """Pods of the workload that run and are ready, as an autoscaler counts them."""

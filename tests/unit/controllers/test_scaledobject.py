@@ -289,7 +289,7 @@ def test_paused_at_a_number_says_more_than_not_paused() -> None:
     assert scaling(plan).replicas == 0
 
 
-@pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "²"])
+@pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "²", "9" * 40])
 def test_paused_at_no_number(text) -> None:
     plan = decided(annotated("paused-replicas", text), scale(9), sample(0))
     assert scaling(plan) is None

@@ -1,5 +1,7 @@
 """Reading workloads through their scale subresource: what is found, what is missing, what is not known."""
 
+import asyncio
+
 import pytest
 
 from workers.api.kinds import Kind, Ref
@@ -91,6 +93,16 @@ async def test_what_cannot_be_read_is_not_zero(answers, target, error, missing):
     found = await Scales(Server(answers)).read("team", target)
     assert error in found.error
     assert found.missing == missing
+
+
+async def test_one_that_hangs_is_given_up():
+    server = Server({})
+
+    async def hang(method, path):
+        await asyncio.sleep(3600)
+
+    server.request = hang
+    assert (await Scales(server, patience=0.01).read("team", TARGET)).error == "the API server took too long"
 
 
 async def test_the_core_group_is_read_too():
