@@ -33,7 +33,7 @@ def command(
 
     Takes YAML or JSON, many documents per file. What was applied is remembered in the annotation that kubectl uses,
     so both tools can take turns: a field that was applied once and is gone from the manifest is removed; one that the
-    manifest never had is left alone.
+    manifest never had is left alone. A field that the server does not know is an error.
 
     \b
     Examples:
@@ -61,7 +61,9 @@ class Applier:
     def __init__(self, namespace: str, *, explicit: bool = False, dry_run: bool = False, terse: bool = False) -> None:
         self._namespace = namespace
         self._explicit = explicit
-        self._query = {"dryRun": "All"} if dry_run else {}
+        self._dry_run = dry_run
+        # A misspelled field would be dropped without a word.
+        self._query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         self._suffix = " (dry run)" if dry_run else ""
         self._terse = terse
         self._kinds: dict[tuple[str, str], discovery.Resource] = {}
@@ -117,7 +119,7 @@ class Applier:
             return "unchanged"
         answer: Object = await cluster.request("PATCH", path, query=self._query, body=patch, headers=MERGE_PATCH)
         same = answer["metadata"].get("resourceVersion") == live["metadata"].get("resourceVersion")
-        return "unchanged" if same and not self._query else "configured"
+        return "unchanged" if same and not self._dry_run else "configured"
 
     async def _resource(self, cluster: "Cluster", manifest: manifests.Manifest) -> discovery.Resource:
         """The manifest's kind; right after a definition was applied it is waited for."""

@@ -193,7 +193,13 @@ async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
             output.note(f"penstock: Events are not shown: {output.reason(error)}")
             return []
         raise
-    return sorted(answer["items"], key=lambda event: _last(event) or "")
+    return sorted(answer["items"], key=lambda event: (_last(event) or "", _version(event)))
+
+
+def _version(event: Object) -> int:
+    """Which of the Events of one second was written first; 0 on a server whose versions are no numbers."""
+    text = str(event["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
 
 
 def _last(event: Object) -> str | None:

@@ -211,4 +211,6 @@ def progress(ref: Ref, body: Object, job: Object | None, request: Request) -> st
     active = [entry.get("name", "") for entry in status.get("active") or ()]
     if active and body["spec"].get("concurrencyPolicy") == "Forbid":
         return f"waiting for {', '.join(active)} to end (concurrencyPolicy: Forbid)"
-    return "waiting for the Job"
+    ready = conditions.find(body, "Ready") or {}
+    refused = ready.get("message") if ready.get("reason") == "ReconcileFailing" else None
+    return f"waiting for the Job: {refused}" if refused else "waiting for the Job"

@@ -29,6 +29,18 @@ def test_created_then_unchanged_then_configured(cluster: FakeCluster, penstock: 
     assert cluster.objects["/api/v1/namespaces/default/configmaps/a"]["data"] == {"k": "v"}
 
 
+def test_fields_that_nobody_knows_are_to_be_refused(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    penstock("apply", "-f", str(manifest))
+    manifest.write_text(manifest.read_text().replace("k: v", "k: x"))
+    penstock("apply", "-f", str(manifest))
+    written = [
+        (method, query.get("fieldValidation"))
+        for (method, _), query in zip(cluster.calls, cluster.queries, strict=True)
+        if method != "GET"
+    ]
+    assert written == [("POST", "Strict"), ("PATCH", "Strict")]
+
+
 def test_what_others_added_survives(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
     penstock("apply", "-f", str(manifest))
     live = cluster.objects["/api/v1/namespaces/default/configmaps/a"]

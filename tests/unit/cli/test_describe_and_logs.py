@@ -63,6 +63,23 @@ def test_a_scaled_job_is_described_with_conditions_jobs_events_and_reading(
     assert "Elsewhere" not in printed.out
 
 
+def test_events_of_one_second_stand_in_the_order_in_which_they_were_written(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(JOB, "crunch")
+    about = {"involvedObject": {"uid": "uid-crunch"}, "lastTimestamp": "2026-03-01T12:00:00Z"}
+    for name, version, reason in (
+        ("a", "1000", "Third"),
+        ("b", "99", "First"),
+        ("c", "opaque", "Odd"),
+        ("d", "500", "Second"),
+    ):
+        cluster.add(EVENT, name, metadata={"resourceVersion": version}, reason=reason, **about)
+    printed = penstock("describe", "job", "crunch").out
+    reasons = [word for word in printed.split() if word in ("First", "Second", "Third", "Odd")]
+    assert reasons == ["Odd", "First", "Second", "Third"]
+
+
 def test_a_reading_that_failed_shows_the_error_and_no_value(capsys: pytest.CaptureFixture[str]) -> None:
     describe.show_reading(Reading(1, 0, 1, (Sample("s0", "redis", error="refused"),), problem="half of it"))
     out = capsys.readouterr().out

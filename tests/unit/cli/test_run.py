@@ -236,6 +236,27 @@ def test_a_run_that_waits_for_another_says_so(
     assert "penstock: waiting for nightly-29000000 to end (concurrencyPolicy: Forbid)\n" in printed.err
 
 
+def test_a_run_whose_job_is_refused_says_why(
+    cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled(cluster)
+    refused = {"type": "Ready", "status": "False", "reason": "ReconcileFailing", "message": "422: no restartPolicy"}
+    paused = {"type": "Ready", "status": "False", "reason": "Suspended", "message": "no run starts but this one"}
+    ended = [{"job": f"nightly-{ID}", "outcome": "Succeeded"}]
+    story(
+        cluster,
+        monkeypatch,
+        lambda: settle(cluster, conditions=[paused]),
+        lambda: settle(cluster, conditions=[refused]),
+        lambda: settle(cluster, outcomes=ended),
+    )
+    printed = penstock("run", "nightly", "--wait")
+    assert printed.err.splitlines()[:2] == [
+        "penstock: waiting for the Job",
+        "penstock: waiting for the Job: 422: no restartPolicy",
+    ]
+
+
 def test_a_request_that_was_taken_off_without_a_job_is_an_error(
     cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
