@@ -100,6 +100,8 @@ class Exclusion(Model):
             raise ValueError("a schedule needs durationSeconds")
         if not (self.start or self.end or self.dates or self.schedule):
             raise ValueError("one of start, end, dates and schedule is needed")
+        if self.start and self.end and times.parse(self.end) <= times.parse(self.start):
+            raise ValueError(f"end must be after start: {self.end} is not after {self.start}")
         return self
 
 

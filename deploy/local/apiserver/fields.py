@@ -25,6 +25,10 @@ class FieldError:
         return f"{self.field}: {self.message}"
 
 
+#: How a schema words that a value fits none of several alternatives.
+NO_ALTERNATIVE = "must validate at least one schema (anyOf)"
+
+
 class DecodeError(ValueError):
     """A body that is no object of its kind at all: answered with 400, before any field is judged."""
 

@@ -228,7 +228,7 @@ def _combined(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
     for part in schema.get("allOf") or ():
         yield from _validate(part, value, path)
     if (parts := schema.get("anyOf")) and not any(_fits(part, value) for part in parts):
-        yield fields.invalid(path, "", f'"{path}" must validate at least one schema (anyOf)')
+        yield fields.invalid(path, "", f'"{path}" {fields.NO_ALTERNATIVE}')
     if parts := schema.get("oneOf"):
         count = sum(_fits(part, value) for part in parts)
         if count != 1:

@@ -153,8 +153,11 @@ def _warned(response: Response, warnings: Sequence[str]) -> Response:
 
 
 def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldError]:
-    """Everything that is wrong; what the schema has said of a field is not said again in other words."""
-    told = {error.field for error in shape}
+    """Everything that is wrong; what the schema has said of a field is not said again in other words.
+
+    Of a value that none of several alternatives fits the schema says no more than that; the rules say what to do.
+    """
+    told = {error.field for error in shape if not error.message.endswith(fields.NO_ALTERNATIVE)}
     return [*shape, *(error for error in rules if error.field not in told)]
 
 

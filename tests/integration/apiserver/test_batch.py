@@ -244,6 +244,8 @@ def test_a_scheduled_job_that_could_never_run_is_refused_each_field_once(ours: A
     shape = ours.patch(f"{path}/nightly", {"spec": {"jitterSeconds": -1, "schedule": "never"}})
     causes = [cause["field"] for cause in shape.body["details"]["causes"]]
     assert (shape.code, causes) == (422, ["spec.jitterSeconds"])
+    unfit = ours.patch(f"{path}/nightly", {"spec": {"exclusions": [{"schedule": "0 3 * * *"}]}})
+    assert "spec.exclusions[0]: Invalid value: a schedule needs durationSeconds" in unfit.message
 
 
 NONSENSE: dict[str, tuple[str, str, Any, str]] = {

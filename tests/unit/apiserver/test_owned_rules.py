@@ -97,6 +97,16 @@ def test_what_never_fires_where_it_should_is_refused(spec: Any, field: str, mess
         pytest.param({"suspendUntil": "tomorrow"}, "spec.suspendUntil", id="an instant"),
         pytest.param({"exclusions": [{"dates": ["2026-02-30"]}]}, "spec.exclusions[0].dates[0]", id="a day"),
         pytest.param({"exclusions": [{"start": "2026-01-01"}]}, "spec.exclusions[0].start", id="an instant's zone"),
+        pytest.param(
+            {"exclusions": [{"start": "2026-03-02T00:00:00Z", "end": "2026-03-01T00:00:00Z"}]},
+            "spec.exclusions[0]",
+            id="an exclusion that ends before it starts",
+        ),
+        pytest.param(
+            {"exclusions": [{"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T01:00:00+01:00"}]},
+            "spec.exclusions[0]",
+            id="an exclusion that ends where it starts",
+        ),
         pytest.param({"jobTemplate": {"spec": {}}}, "spec.jobTemplate.spec", id="a Job without a template"),
         pytest.param({"jitterSeconds": -1}, "spec.jitterSeconds", id="less than nothing"),
         pytest.param({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy", id="a policy nobody knows"),
