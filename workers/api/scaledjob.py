@@ -63,6 +63,15 @@ class Claim(Model):
     """The end of a list that items are taken from; default Head, what LPOP takes."""
 
 
+class Activation(Model):
+    """When several triggers together are work to do. Not KEDA's, for which any active one is enough."""
+
+    require_all: bool | None = None
+    """Every trigger must be active; one that cannot be measured is not."""
+    min_weight: Annotated[float, Field(ge=0)] | None = None
+    """The weights of the active triggers must add up to this; with no weights given, so many must be active."""
+
+
 class ScalingStrategy(Model):
     """How the number of new Jobs follows from the queue and the Jobs that are there."""
 
@@ -75,6 +84,10 @@ class ScalingStrategy(Model):
     """Pod conditions that must all be true before a Job no longer counts as pending."""
     multiple_scalers_calculation: Calculation | None = None
     """How several triggers become one number; default max."""
+    activation: Activation | None = None
+    """When there is anything to do; default: when one trigger is active."""
+    weights: dict[str, Annotated[float, Field(ge=0)]] | None = None
+    """By name of a trigger, what it counts in activation, sum and avg; default 1. Not KEDA's."""
     claim: Claim | None = None
     """Strategy claim."""
 
@@ -164,6 +177,14 @@ class Spec(Model):
             if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
                 raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
         return triggers
+
+    @model_validator(mode="after")
+    def _weights_are_of_triggers(self) -> Self:
+        names = {trigger.name for trigger in self.triggers}
+        for name in self.strategy.weights or ():
+            if name not in names:
+                raise ValueError(f"scalingStrategy.weights: there is no trigger named {name!r}")
+        return self
 
     @property
     def strategy(self) -> ScalingStrategy:

@@ -1,11 +1,16 @@
 """Effective bounds, and what a reading asks for (KEDA's arithmetic)."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import sample, scaled_job
 from workers.api import scaledjob
-from workers.controllers.scaledjob import bounds, demand
+from workers.api.scaledjob import Activation, ScalingStrategy
+from workers.controllers.scaledjob import bounds, creation, demand
 from workers.controllers.scaledjob.bounds import Bounds
+from workers.controllers.scaledjob.counting import Counts
+from workers.errors import UserError
 
 TEN = Bounds(0, 10)
 
@@ -83,6 +88,99 @@ def test_effective_bounds(given, expected):
 def test_combining_triggers(calculation, samples, queue, scale, active):
     asked = demand.of(samples, calculation, TEN)
     assert (asked.queue, asked.scale, asked.active) == (queue, scale, active)
+
+
+A, B, C = (sample(value, name=name) for value, name in ((6, "a"), (3, "b"), (1, "c")))
+IDLE, BROKEN = sample(0, name="d"), sample(name="e", error="no route")
+
+
+@pytest.mark.parametrize(
+    ("samples", "weights", "activation", "active"),
+    [
+        ([A, IDLE], {}, {}, True),
+        ([A, B], {}, {"require_all": True}, True),
+        ([A, IDLE], {}, {"require_all": True}, False),
+        ([A, BROKEN], {}, {"require_all": True}, False),
+        ([A, IDLE], {}, {"require_all": False}, True),
+        ([A, B, IDLE], {}, {"min_weight": 2}, True),
+        ([A, IDLE, BROKEN], {}, {"min_weight": 2}, False),
+        ([A, B], {"a": 0.4, "b": 0.5}, {"min_weight": 1}, False),
+        ([A, IDLE], {"a": 3}, {"min_weight": 3}, True),
+        ([A, B], {}, {"require_all": True, "min_weight": 3}, False),
+        ([], {}, {"min_weight": 0}, False),
+    ],
+    ids=[
+        "one is enough when nothing is said",
+        "all are active",
+        "one is idle",
+        "one is not known",
+        "not all need to be",
+        "as many as are wanted",
+        "too few",
+        "too light together",
+        "one that is heavy enough",
+        "both rules must hold",
+        "nothing weighs nothing, and is no work",
+    ],
+)
+def test_when_triggers_together_are_work_to_do(samples, weights, activation, active):
+    asked = demand.of(samples, "max", TEN, weights, Activation(**activation))
+    assert asked.active is active
+    assert bool(asked.queue) is active
+
+
+@pytest.mark.parametrize(
+    ("calculation", "weights", "queue", "whole"),
+    [
+        ("sum", {"a": 0.5, "b": 2}, 10, 10),
+        ("avg", {"a": 1, "b": 3}, 4, 4),
+        ("avg", {"a": 0, "b": 0, "c": 0}, 0, 0),
+        ("sum", {"a": 0}, 4, 4),
+        ("max", {"a": 0.1}, 6, 6),
+        ("min", {"c": 9}, 1, 1),
+    ],
+    ids=[
+        "a weighted sum",
+        "a weighted mean",
+        "a mean of nothing",
+        "a trigger left out",
+        "max as it is",
+        "min as it is",
+    ],
+)
+def test_weights_count_in_sums_and_means(calculation, weights, queue, whole):
+    asked = demand.of([A, B, C], calculation, TEN, weights)
+    assert (asked.queue, asked.whole) == (queue, whole)
+
+
+def test_weights_are_given_by_the_names_of_triggers():
+    triggers = [{"type": "redis", "metadata": {}}, {"type": "redis", "metadata": {}, "name": "orders"}]
+    spec = {"triggers": triggers, "scalingStrategy": {"weights": {"orders": 2}}}
+    assert demand.weights(scaledjob.parse(scaled_job(**spec)).spec, [A, B]) == {"b": 2}
+    with pytest.raises(UserError, match="no trigger named 'mails'"):
+        scaledjob.parse(scaled_job(**{**spec, "scalingStrategy": {"weights": {"mails": 1}}}))
+
+
+@given(
+    values=st.lists(st.integers(0, 9), min_size=2, max_size=4),
+    place=st.integers(0, 3),
+    more=st.integers(1, 9),
+    calculation=st.sampled_from(["max", "avg", "sum"]),
+    min_weight=st.none() | st.floats(0, 4),
+    strategy=st.sampled_from(["default", "accurate", "eager", "custom"]),
+    running=st.integers(0, 6),
+)
+def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation, min_weight, strategy, running):
+    """All triggers stay active, so that it is the length alone that changes."""
+    longer = [value + more * (index == place % len(values)) for index, value in enumerate(values)]
+    asked = ScalingStrategy(strategy=strategy, custom_scaling_running_job_percentage="0.5")
+    numbers = []
+    for queue in (values, longer):
+        samples = [sample(value, name=f"s{index}", active=True) for index, value in enumerate(queue)]
+        found = demand.of(samples, calculation, TEN, {}, Activation(min_weight=min_weight))
+        numbers.append(creation.justified(asked, found, Counts(running, 0, 0, 0, 0), TEN))
+    assert numbers[0] <= numbers[1]
+    assert strategy == "custom" or running + numbers[1] <= max(running, TEN.maximum)
 
 
 def test_what_is_asked_for_is_also_known_without_the_cap():

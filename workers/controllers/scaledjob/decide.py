@@ -144,8 +144,10 @@ class _Decision:
         """What the reading asks for; None when there is none, or it says that nothing could be measured."""
         if self._reading is None or self._reading.problem is not None:
             return None
-        calculation = self.scaled.spec.strategy.multiple_scalers_calculation or "max"
-        return demand.of(self._reading.samples, calculation, self._bounds)
+        asked, samples = self.scaled.spec.strategy, self._reading.samples
+        calculation = asked.multiple_scalers_calculation or "max"
+        weights = demand.weights(self.scaled.spec, samples)
+        return demand.of(samples, calculation, self._bounds, weights, asked.activation)
 
     @cached_property
     def _counts(self) -> counting.Counts | None:

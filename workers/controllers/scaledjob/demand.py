@@ -1,10 +1,10 @@
 """What a reading asks for: KEDA's way from the triggers' values to numbers of Jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 
-from workers.api.scaledjob import Calculation
+from workers.api.scaledjob import Activation, Calculation, Spec
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.snapshot import Sample
 
@@ -33,18 +33,29 @@ class _Value:
     whole: float
     active: bool
     by: tuple[str, ...] = ()
+    weight: float = 1
 
 
 _NOTHING = _Value(0, 0, 0, False)
+_EVEN: Mapping[str, float] = {}
 
 
-def of(samples: Sequence[Sample], calculation: Calculation, bounds: Bounds) -> Demand:
+def of(
+    samples: Sequence[Sample],
+    calculation: Calculation,
+    bounds: Bounds,
+    weights: Mapping[str, float] = _EVEN,
+    activation: Activation | None = None,
+) -> Demand:
     """Combine the triggers that are active and could be measured.
 
-    calculation: KEDA's `multipleScalersCalculation`. A minimum above zero makes any ScaledJob active.
+    calculation: KEDA's `multipleScalersCalculation`. weights: by metric name, default 1. activation: when they are work
+    to do at all; default: when there is one. A minimum above zero makes any ScaledJob active.
     """
-    values = [_value(sample, bounds) for sample in samples if sample.active and sample.error is None]
-    combined = _COMBINE[calculation](values) if values else _NOTHING
+    active = [sample for sample in samples if sample.active and sample.error is None]
+    values = [_value(sample, bounds, weights.get(sample.name, 1)) for sample in active]
+    enough = _is_enough(values, len(samples), activation or Activation())
+    combined = _COMBINE[calculation](values) if values and enough else _NOTHING
     return Demand(
         queue=ceil(combined.queue),
         scale=ceil(min(combined.scale, bounds.maximum)),
@@ -54,9 +65,22 @@ def of(samples: Sequence[Sample], calculation: Calculation, bounds: Bounds) -> D
     )
 
 
-def _value(sample: Sample, bounds: Bounds) -> _Value:
+def weights(scaled: Spec, samples: Sequence[Sample]) -> Mapping[str, float]:
+    """By metric name, the weights that the manifest gives by names of triggers."""
+    given = scaled.strategy.weights or {}
+    named = zip(samples, scaled.triggers, strict=False)
+    return {sample.name: given[trigger.name] for sample, trigger in named if trigger.name and trigger.name in given}
+
+
+def _is_enough(values: Sequence[_Value], triggers: int, activation: Activation) -> bool:
+    if activation.require_all and len(values) < triggers:
+        return False
+    return activation.min_weight is None or sum(value.weight for value in values) >= activation.min_weight
+
+
+def _value(sample: Sample, bounds: Bounds, weight: float) -> _Value:
     jobs = sample.value / sample.target if sample.target else 0.0
-    return _Value(sample.value, min(jobs, bounds.maximum), jobs, True, (sample.name,))
+    return _Value(sample.value, min(jobs, bounds.maximum), jobs, True, (sample.name,), weight)
 
 
 def _largest(values: Sequence[_Value]) -> _Value:
@@ -75,13 +99,21 @@ def _smallest(values: Sequence[_Value]) -> _Value:
 
 
 def _average(values: Sequence[_Value]) -> _Value:
-    total, count = _total(values), len(values)
+    total, count = _total(values), sum(value.weight for value in values)
+    if not count:
+        return _NOTHING
     return _Value(total.queue / count, total.scale / count, total.whole / count, True, total.by)
 
 
 def _total(values: Sequence[_Value]) -> _Value:
     by = tuple(name for value in values for name in value.by)
-    return _Value(sum(v.queue for v in values), sum(v.scale for v in values), sum(v.whole for v in values), True, by)
+    return _Value(
+        sum(v.queue * v.weight for v in values),
+        sum(v.scale * v.weight for v in values),
+        sum(v.whole * v.weight for v in values),
+        True,
+        by,
+    )
 
 
 _COMBINE = {"max": _largest, "min": _smallest, "avg": _average, "sum": _total}
