@@ -35,13 +35,11 @@ def of(owner: str, reading: int) -> Names:
 
 
 def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
-    """The name of the Job for one attempt at one claim: ``<object>-<claim's id in base 36>``, and the attempt.
+    """The name of the Job for one attempt at one claim: ``<object>-<ledger>-<claim's id in base 36>``, and the attempt.
 
-    Ids of streams' entries are their producers': the ledger's name keeps those of two streams apart.
+    The ledger's name keeps apart what two queues may give the same id.
     """
-    parts = [_base36(int(part)) for part in id.split("-")]
-    if len(parts) > 1:
-        parts.insert(0, ledger[:4])
+    parts = [ledger[:4], *(_base36(int(part)) for part in id.split("-"))]
     suffix = f"-{attempt}" if attempt else ""
     name = f"{_stem(owner)}-{'-'.join(parts)}{suffix}"
     if len(name) <= _LONGEST:
