@@ -12,7 +12,12 @@ from scalers.scaler import SourceError
 from scalers.tls import TLS
 
 #: After a lost connection gRPC waits before it connects again; our own waits (breaker, backoff) are the longer ones.
-_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000))
+#: A fresh client shares neither the connection of the one before it nor its wait.
+_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
 
 
 class Unreached(SourceError):  # noqa: N818 - what happened

@@ -1,7 +1,7 @@
 """Sources that are asked over HTTP: KEDA's shared authentication, one session per server, bounded answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -39,10 +39,11 @@ class Server:
 
 @dataclass
 class Session:
-    """The connections to one server, and the tokens got for it."""
+    """The connections to one server, the tokens got for it, and what else its triggers remember of its answers."""
 
     http: aiohttp.ClientSession
     tokens: Tokens
+    memories: dict[Hashable, Any] = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod
@@ -61,10 +62,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered: the status and the body."""
+    """What a server answered: the status, the body, and the headers, whose names may be asked for in any case."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class WebSource(Scaler):
@@ -220,7 +222,7 @@ class WebSource(Scaler):
                 body += piece
             if len(body) > LARGEST:
                 raise SourceError(f"{self.server} answered more than {LARGEST >> 20} MB")
-            return Answer(response.status, body)
+            return Answer(response.status, body, response.headers)
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[None]:
