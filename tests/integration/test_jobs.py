@@ -178,10 +178,11 @@ async def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
     await cluster.patch(ref_of(JOB, job), {"spec": {"parallelism": 0}})
 
     async def idle() -> bool:
-        return await pods_of(cluster, job) == []
+        # The status follows the pods.
+        active = (await cluster.get(ref_of(JOB, job)))["status"].get("active", 0)
+        return await pods_of(cluster, job) == [] and active == 0
 
     await eventually(idle, 60)
-    assert (await cluster.get(ref_of(JOB, job)))["status"].get("active", 0) == 0
 
 
 async def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(cluster: Cluster) -> None:
