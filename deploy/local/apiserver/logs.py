@@ -85,7 +85,11 @@ def _run(folder: Path, pod: Object, container: str, *, previous: bool) -> Path:
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         return folder / f"{earlier[0]}.log"
     if not runs:
-        waiting = (_status(pod, container).get("state") or {}).get("waiting") or {}
+        state = _status(pod, container).get("state") or {}
+        if ended := state.get("terminated"):
+            why = ": ".join(filter(None, (ended.get("reason"), ended.get("message"))))
+            raise bad_request(f'container "{container}" in pod "{name}" is terminated and has no output: {why}')
+        waiting = state.get("waiting") or {}
         if not pod["spec"].get("nodeName"):
             raise bad_request(f"pod {name} does not have a host assigned")
         reason = waiting.get("reason", "ContainerCreating")

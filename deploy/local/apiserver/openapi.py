@@ -35,7 +35,7 @@ _PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             *("V1Endpoints", "V1PersistentVolumeClaim", "CoreV1Event", "V1PodTemplateSpec"),
         ),
     ),
-    "apps": ("io.k8s.api.apps", ("V1Deployment", "V1ReplicaSet", "V1StatefulSet")),
+    "apps": ("io.k8s.api.apps", ("V1Deployment", "V1ReplicaSet", "V1StatefulSet", "V1ControllerRevision")),
     "batch": ("io.k8s.api.batch", ("V1Job", "V1CronJob")),
     "coordination.k8s.io": ("io.k8s.api.coordination", ("V1Lease",)),
     "events.k8s.io": ("io.k8s.api.events", ("EventsV1Event",)),

@@ -167,6 +167,7 @@ def builtins() -> Iterator[Resource]:
         yield _builtin(
             Kind("apps", "v1", kind, plural), short=(short,), categories=("all",), status=True, scale=replicas
         )
+    yield _builtin(Kind("apps", "v1", "ControllerRevision", "controllerrevisions"))
     yield _builtin(Kind("batch", "v1", "Job", "jobs"), categories=("all",), status=True, orphans=True)
     yield _builtin(Kind("batch", "v1", "CronJob", "cronjobs"), short=("cj",), categories=("all",), status=True)
     yield _builtin(Kind("coordination.k8s.io", "v1", "Lease", "leases"))

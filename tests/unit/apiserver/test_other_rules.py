@@ -10,6 +10,7 @@ from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEA
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
 SERVICE = Kind("", "v1", "Service", "services")
 CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 METADATA = {"name": "x", "namespace": "default", "uid": "u"}
@@ -72,6 +73,14 @@ def test_little_of_a_stateful_set_may_change() -> None:
     assert changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "replicas": 3}})[1] == []
     _new, found = changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "serviceName": "t"}})
     assert [field for field, _ in found] == ["spec"]
+
+
+def test_a_revision_may_be_numbered_anew_but_says_what_it_said() -> None:
+    stored = created(REVISION, of(data={"a": 1}, revision=1))
+    assert changed(REVISION, stored, {**stored, "revision": 2})[1] == []
+    for other in ({"data": {"a": 2}}, {"revision": -1}):
+        _new, found = changed(REVISION, stored, {**stored, **other})
+        assert [field for field, _ in found] == list(other)
 
 
 def test_texts_of_a_secret_become_data() -> None:

@@ -1,4 +1,4 @@
-"""A cluster that holds one Deployment: it carries plans out to the letter, and a kubelet plays the pods."""
+"""A cluster that holds one Deployment or StatefulSet: it carries plans out to the letter; a kubelet plays the pods."""
 
 import itertools
 from collections.abc import Callable
@@ -8,12 +8,25 @@ from typing import Any
 from deploy.local.apiserver.patches import merge_patch
 from tests.unit.controllers.factories import NOW
 from workers.api import times
-from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Kind, Object, Ref, controller_of
+from workers.api.kinds import (
+    CONTROLLER_REVISION,
+    DEPLOYMENT,
+    POD,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Kind,
+    Object,
+    Ref,
+    controller_of,
+)
 from workers.controllers.apps import CONTROLLERS
 from workers.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, Record, Step, Together
 from workers.snapshot import Entry, Snapshot
 
 DECIDE = {controller.kind.id: controller.decide for controller in CONTROLLERS}
+
+
+CHILDREN = {DEPLOYMENT: (REPLICA_SET,), REPLICA_SET: (POD,), STATEFUL_SET: (POD, CONTROLLER_REVISION)}
 
 
 class RefusedError(Exception):
@@ -52,13 +65,28 @@ def deployment(**spec: Any) -> Object:
     }
 
 
+def stateful_set(**spec: Any) -> Object:
+    given = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}, "serviceName": "web"}
+    body = deployment()
+    kept = {name: body["spec"][name] for name in ("replicas", "selector", "template", "revisionHistoryLimit")}
+    return {**body, "kind": "StatefulSet", "spec": {**kept, **given, **spec}}
+
+
 class AppsCluster:
     """The API server, whose mirror is never behind, and the kubelet.
 
     healthy: whether a pod comes to serve. lag: seconds until it does, and until a deleted one has ended.
     """
 
-    def __init__(self, *, healthy: Callable[[Object], bool] = lambda _pod: True, lag: int = 1, **spec: Any) -> None:
+    def __init__(
+        self,
+        root: Kind = DEPLOYMENT,
+        *,
+        healthy: Callable[[Object], bool] = lambda _pod: True,
+        lag: int = 1,
+        **spec: Any,
+    ) -> None:
+        self._root = Ref(root, "default", "web")
         self.objects: dict[str, Object] = {}
         self.gone: dict[str, str] = {}
         self.events: list[str] = []
@@ -67,19 +95,20 @@ class AppsCluster:
         self.second = 0
         self._numbers = itertools.count(100)
         self.watch: Callable[[], None] = lambda: None
-        self.put(DEPLOYMENT, deployment(**spec))
+        self.put(root, (deployment if root == DEPLOYMENT else stateful_set)(**spec))
 
     @property
     def now(self) -> datetime:
         return NOW + timedelta(seconds=self.second)
 
     @property
-    def deployment(self) -> Object:
-        return self.objects["deployments.apps/default/web"]
+    def root(self) -> Object:
+        """The Deployment or StatefulSet."""
+        return self.objects[self._root.key]
 
     @property
     def status(self) -> Object:
-        return self.deployment.get("status") or {}
+        return self.root.get("status") or {}
 
     def of(self, kind: Kind) -> list[Object]:
         return [body for key, body in self.objects.items() if key.startswith(f"{kind.id}/")]
@@ -95,7 +124,7 @@ class AppsCluster:
 
     def edit(self, **spec: Any) -> None:
         """As a user changes the spec."""
-        self._change(DEPLOYMENT, self.deployment, {"spec": spec})
+        self._change(self._root.kind, self.root, {"spec": spec})
 
     def put(self, kind: Kind, body: Object) -> None:
         metadata = {"uid": f"uid-{next(self._numbers)}", "generation": 1, **body["metadata"]}
@@ -106,16 +135,13 @@ class AppsCluster:
     # The controllers
 
     def plan(self, body: Object, kind: Kind) -> Plan:
-        child = {DEPLOYMENT: REPLICA_SET, REPLICA_SET: POD}[kind]
-        every = self.of(child)
-        mine = [one for one in every if (controller_of(one) or {}).get("uid") == body["metadata"]["uid"]]
-        loose = [one for one in every if controller_of(one) is None]
-        snapshot = Snapshot(
-            Ref(kind, "default", body["metadata"]["name"]),
-            body,
-            children={child.id: tuple(_entry(child, one) for one in mine)},
-            loose={child.id: tuple(_entry(child, one) for one in loose)},
-        )
+        children, loose = {}, {}
+        for child in CHILDREN[kind]:
+            every = self.of(child)
+            mine = [one for one in every if (controller_of(one) or {}).get("uid") == body["metadata"]["uid"]]
+            children[child.id] = tuple(_entry(child, one) for one in mine)
+            loose[child.id] = tuple(_entry(child, one) for one in every if controller_of(one) is None)
+        snapshot = Snapshot(Ref(kind, "default", body["metadata"]["name"]), body, children=children, loose=loose)
         return DECIDE[kind.id](snapshot, self.now)
 
     def sync(self, kind: Kind) -> None:
@@ -133,7 +159,7 @@ class AppsCluster:
         quiet = 0
         for _ in range(rounds):
             before = dict(self.objects)
-            for kind in (DEPLOYMENT, REPLICA_SET):
+            for kind in CHILDREN:
                 self.sync(kind)
                 self.watch()
             self.play()
@@ -212,7 +238,7 @@ class AppsCluster:
     def _change(self, kind: Kind, current: Object, patch: Object) -> None:
         changed = merge_patch(current, patch)
         metadata = {**changed["metadata"], "resourceVersion": str(next(self._numbers))}
-        if changed["spec"] != current["spec"]:
+        if changed.get("spec") != current.get("spec"):
             metadata["generation"] += 1
         self.objects[Ref(kind, "default", metadata["name"]).key] = {**changed, "metadata": metadata}
 

@@ -36,7 +36,7 @@ def test_a_new_deployment_runs_its_pods_and_says_that_it_is_complete():
     assert cluster.status["observedGeneration"] == 1
     assert cluster.condition("Available") == ("True", "MinimumReplicasAvailable")
     assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
-    assert cluster.deployment["metadata"]["annotations"] == {REVISION: "1"}
+    assert cluster.root["metadata"]["annotations"] == {REVISION: "1"}
     (replica_set,) = cluster.of(REPLICA_SET)
     hash_ = replica_set["metadata"]["labels"]["pod-template-hash"]
     assert replica_set["metadata"]["name"] == f"web-{hash_}"
@@ -67,7 +67,7 @@ def test_a_rollout_keeps_its_limits_and_comes_to_its_end(
     least = min(number - limit.unavailable for number, limit in zip((replicas, after), limits, strict=True))
 
     def keeps() -> None:
-        if cluster.second >= edited + at and cluster.deployment["spec"]["replicas"] != after:
+        if cluster.second >= edited + at and cluster.root["spec"]["replicas"] != after:
             cluster.edit(replicas=after)
         there = [pod for pod in cluster.of(POD) if "deletionTimestamp" not in pod["metadata"]]
         assert len(there) <= most
@@ -126,7 +126,7 @@ def test_going_back_makes_an_old_set_current_again_under_a_new_number():
     numbers = {name: one["annotations"][REVISION] for name, one in sets.items()}
     assert numbers == {"two": "2", "three": "3", "one": "4"}
     assert sets["one"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
-    assert cluster.deployment["metadata"]["annotations"][REVISION] == "4"
+    assert cluster.root["metadata"]["annotations"][REVISION] == "4"
     assert cluster.sizes() == {"one": 2, "two": 0, "three": 0}
 
 

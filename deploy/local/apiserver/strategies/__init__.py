@@ -1,6 +1,6 @@
 """What the server fills in and refuses, kind by kind."""
 
-from deploy.local.apiserver.strategies.apps import WorkloadStrategy
+from deploy.local.apiserver.strategies.apps import RevisionStrategy, WorkloadStrategy
 from deploy.local.apiserver.strategies.base import Strategy
 from deploy.local.apiserver.strategies.core import (
     ClaimStrategy,
@@ -35,6 +35,8 @@ def strategy(kind: Kind, crd: Object | None = None) -> Strategy:
             return CronJobStrategy()
         case "deployments.apps" | "replicasets.apps" | "statefulsets.apps":
             return WorkloadStrategy(kind)
+        case "controllerrevisions.apps":
+            return RevisionStrategy()
         case "configmaps" | "secrets":
             return DataStrategy()
         case "namespaces":

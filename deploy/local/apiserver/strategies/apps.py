@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets and StatefulSets: owners of pods that are told apart by a selector."""
+"""Deployments, ReplicaSets and StatefulSets (and their revisions): owners of pods that are told apart by a selector."""
 
 from collections.abc import Iterator
 
@@ -42,6 +42,16 @@ class WorkloadStrategy(Strategy):
             changed = any(new["spec"].get(field) != old["spec"].get(field) for field in _STATEFUL_FIXED)
             return [fields.forbidden("spec", _STATEFUL_CHANGES)] if changed else []
         return fields.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+
+class RevisionStrategy(Strategy):
+    """ControllerRevisions: what a controller remembers of earlier versions of its object."""
+
+    def validate(self, body: Object) -> list[FieldError]:
+        return fields.non_negative("revision", body.get("revision"))
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        return fields.immutable("data", new.get("data"), old.get("data"))
 
 
 def _selector(selector: Object | None, labels: Object) -> Iterator[FieldError]:

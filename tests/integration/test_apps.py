@@ -1,4 +1,4 @@
-"""Deployments as kubectl handles them: every process of ours on the embedded API server, pods as local processes."""
+"""Deployments and StatefulSets as kubectl handles them, on the embedded cluster: pods are local processes."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
-from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
+from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import NotFound
 
@@ -32,6 +32,26 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 5
+      containers:
+        - name: main
+          image: none
+          command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
+          env: [{name: COLOUR, value: blue}]
+"""
+
+DB = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: db
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
     spec:
       terminationGracePeriodSeconds: 5
       containers:
@@ -197,3 +217,31 @@ async def test_what_was_left_behind_is_taken_on_again(kubectl: Kubectl, cluster:
     await asyncio.to_thread(kubectl, "rollout", "status", "deployment/web", "--timeout=60s")
     assert {pod["metadata"]["uid"] for pod in await pods_of(cluster, "web")} == before
     assert len((await cluster.list(REPLICA_SET, "default", label_selector="app=web"))[0]) == 1
+
+
+async def test_a_stateful_set_is_rolled_out_undone_scaled_and_deleted(kubectl: Kubectl, cluster: Cluster) -> None:
+    async def rolled_out() -> dict[str, str]:
+        told = await asyncio.to_thread(kubectl, "rollout", "status", "statefulset/db", "--timeout=60s")
+        assert "complete" in told
+        return {pod["metadata"]["name"]: colour(pod) for pod in await pods_of(cluster, "db")}
+
+    db = Ref(STATEFUL_SET, "default", "db")
+    await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=DB)
+    assert await rolled_out() == {"db-0": "blue", "db-1": "blue"}
+    kubectl("set", "env", "statefulset/db", "COLOUR=green")
+    assert await rolled_out() == {"db-0": "green", "db-1": "green"}
+    history = kubectl("rollout", "history", "statefulset/db")
+    assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]
+    kubectl("rollout", "undo", "statefulset/db")
+    assert await rolled_out() == {"db-0": "blue", "db-1": "blue"}
+    for number in (3, 1):
+        kubectl("scale", "statefulset/db", f"--replicas={number}")
+        await eventually(lambda number=number: serves(cluster, db, number), 60)
+    assert [pod["metadata"]["name"] for pod in await pods_of(cluster, "db")] == ["db-0"]
+    await asyncio.to_thread(kubectl, "delete", "statefulset", "db")
+
+    async def empty() -> bool:
+        revisions = kubectl("get", "controllerrevisions", "-l", "app=db", "-o", "name")
+        return not await pods_of(cluster, "db") and not revisions
+
+    await eventually(empty, 60)

@@ -1,0 +1,83 @@
+"""A StatefulSet's revisions: ControllerRevisions with the templates it has had, numbered by when they were current."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, ref_of
+from workers.controllers import podnames
+from workers.controllers.apps.pods import owner_reference
+from workers.plan import Create, Delete, Patch, Step
+
+#: The hash of a revision's template, on the revision.
+HASH = "controller.kubernetes.io/hash"
+_LENGTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """update: the name of the revision that pods should have. steps: what makes it be there, as the newest one."""
+
+    update: str
+    steps: tuple[Step, ...]
+
+
+def data_of(body: Object) -> Object:
+    """What a revision keeps: a strategic merge patch that brings the template back."""
+    return {"spec": {"template": {**body["spec"]["template"], "$patch": "replace"}}}
+
+
+def of(body: Object, revisions: Iterable[Object]) -> History:
+    """The revision of the current template. An old one that became current again gets the newest number."""
+    ordered = sorted(revisions, key=lambda each: (each.get("revision", 0), each["metadata"]["name"]))
+    number = ordered[-1].get("revision", 0) + 1 if ordered else 1
+    data = data_of(body)
+    same = [each for each in ordered if each.get("data") == data]
+    if not same:
+        made = _revision(body, data, number)
+        return History(made["metadata"]["name"], (Create(CONTROLLER_REVISION, made),))
+    known = same[-1]
+    name = str(known["metadata"]["name"])
+    if known is ordered[-1]:
+        return History(name, ())
+    change = Patch(ref_of(CONTROLLER_REVISION, known), {"revision": number}, known["metadata"]["resourceVersion"])
+    return History(name, (change,))
+
+
+def template_of(name: str, revisions: Iterable[Object]) -> Object | None:
+    """The template that a revision keeps, or None if there is no such revision."""
+    for each in revisions:
+        if each["metadata"]["name"] == name:
+            template = each["data"]["spec"]["template"]
+            return {field: value for field, value in template.items() if field != "$patch"}
+    return None
+
+
+def forgotten(revisions: Sequence[Object], live: Collection[str], limit: int | None) -> tuple[Delete, ...]:
+    """The deletions of the oldest revisions above the limit. live: names of those that are in use."""
+    if limit is None:
+        return ()
+    idle = [each for each in revisions if each["metadata"]["name"] not in live]
+    idle.sort(key=lambda each: each.get("revision", 0))
+    extra = idle[: max(0, len(idle) - limit)]
+    return tuple(Delete(ref_of(CONTROLLER_REVISION, each), each["metadata"]["uid"]) for each in extra)
+
+
+def _revision(body: Object, data: Object, number: int) -> Object:
+    metadata = body["metadata"]
+    text = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+    hash_ = podnames.letters(text, _LENGTH)
+    labels = (body["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    return {
+        "apiVersion": CONTROLLER_REVISION.api_version,
+        "kind": CONTROLLER_REVISION.kind,
+        "metadata": {
+            "name": f"{metadata['name']}-{hash_}",
+            "namespace": metadata["namespace"],
+            "labels": {**labels, HASH: hash_},
+            "ownerReferences": [owner_reference(STATEFUL_SET, body)],
+        },
+        "data": data,
+        "revision": number,
+    }
