@@ -193,8 +193,8 @@ def test_a_settled_object_that_rests_is_not_written_again() -> None:
 @pytest.mark.parametrize(
     ("body", "current", "value", "seconds"),
     [
-        pytest.param(scaled_object(), 0, 0, 30, id="after the interval"),
-        pytest.param(scaled_object(pollingInterval=7), 0, 0, 7, id="after its own"),
+        pytest.param(scaled_object(), 0, 0, 31, id="after the next poll"),
+        pytest.param(scaled_object(pollingInterval=7), 0, 0, 8, id="after its own"),
         pytest.param(scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001, id="when the cooldown ends"),
         pytest.param(scaled_object(), 0, 9, 1, id="soon after an activation"),
         pytest.param(scaled_object(), 1, 50, 15, id="when more is allowed"),

@@ -154,6 +154,7 @@ A, B = sample(6, name="s0-a"), sample(4, name="s1-b")
         pytest.param(modified("a", activationTarget="6"), [A, B], 6, False, id="not above its activation"),
         pytest.param(modified("a", activationTarget="5"), [A, B], 6, True, id="above its activation"),
         pytest.param(modified("a + b"), [A, failed()], 12, True, id="fallback: replicas times target"),
+        pytest.param(modified("nil", behavior="currentReplicas"), [A, B], 12, True, id="nil: whatever the behaviour"),
         pytest.param(
             modified("a + b", behavior="currentReplicas"), [A, failed()], 4, True, id="fallback: as many as there are"
         ),

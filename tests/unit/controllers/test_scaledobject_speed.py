@@ -143,6 +143,14 @@ def test_below_the_minimum_it_goes_up_at_once() -> None:
         pytest.param(None, 1, 50, NONE, 15, id="when twice as many are allowed again"),
         pytest.param(None, 8, 50, proposed(changes=((5, 4),)), 10, id="when the last change is long ago"),
         pytest.param(behavior(scaleUp={"policies": [PODS]}), 8, 50, NONE, 60, id="when the period ends"),
+        pytest.param(
+            behavior(scaleUp={"policies": [PODS, PERCENT]}),
+            9,
+            50,
+            proposed(changes=((40, 3),)),
+            20,
+            id="not in the past",
+        ),
     ],
 )
 def test_when_to_look_again(given, current, proposal, known, again) -> None:

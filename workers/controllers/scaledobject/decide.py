@@ -39,6 +39,8 @@ LABEL = "scaledobject.keda.sh/name"
 GRACE = 60.0
 #: Seconds after which a target that could not be read is looked at again.
 AGAIN = 15.0
+#: How long after the next poll to look without being asked: one with news asks by itself, and this look moves on.
+LATE = timedelta(seconds=1)
 #: How soon the metrics may go on after a target was activated.
 FIRST = timedelta(seconds=1)
 
@@ -326,7 +328,7 @@ class _Decision:
 
     def _again(self) -> datetime:
         """When to look again: after a poll at the latest, sooner when a wait ends before that."""
-        moments = [self.now + timedelta(seconds=self.scaled.spec.interval)]
+        moments = [self.now + timedelta(seconds=self.scaled.spec.interval) + LATE]
         if self._known:
             if self._verdict.cooling:
                 moments.append(self._cools_down + timedelta(milliseconds=1))
