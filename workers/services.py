@@ -21,7 +21,11 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
     """A reconcile worker: answers the bells of the reconcile lane."""
     async with AsyncExitStack() as stack:
         controllers = registry.controllers(
-            settings.jobs, cronjobs=settings.cronjobs, policies=settings.policies, workloads=settings.workloads
+            settings.jobs,
+            cronjobs=settings.cronjobs,
+            policies=settings.policies,
+            quirks=frozenset(settings.keda_quirks),
+            workloads=settings.workloads,
         )
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from workers.quirks import Quirk
+
 
 def _split(value: Any) -> Any:
     if isinstance(value, str):
@@ -56,6 +58,11 @@ class Settings(BaseSettings):
     )
 
     policies: bool = Field(False, description="obey ScalePolicies; their definition must be in the cluster")
+
+    keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="KEDA's behaviour to keep where ours differs, comma separated: poll-counting, last-active-time",
+    )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
     batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")

@@ -5,10 +5,16 @@ from typing import Literal
 
 from workers.controller import Controller
 from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
+from workers.quirks import NONE, Quirks
 
 
 def controllers(
-    jobs: Literal["managed", "all"], *, cronjobs: bool, workloads: bool = False, policies: bool = False
+    jobs: Literal["managed", "all"],
+    *,
+    cronjobs: bool,
+    workloads: bool = False,
+    policies: bool = False,
+    quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
 
@@ -16,9 +22,10 @@ def controllers(
     controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
+    quirks: what of KEDA's behaviour is wanted for ScaledJobs where ours differs.
     """
     known = [
-        scaledjob.controller(policies=policies),
+        scaledjob.controller(policies=policies, quirks=quirks),
         scaledobject.CONTROLLER,
         cronjob.SCHEDULED_JOBS,
         job.controller(jobs),

@@ -9,25 +9,30 @@ from workers.controllers.scaledjob.counting import Counts
 from workers.controllers.scaledjob.demand import Demand
 from workers.controllers.scaledjob.strategy import Jobs
 from workers.plan import Figure
+from workers.quirks import NONE, Quirks
 
 
-def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> int:
+def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE) -> int:
     """How many more Jobs to create on this reading, however often it is asked.
 
     Where nothing ended since the reading began, and nothing was made from it yet, this is KEDA's answer. The same
     reading asked again gives only what is still missing, and room that finished Jobs left is filled as far as the
     reading certainly has events for it.
     """
-    return int(worked_out(strategy, demand, counts, bounds)[-1].value)
+    return int(worked_out(strategy, demand, counts, bounds, quirks)[-1].value)
 
 
-def worked_out(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> tuple[Figure, ...]:
+def worked_out(
+    strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE
+) -> tuple[Figure, ...]:
     """As `justified`, step by step: the last figure is its answer."""
     if counts.running < bounds.minimum:
         below = bounds.minimum - counts.running
         return (Figure("missing to the minimum", below, f"{bounds.minimum} - {counts.running}"),)
     if not demand.active:
         return (Figure("nothing is active", 0),)
+    if "poll-counting" in quirks:
+        return _one_helping(strategy, demand, counts, bounds)
     match strategies.effective_name(strategy):
         case "default":
             # Every Job, running or ended since, may have its event in the reading.
@@ -65,10 +70,12 @@ def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: Counts, boun
     )
 
 
-def held_back(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> bool:
+def held_back(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE) -> bool:
     """Whether only the Jobs that ended since the reading began keep more from being created.
 
     Then the reading cannot tell whether work remains, and a fresh one can.
     """
+    if "poll-counting" in quirks:
+        return False
     settled = replace(counts, late=0, unstarted=counts.unstarted - counts.late)
     return justified(strategy, demand, settled, bounds) > justified(strategy, demand, counts, bounds)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 from workers.api import flags
 from workers.api import scaledjob as manifest
@@ -34,6 +34,7 @@ from workers.controllers.scaledjob.status import Conditions, Status, activity, d
 from workers.controllers.scaledjob.writing import FINALIZER, change, hold_on, without_finalizer, write
 from workers.errors import UserError
 from workers.plan import NOTHING, ComeBack, Create, Figure, Plan, Poll, Record, Step, Together
+from workers.quirks import NONE, Quirks
 from workers.snapshot import Entry, Reading, Snapshot
 
 #: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
@@ -44,8 +45,8 @@ READING_LIFE = 5 * 60 * 1_000_000
 HELPING = 1000
 
 
-def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """What to do about a ScaledJob, its Jobs and its last reading."""
+def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
+    """What to do about a ScaledJob, its Jobs and its last reading. quirks: KEDA's behaviour that is wanted."""
     body = snapshot.body
     if body is None:
         return claiming.forsaken(snapshot)
@@ -63,7 +64,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if flags.is_paused(body):
         status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")
-    return _Decision(snapshot, body, scaled, now).plan()
+    return _Decision(snapshot, body, scaled, now, quirks).plan()
 
 
 def _let_go(snapshot: Snapshot, body: Object) -> Plan:
@@ -83,6 +84,7 @@ class _Decision:
     body: Object
     scaled: ScaledJob
     now: datetime
+    quirks: Quirks
 
     def plan(self) -> Plan:
         """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
@@ -162,7 +164,8 @@ class _Decision:
         """The way to the number of Jobs that the reading justifies."""
         if self._demand is None or self._counts is None or self._resumed:
             return ()
-        figures = creation.worked_out(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+        asked = self.scaled.spec.strategy
+        figures = creation.worked_out(asked, self._demand, self._counts, self._bounds, self.quirks)
         if self._fallback:
             figures += fallback.worked_out(self._fallback, int(figures[-1].value), self._counts, self._bounds)
         if self._cooldown:
@@ -232,7 +235,7 @@ class _Decision:
             return False
         if self._cooling:
             return self._cooling.over(self.snapshot.at)
-        return creation.held_back(self.scaled.spec.strategy, self._demand, self._counts, self._bounds)
+        return creation.held_back(self.scaled.spec.strategy, self._demand, self._counts, self._bounds, self.quirks)
 
     def _creates(self) -> tuple[Step, ...]:
         if not self._number or self._outlived or self._reading is None or self._demand is None:
@@ -267,7 +270,8 @@ class _Decision:
         fields = {**status.fields, **activity(status.observed, self._reading.samples)}
         fields |= sources.left_alone(self._reading.samples)
         if self._active:
-            fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
+            interval = 0 if "last-active-time" in self.quirks else self.scaled.spec.interval
+            fields |= last_active(status.observed, interval, self.now)
         return Status(status.observed, status.conditions, fields)
 
     def _status(self, known: Conditions) -> Status:
@@ -311,6 +315,7 @@ def _grandchildren(body: Object) -> tuple[Kind, ...]:
 CONTROLLER = Controller(kind=SCALED_JOB, decide=decide, children=(JOB,), grandchildren=_grandchildren, polled=True)
 
 
-def controller(*, policies: bool) -> Controller:
-    """The controller. policies: whether ScalePolicies are obeyed."""
-    return replace(CONTROLLER, everywhere=(SCALE_POLICY,)) if policies else CONTROLLER
+def controller(*, policies: bool = False, quirks: Quirks = NONE) -> Controller:
+    """The controller. policies: whether ScalePolicies are obeyed. quirks: KEDA's behaviour that is wanted."""
+    deciding = partial(decide, quirks=quirks) if quirks else decide
+    return replace(CONTROLLER, decide=deciding, everywhere=(SCALE_POLICY,) if policies else ())

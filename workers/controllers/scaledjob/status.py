@@ -166,13 +166,18 @@ def last_active(observed: Object, interval: int, now: datetime) -> Object:
     """`lastActiveTime` of an object that is active now.
 
     KEDA writes it in every active poll. Here decisions are made far more often, so it is rewritten when it is a
-    polling interval old (at least 5 s): as exact as KEDA's, and not a write per decision.
+    polling interval old (at least 5 s): as exact as KEDA's, and not a write per decision. interval: seconds; 0 writes
+    it with every decision.
     """
     try:
         age = now - times.parse(observed.get("lastActiveTime") or "")
     except ValueError:
         age = timedelta.max
-    return {"lastActiveTime": times.render(now)} if age >= max(timedelta(seconds=interval), _LEAST_AGE) else {}
+    return (
+        {"lastActiveTime": times.render(now)}
+        if not interval or age >= max(timedelta(seconds=interval), _LEAST_AGE)
+        else {}
+    )
 
 
 def events(before: Conditions, after: Conditions, samples: Sequence[Sample] = ()) -> Iterator[Record]:

@@ -1,0 +1,10 @@
+"""KEDA's behaviour where ours differs, for those who want it as it was: asked for by name, for all ScaledJobs."""
+
+from typing import Literal
+
+#: poll-counting: `default` and `accurate`, too, give one helping per poll, from the Jobs that were there when it began;
+#: Jobs that ended since make no difference. last-active-time: rewritten with every active decision.
+Quirk = Literal["poll-counting", "last-active-time"]
+Quirks = frozenset[Quirk]
+
+NONE: Quirks = frozenset()
