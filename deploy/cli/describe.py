@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, get, lastapplied, options, output, runs, targets
+from deploy.cli import connection, discovery, get, lastapplied, options, output, runs, targets, trouble
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object, Ref
 from workers.errors import ClusterError, Forbidden, NotFound
 
@@ -157,15 +157,21 @@ async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> li
 
 
 def show_children(kind: Kind, owned: Sequence[Object], now: datetime) -> None:
-    """A table of children: name, state, age."""
+    """A table of children: name, state, age, and what went wrong with those that had trouble."""
     if not owned:
         return
     output.say(f"{kind.kind}s ({len(owned)}{f', the newest {SHOWN} shown' if len(owned) > SHOWN else ''}):")
     rows = [
-        [item["metadata"]["name"], state(kind, item), output.age(item["metadata"].get("creationTimestamp"), now)]
+        [
+            item["metadata"]["name"],
+            state(kind, item),
+            output.age(item["metadata"].get("creationTimestamp"), now),
+            trouble.of(kind, item),
+        ]
         for item in owned[:SHOWN]
     ]
-    output.table(["NAME", "STATE", "AGE"], rows, indent="  ")
+    width = 4 if any(row[3] for row in rows) else 3
+    output.table(["NAME", "STATE", "AGE", "WHY"][:width], [row[:width] for row in rows], indent="  ")
 
 
 def state(kind: Kind, body: Object) -> str:

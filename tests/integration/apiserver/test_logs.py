@@ -99,6 +99,13 @@ def test_output_that_is_not_there_is_explained(output: Output, container: str, m
     assert (answer.code, answer.message) == (400, message)
 
 
+def test_a_container_that_could_not_be_started_says_why_it_has_no_output(output: Output) -> None:
+    output.status(state={"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such program"}})
+    answer = output.api.get(output.path, container="main")
+    why = 'container "main" in pod "worker" is terminated and has no output: StartError: no such program'
+    assert (answer.code, answer.message) == (400, why)
+
+
 def test_a_pod_that_is_not_there_has_no_output(ours: Api) -> None:
     assert ours.get(f"{ours.pods}/nobody/log").code == 404
 
