@@ -32,6 +32,7 @@ VALUES = {"a": 6.0, "b": 4.0, "gone": None}
         pytest.param("a > 5 || b > 5 ? 1 : 0", 1, id="or"),
         pytest.param("not (a == b) ? 1 : 0", 1, id="not"),
         pytest.param("a in [1, 6] ? 1 : 0", 1, id="in"),
+        pytest.param("true == 1 ? 1 : 0", 0, id="a truth is not one"),
         pytest.param("gone ?? b", 4, id="what is there instead of nothing"),
         pytest.param("gone ?? nil", None, id="nothing at all"),
         pytest.param("max(a, b, 9)", 9, id="max"),

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, micros, reading, sample
 from tests.unit.controllers.scaledobjects import (
@@ -367,6 +369,46 @@ def test_of_nothing_nothing_comes() -> None:
 )
 def test_what_it_must_see(body, target) -> None:
     assert CONTROLLER.scales(body) == target
+
+
+readings = st.lists(
+    st.tuples(
+        st.integers(1, 60),
+        st.one_of(
+            st.integers(0, 200).map(lambda value: sample(value)),
+            st.integers(1, 6).map(lambda failures: sample(error="away", failures=failures)),
+        ),
+    ),
+    max_size=20,
+)
+
+
+@given(
+    steps=readings,
+    current=st.integers(0, 30),
+    bounds=st.tuples(st.integers(0, 20), st.integers(1, 20)).map(sorted),
+    idle=st.booleans(),
+    fallback=st.booleans(),
+)
+def test_replicas_are_within_the_bounds_whatever_comes(steps, current, bounds, idle, fallback) -> None:
+    minimum, maximum = bounds
+    spec = {"minReplicaCount": minimum, "maxReplicaCount": maximum, "cooldownPeriod": 30}
+    if idle and minimum:
+        spec["idleReplicaCount"] = 0
+    body, seconds = scaled_object(**spec, **({"fallback": FALLBACK} if fallback else {})), 0
+    for wait, measured in steps:
+        seconds += wait
+        seen = snapshot(body, scale(current), reading(measured, id=seconds, started=seconds))
+        plan = decide(replace(seen, at=micros(seconds)), NOW + timedelta(seconds=seconds))
+        step = scaling(plan)
+        if step:
+            assert step.replicas <= maximum
+            if measured.active:
+                assert step.replicas >= max(1, minimum)
+            assert measured.error is None or step.replicas >= min(current, maximum) or fallback
+            current = step.replicas
+        if any(isinstance(each, PatchStatus) for each in plan.steps):
+            body = {**body, "status": status_of(plan)}
 
 
 def test_the_metrics_go_on_where_they_were() -> None:
