@@ -22,6 +22,7 @@ from deploy.cli import (
     logs,
     output,
     processes,
+    push,
     settings,
     suspend,
     up,
@@ -37,6 +38,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
+    "Events": (push.command,),
     "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch),
     "About": (crds.command, settings.command, version.command),
 }

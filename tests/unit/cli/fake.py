@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Ref
 from workers.errors import AlreadyExists, Invalid, NotFound
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
@@ -43,6 +43,10 @@ class FakeCluster:
 
     async def close(self) -> None:
         """Nothing to close."""
+
+    async def get(self, ref: Ref) -> Any:
+        """The object as it is now."""
+        return await self.request("GET", ref.kind.path(ref.namespace, ref.name))
 
     def add(self, kind: Kind, name: str, namespace: str = "default", **fields: Any) -> dict[str, Any]:
         """Store an object as if it had always been there."""

@@ -1,0 +1,240 @@
+"""``penstock push`` with a real broker: what it sends and prints, and what it refuses."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from scalers.events import wrong
+from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
+from tests.unit.cli.fake import SCALED_JOB, FakeCluster
+from workers.api.kinds import SECRET, TRIGGER_AUTHENTICATION
+
+__all__ = ["_clean_environment", "cluster", "penstock"]
+
+STREAM = "{penstock}:events:default/orders"
+
+
+@pytest.fixture
+def server(redis_server: str, _clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+    """Penstock's own broker, empty; the command finds it in its settings."""
+    monkeypatch.setenv("PENSTOCK_BROKER", redis_server)
+    with redis.Redis.from_url(redis_server) as client:
+        client.flushall()
+        yield client
+        client.flushall()
+
+
+def orders(cluster: FakeCluster, *triggers: Any) -> None:
+    """A ScaledJob with these triggers; with one of type push if none is given."""
+    spec = {"triggers": list(triggers) or [{"type": "push", "metadata": {"maxEvents": "3"}}]}
+    cluster.add(SCALED_JOB, "orders", spec=spec)
+
+
+def pushed(server: redis.Redis, stream: str = STREAM) -> list[dict[str, str]]:
+    return [{name.decode(): text.decode() for name, text in entry.items()} for _, entry in server.xrange(stream)]
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+
+def test_an_event_with_all_its_attributes(cluster: FakeCluster, penstock: Type, server: redis.Redis) -> None:
+    orders(cluster)
+    words = ["--type", "placed", "--source", "/shop", "--id", "7", "--subject", "s", "--time", "2026-03-01T08:00:00Z"]
+    words += ["--data", '{"n": 1}', "--content-type", "application/json", "-a", "traceparent=00-1"]
+    done = penstock("push", "orders", *words)
+    assert (done.code, done.out, done.err) == (0, "7\n", "")
+    assert pushed(server) == [
+        {
+            "specversion": "1.0",
+            "type": "placed",
+            "source": "/shop",
+            "id": "7",
+            "subject": "s",
+            "time": "2026-03-01T08:00:00Z",
+            "data": '{"n": 1}',
+            "datacontenttype": "application/json",
+            "traceparent": "00-1",
+        }
+    ]
+
+
+def test_what_is_not_said(cluster: FakeCluster, penstock: Type, server: redis.Redis) -> None:
+    orders(cluster)
+    first, second = penstock("push", "orders"), penstock("push", "orders")
+    events = pushed(server)
+    assert [event["id"] for event in events] == [first.out.strip(), second.out.strip()]
+    assert first.out != second.out
+    assert [wrong(event) for event in events] == [None, None]
+    assert {(event["source"], event["type"]) for event in events} == {("/penstock/push", "dev.penstock.push")}
+    assert "data" not in events[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "data"),
+    [
+        pytest.param(b"t\xc3\xa9xt\n", {"data": "téxt\n"}, id="text"),
+        pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary"),
+    ],
+)
+@pytest.mark.parametrize("where", ["file", "standard input"])
+def test_data_from_elsewhere(
+    cluster: FakeCluster,
+    penstock: Type,
+    server: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    content: bytes,
+    data: dict[str, str],
+    where: str,
+) -> None:
+    orders(cluster)
+    (tmp_path / "x").write_bytes(content)
+    stdin(monkeypatch, content)
+    assert penstock("push", "orders", "--data", "-" if where == "standard input" else f"@{tmp_path / 'x'}").code == 0
+    assert pushed(server)[0].items() >= data.items()
+
+
+def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders(cluster)
+    lines = [{"id": "1", "data": {"n": 1}}, {"id": "2", "type": "other"}]
+    stdin(monkeypatch, "\n\n".join(map(json.dumps, lines)).encode())
+    done = penstock("push", "orders", "--lines", "--type", "placed")
+    assert (done.code, done.out) == (0, "1\n2\n")
+    first, second = pushed(server)
+    assert (first["type"], first["data"], first["datacontenttype"]) == ("placed", '{"n":1}', "application/json")
+    assert second["type"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        pytest.param("{", "line 2: is not JSON", id="no JSON"),
+        pytest.param("[]", "line 2: is no JSON object", id="no object"),
+        pytest.param('{"id": ""}', "line 2: id is required", id="no id"),
+        pytest.param('{"time": "now"}', "line 2: time must be an RFC 3339 instant", id="no time"),
+        pytest.param('{"subject": {}}', "line 2: subject must be a text", id="no text"),
+        pytest.param('{"traceParent": "x"}', "line 2: 'traceParent': attribute names", id="no name"),
+    ],
+)
+def test_lines_that_are_no_events(
+    cluster: FakeCluster,
+    penstock: Type,
+    server: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    complaint: str,
+) -> None:
+    orders(cluster)
+    stdin(monkeypatch, f'{{"id": "1"}}\n{line}\n{{"id": "3"}}'.encode())
+    done = penstock("push", "orders", "--lines")
+    assert (done.code, done.out) == (1, "1\n")
+    assert complaint in done.err
+    assert "(1 pushed before it)" in done.err
+    assert len(pushed(server)) == 1
+
+
+def test_what_finds_no_room_is_refused(
+    cluster: FakeCluster, penstock: Type, server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders(cluster)
+    stdin(monkeypatch, b"{}\n" * 5)
+    done = penstock("push", "orders", "--lines")
+    assert done.code == 1
+    assert len(done.out.splitlines()) == 3
+    assert "default/orders: line 4: 3 events are waiting or being worked on" in done.err
+    assert "maxEvents" in done.err
+    assert "(3 pushed before it)" in done.err
+    assert "1 pushed" not in penstock("push", "orders").err
+    assert len(pushed(server)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        pytest.param(["other"], 1, "namespace default has no ScaledJob called other", id="no object"),
+        pytest.param(["orders", "--trigger", "x"], 1, "has no trigger of type push called x", id="no such trigger"),
+        pytest.param(["orders", "--id", ""], 1, "the event: id is required", id="no id"),
+        pytest.param(["orders", "--time", "now"], 1, "the event: time must be", id="no time"),
+        pytest.param(["orders", "-a", "x"], 1, "--attribute: x: NAME=VALUE is needed", id="no attribute"),
+        pytest.param(["orders", "-a", "X=y"], 1, "'X': attribute names", id="no name"),
+        pytest.param(["orders", "--data", "@/none"], 1, "--data: /none: No such file", id="no file"),
+        pytest.param(["orders", "--lines", "--data", "x"], 2, "each of --lines brings its own", id="data of lines"),
+        pytest.param(["orders", "--broker", "redis://127.0.0.1:1"], 1, "127.0.0.1:1/0: ", id="no broker"),
+        pytest.param([], 2, "Missing argument 'NAME'", id="no name of an object"),
+    ],
+)
+def test_what_cannot_be_done(
+    cluster: FakeCluster, penstock: Type, server: redis.Redis, words: list[str], code: int, complaint: str
+) -> None:
+    orders(cluster)
+    done = penstock("push", *words)
+    assert (done.code, done.out) == (code, "")
+    assert complaint in done.err
+    assert not pushed(server)
+
+
+def test_triggers_of_other_types_and_several(cluster: FakeCluster, penstock: Type, server: redis.Redis) -> None:
+    cron = {
+        "type": "cron",
+        "metadata": {"timezone": "UTC", "start": "0 1 * * *", "end": "0 2 * * *", "desiredReplicas": "1"},
+    }
+    orders(cluster, cron)
+    assert "default/orders has no trigger of type push" in penstock("push", "orders").err
+    both = [{"type": "push", "name": name, "metadata": {"stream": name}} for name in ("a", "b")]
+    orders(cluster, *both)
+    assert "2 triggers of type push; --trigger tells which" in penstock("push", "orders").err
+    assert penstock("push", "orders", "--trigger", "b", "--id", "1").code == 0
+    assert [event["id"] for event in pushed(server, "b")] == ["1"]
+    orders(cluster, {"type": "push", "metadata": {"maxEvents": "none"}})
+    assert "trigger 0 (push): maxEvents: must be a whole number" in penstock("push", "orders").err
+
+
+def test_another_server_with_a_login(
+    cluster: FakeCluster, penstock: Type, server: redis.Redis, redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENSTOCK_BROKER")
+    cluster.kinds += [SECRET, TRIGGER_AUTHENTICATION]
+    cluster.add(SECRET, "login", data={"word": "czNjcmV0"})
+    references = [{"parameter": "password", "name": "login", "key": "word"}]
+    cluster.add(TRIGGER_AUTHENTICATION, "auth", spec={"secretTargetRef": references})
+    address = redis_server.partition("//")[2].partition("/")[0].rpartition("@")[2]
+    metadata = {"address": address, "username": "pusher", "stream": "in"}
+    orders(cluster, {"type": "push", "metadata": metadata, "authenticationRef": {"name": "auth"}})
+    server.execute_command("ACL", "SETUSER", "pusher", "on", ">other", "~*", "+@all")
+    try:
+        refused = penstock("push", "orders")
+        assert (refused.code, refused.out) == (1, "")
+        assert f"{address}/0: login refused" in refused.err
+        assert "s3cret" not in refused.err
+        server.execute_command("ACL", "SETUSER", "pusher", ">s3cret")
+        assert penstock("push", "orders", "--id", "1").code == 0
+    finally:
+        server.execute_command("ACL", "DELUSER", "pusher")
+    assert [event["id"] for event in pushed(server, "in")] == ["1"]
+
+
+def test_the_embedded_broker_is_found(
+    cluster: FakeCluster,
+    penstock: Type,
+    server: redis.Redis,
+    redis_server: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.delenv("PENSTOCK_BROKER")
+    orders(cluster)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "broker.url").write_text(redis_server)
+    (home / "kubeconfig").write_text("{}")
+    assert penstock("push", "orders", "--home", str(home), "--id", "1").code == 0
+    monkeypatch.setenv("PENSTOCK_HOME", str(home))
+    assert penstock("push", "orders", "--id", "2").code == 0
+    assert [event["id"] for event in pushed(server)] == ["1", "2"]
