@@ -12,6 +12,7 @@ from scalers.auth import Authenticator, Unreachable, Workload
 from scalers.hidden import Hidden
 from scalers.lookups import Lookups, View
 from scalers.parameters import FROM_ENV, TRUTHS, Trigger
+from scalers.pod_resources import PodResource
 from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
@@ -253,13 +254,16 @@ class Triggers:
     def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> Probe:
         if not bare.type:
             raise bare.error("type", "is required")
-        if ref.kind == SCALED_JOB and spec.get("metricType"):
-            raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
         try:
             scaler_class = self._registry.find(bare.type)
             credentials = outside.credentials(bare.index)
         except PenstockError as error:
             raise UserError(f"trigger {bare.index} ({bare.type}): {error}") from error
+        idle = issubclass(scaler_class, PodResource)
+        if ref.kind == SCALED_JOB and spec.get("metricType") and not idle:
+            raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
+        if ref.kind != SCALED_JOB and idle:
+            raise bare.error("type", f"is not supported yet on a {ref.kind.kind}")
         trigger = Trigger(
             index=bare.index,
             type=bare.type,

@@ -15,6 +15,9 @@ from workers.snapshot import Sample
 #: `lastActiveTime` is never rewritten more often than this, however short the polling interval.
 _LEAST_AGE = timedelta(seconds=5)
 
+#: Triggers that only an autoscaler of running pods can use.
+_IDLE = frozenset({"cpu", "memory"})
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -119,7 +122,9 @@ class Conditions:
 def _readiness(samples: Sequence[Sample], active: bool) -> Condition:
     failing = ", ".join(f"{sample.name}: {sample.error}" for sample in samples if sample.error is not None)
     if not failing:
-        return Condition("True", "ScaledJobReady", "defined correctly and ready to scale")
+        idle = ", ".join(sample.name for sample in samples if sample.type in _IDLE)
+        note = f"; without effect on a ScaledJob: {idle}" if idle else ""
+        return Condition("True", "ScaledJobReady", f"defined correctly and ready to scale{note}")
     if active:
         return Condition("Unknown", "PartialTriggerError", f"some triggers do not work: {failing}")
     return Condition("False", "TriggerError", f"the triggers do not work: {failing}")
