@@ -44,6 +44,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: How often an ending is looked for where the system cannot announce it (seconds).
 _POLL = 0.05
+#: A shell has begun a command within milliseconds.
+_SOON = 0.002
 #: Linux has it; elsewhere an ending is polled for.
 _pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
 
@@ -136,6 +138,13 @@ class Attempt:
         with contextlib.suppress(ProcessLookupError):
             if os.getpgid(main) == self.pid:
                 os.kill(main, number)
+
+    async def begun(self, *, within: float = 5.0) -> None:
+        """Waits until the command has a process of its own: the shim, until then alone, ends of no TERM."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._is_alive() and _number(self.folder / "main") is None:  # noqa: ASYNC110 - a shell tells us
+                    await asyncio.sleep(_SOON)
 
     async def _outrun(self) -> None:
         """When a shim of an earlier kubelet was faster than ours, it is the one that runs the command."""

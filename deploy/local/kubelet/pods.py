@@ -220,6 +220,7 @@ class Worker:
             problem = await self._ask(name, {"timeoutSeconds": lifecycle.GRACE, **hook})
             if problem is not None:
                 self._host.announcer.warning(self.pod, "FailedPreStopHook", f"container {name}: {problem}")
+        await attempt.begun()
         attempt.signal(signal.SIGTERM)
 
     # -- probes --------------------------------------------------------------------------------------------------

@@ -97,6 +97,16 @@ async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt:
     assert not (attempt.work / "asked").exists()
 
 
+async def test_a_command_that_is_asked_to_end_while_it_starts_does_end(tmp_path: Path) -> None:
+    starting = [Attempt(tmp_path / "main" / str(number)) for number in range(20)]
+    for one in starting:
+        one.prepare()
+        start(one, "sleep", "60")
+        await one.begun()
+        one.signal(signal.SIGTERM)
+    assert {(await finished(one)).code for one in starting} == {143}
+
+
 async def test_killing_reaches_every_process(attempt: Attempt) -> None:
     start(attempt, "sh", "-c", "sleep 60 & echo $! > child; touch up; wait")
     await until((attempt.work / "up").exists)
