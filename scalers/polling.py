@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import math
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scalers import failing
+from scalers import failing, metrics
 from scalers.breaker import Breaker, Breakers, Policy
 from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
@@ -254,11 +255,14 @@ class Poller:
     async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int) -> list[Poll]:
         """Measure one server; answers the objects that have nothing left to be measured."""
         scalers = [poll.parsed.probes[place].scaler for poll, place in members]
+        began = time.monotonic()
         answers = await self._sources.read(source, scalers, now)
+        took = time.monotonic() - began
         breaker = self._sources.left_alone(source)
         completed = []
         for (poll, place), answer in zip(members, answers, strict=True):
             poll.take(place, answer, breaker)
+            metrics.measured(kinds.parse_key(poll.lease.key), place, poll.samples[place], took)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:

@@ -158,6 +158,7 @@ class _Run:
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
             await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
         else:
+            metrics.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._through(step.kind, Change(created))
 
     async def _post(self, step: Create) -> Object:

@@ -1,12 +1,14 @@
 """What this process counts, for Prometheus. Names follow client-go's and the field's; labels are bounded."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import Counter, Gauge, Histogram, start_http_server
 
 from scheduler.queue import Stats
-from workers.plan import Metric
+from workers.api.kinds import Ref
+from workers.fading import FadingGauge
+from workers.plan import Level, Metric
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,20 @@ LEASES_LOST = Counter("penstock_leases_lost_total", "Leases lost while work ran 
 STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the lease was somebody else's", ["lane"])
 WRITES = Counter("penstock_cluster_writes_total", "Writes to the API server by outcome", ["step", "outcome"])
 EVENTS_DROPPED = Counter("penstock_events_dropped_total", "Kubernetes Events not written", ["why"])
+
+CREATED = Counter(
+    "penstock_objects_created_total", "Objects created, by their owner's kind", ["owner", "kind", "namespace"]
+)
+
+#: What is shown of an object as it is now (`plan.Plan.levels`).
+LEVELS: Mapping[Level, FadingGauge] = {
+    "scaledjob_running": FadingGauge(
+        "penstock_scaledjob_running_jobs", "Jobs of a ScaledJob that are not finished", ["namespace", "scaledJob"]
+    ),
+    "scaledjob_pending": FadingGauge(
+        "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
+    ),
+}
 
 #: What decisions measure (`plan.Measure`).
 MEASURES: Mapping[Metric, Counter | Histogram] = {
@@ -70,6 +86,12 @@ def measure(metric: Metric, value: float, labels: Sequence[str] = ()) -> None:
         one.inc(value)
     else:
         one.observe(value)
+
+
+def show(ref: Ref, levels: Iterable[tuple[Level, float]]) -> None:
+    """Show what a decision saw of an object."""
+    for level, value in levels:
+        LEVELS[level].set(value, ref.namespace, ref.name)
 
 
 def lane(name: str, stats: Stats) -> None:

@@ -158,6 +158,10 @@ class ComeBack:
 Step = Create | Delete | Patch | Unfinalize | Scale | PatchStatus | Record | Together | Mark | Measure | Poll | ComeBack
 
 
+#: What is shown of an object with every decision on it, by what stands for it in `workers.metrics`.
+Level = Literal["scaledjob_running", "scaledjob_pending"]
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of a decision's arithmetic, for people. how: the sum it came from, where it was not simply found."""
@@ -172,13 +176,15 @@ class Plan:
     """Steps in order. `why` is one line for people: what was decided and from which numbers.
 
     figures: the arithmetic behind it, step by step. reservation: what the object asks of limits that it shares; it is
-    decided anew once the answer stands in the snapshot, and nothing is done before.
+    decided anew once the answer stands in the snapshot, and nothing is done before. levels: what Prometheus is shown of
+    the object as it is now.
     """
 
     steps: tuple[Step, ...] = ()
     why: str = ""
     figures: tuple[Figure, ...] = ()
     reservation: Reservation | None = None
+    levels: tuple[tuple[Level, float], ...] = ()
 
 
 #: Nothing to do.

@@ -88,6 +88,7 @@ class Reconciler:
                 idle.append((lease, Done()))
                 continue
             made.append((snapshot, plan))
+            metrics.show(snapshot.ref, plan.levels)
             if plan.steps:
                 busy.append((lease, snapshot, plan))
             else:

@@ -300,13 +300,13 @@ def _names_start_over(names, taken, number):
     return (names.name(index) for index in range(number))
 
 
-def _jobs_made_are_subtracted_twice(strategy, demand, counts, bounds):
-    figures = _worked_out(strategy, demand, counts, bounds)
+def _jobs_made_are_subtracted_twice(strategy, demand, counts, bounds, *quirks):
+    figures = _worked_out(strategy, demand, counts, bounds, *quirks)
     return (*figures, Figure("to create", max(0, figures[-1].value - counts.made)))
 
 
-def _the_maximum_is_ignored(strategy, demand, counts, bounds):
-    return _worked_out(strategy, replace(demand, scale=demand.whole), counts, bounds)
+def _the_maximum_is_ignored(strategy, demand, counts, bounds, *quirks):
+    return _worked_out(strategy, replace(demand, scale=demand.whole), counts, bounds, *quirks)
 
 
 _count, _worked_out = counting.count, creation.worked_out

@@ -33,7 +33,7 @@ from workers.controllers.scaledjob import (
 from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
 from workers.controllers.scaledjob.writing import FINALIZER, change, hold_on, without_finalizer, write
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Create, Figure, Plan, Poll, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Create, Figure, Level, Plan, Poll, Record, Step, Together
 from workers.quirks import NONE, Quirks
 from workers.snapshot import Entry, Reading, Snapshot
 
@@ -110,7 +110,7 @@ class _Decision:
             steps.append(policy.ask_again(self.now))
         if self._cooling and not self._cooling.over(self.snapshot.at):
             steps.append(ComeBack(self._cooling.end(self.snapshot.at, self.now)))
-        return Plan(tuple(steps), self._why(), self._figures())
+        return Plan(tuple(steps), self._why(), self._figures(), levels=self._levels())
 
     @cached_property
     def _jobs(self) -> tuple[Entry, ...]:
@@ -290,6 +290,14 @@ class _Decision:
             *self._worked_out,
             *(() if limit is None else policy.worked_out(int(self._worked_out[-1].value), limit, self._alive)),
         )
+
+    def _levels(self) -> tuple[tuple[Level, float], ...]:
+        """What Prometheus is shown; pending Jobs only where their pods are seen."""
+        if self._counts is None:
+            return ()
+        pending = self._counts.pending if strategy.needs_pods(self.scaled.spec.strategy) else None
+        running: tuple[Level, float] = ("scaledjob_running", self._counts.running)
+        return (running,) if pending is None else (running, ("scaledjob_pending", pending))
 
     def _why(self) -> str:
         """One line for people: what was decided and from which numbers."""
