@@ -6,7 +6,7 @@ docs/events.md is the interface that others may rely on.
 import base64
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,6 @@ LARGEST = 1 << 20
 
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
-
-#: Milliseconds after which an intake that was not emptied is looked at again.
-_SOON = 0.0
 
 _NAME = re.compile(r"[a-z0-9]+|data_base64")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
@@ -86,7 +83,7 @@ class Intake:
                 "pushed entries were not accepted",
                 extra={"stream": self.stream, "parked": parked, "dropped": dropped},
             )
-        return Measure(float(waiting + held if self.held else waiting), again=_SOON if left else None)
+        return Measure(float(waiting + held if self.held else waiting), again=0.0 if left else None)
 
 
 async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:
@@ -157,8 +154,3 @@ def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
         return {**event, "data": data.decode()}
     except UnicodeDecodeError:
         return {**event, "data_base64": base64.b64encode(data).decode()}
-
-
-def known(events: Iterable[Mapping[str, str]]) -> int:
-    """How many different events these are."""
-    return len({(event["source"], event["id"]) for event in events})

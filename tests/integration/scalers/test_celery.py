@@ -25,6 +25,7 @@ from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import commands, refusing
 from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
+from tests.support import valkeys
 from tests.support.conditions import eventually
 
 #: Seconds that a worker may take to start on a busy machine.
@@ -328,6 +329,18 @@ async def test_a_broker_that_is_not_there(tmp_path: Path, connections: Connectio
         with pytest.raises(SourceError, match=r"127\.0\.0\.1:") as failed:
             await CeleryTasks.read([CeleryTasks.parse(Trigger(0, "celery", metadata=metadata))], connections)
         assert "hush" not in str(failed.value)
+
+
+async def test_behind_sentinels(tmp_path: Path, connections: Connections) -> None:
+    async with valkeys.sentinel(tmp_path, password="hush", own_password="own") as watched:
+        port = watched.sentinel.port
+        broker = f"sentinel://:hush@127.0.0.1:{await refusing()}/0;sentinel://127.0.0.1:{port}"
+        metadata = {"sentinelMaster": "mymaster", "sentinelPassword": "own"}
+        shop = Shop(f"redis://:hush@127.0.0.1:{watched.master.port}/0", tmp_path, connections)
+        shop.send("a", "b", priority=9)
+        (answer,) = await CeleryTasks.read([shop.scaler(broker=broker, **metadata)], connections)
+        assert answer == Measure(2)
+        shop.app.close()
 
 
 async def test_on_rabbitmq(tmp_path: Path, connections: Connections) -> None:
