@@ -57,9 +57,8 @@ def scaling(plan: Plan) -> Scale | None:
 
 
 def status_of(plan: Plan) -> Object:
-    """The status a plan writes."""
-    (step,) = (step for step in plan.steps if isinstance(step, PatchStatus))
-    return step.status
+    """The status a plan writes in the end."""
+    return [step for step in plan.steps if isinstance(step, PatchStatus)][-1].status
 
 
 def condition(plan: Plan, type_: str) -> tuple[str, str]:

@@ -152,7 +152,22 @@ def test_what_is_told_of_an_activation() -> None:
         "KEDAScaleTargetActivationFailed",
     )
     assert told(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
-    assert plan.steps.index(step) < next(i for i, each in enumerate(plan.steps) if isinstance(each, PatchStatus))
+    assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
+
+
+@pytest.mark.parametrize(
+    ("status", "first"),
+    [
+        pytest.param({}, {"originalReplicaCount": 0}, id="never seen"),
+        pytest.param({"originalReplicaCount": 7}, None, id="known"),
+    ],
+)
+@pytest.mark.parametrize("annotations", [{}, {"paused-replicas": "3"}], ids=["active", "paused"])
+def test_what_the_target_had_is_written_down_before_it_is_changed(status, first, annotations) -> None:
+    keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
+    plan = decided(scaled_object(metadata={"annotations": keys}, status=status), scale(0), sample(5))
+    written = plan.steps[0] if isinstance(plan.steps[0], PatchStatus) else None
+    assert (written and {"originalReplicaCount": written.status["originalReplicaCount"]}) == first
 
 
 def test_what_is_told_of_a_deactivation() -> None:

@@ -116,7 +116,7 @@ def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause,
             steps += _write(Status(observed, _unreadable(before, scale)), before)
             steps.append(ComeBack(now + timedelta(seconds=AGAIN)))
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
-        steps += _rescale(scale, pause.replicas, "paused")
+        steps += _noted(observed, scale, _rescale(scale, pause.replicas, "paused"))
     steps += _write(Status(observed, before.pausing(), fields), before)
     return Plan(tuple(steps), "paused")
 
@@ -135,6 +135,13 @@ def _scaled(scale: Scalable, replicas: int, *, then: Record, otherwise: Record) 
     if scale.ref is None or scale.replicas == replicas:
         return ()
     return (Scale(scale.ref, replicas, scale.resource_version, then, otherwise),)
+
+
+def _noted(observed: Object, scale: Scalable, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps that change the target; what it had before the first of them is written down first."""
+    if not steps or "originalReplicaCount" in observed:
+        return steps
+    return (PatchStatus({**observed, **statuses.targeted(observed, scale)}), *steps)
 
 
 def _unreadable(before: Conditions, scale: Scalable) -> Conditions:
@@ -171,7 +178,10 @@ class _Decision:
 
     def plan(self) -> Plan:
         """All steps: replicas before everything that can wait."""
-        steps: list[Step] = [*_hold_on(self.snapshot, self.body), *self._scaling()]
+        steps: list[Step] = [
+            *_hold_on(self.snapshot, self.body),
+            *_noted(self._observed, self.scale, self._scaling()),
+        ]
         if self._reading is None:
             steps.append(Poll())
         steps += _write(self._status(), self._before, self._reading)
