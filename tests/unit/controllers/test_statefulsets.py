@@ -94,6 +94,19 @@ def test_an_update_replaces_one_pod_at_a_time_from_the_last_to_the_first(replica
     assert cluster.status["currentRevision"] == cluster.status["updateRevision"] != before
 
 
+def test_what_is_one_too_many_goes_before_anything_is_replaced():
+    cluster = stateful(replicas=3, lag=3)
+    cluster.settle()
+
+    def one_leaves() -> None:
+        assert sum("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD)) <= 1
+
+    cluster.watch = one_leaves
+    cluster.edit(replicas=2, template=template("two"))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "two", "web-1": "two"}
+
+
 def test_below_the_partition_pods_stay_as_they_are_also_when_they_are_lost():
     cluster = stateful(replicas=3, updateStrategy=rolling(2))
     cluster.settle()

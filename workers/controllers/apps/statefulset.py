@@ -142,7 +142,7 @@ def _work(run: _Set) -> _Work:
 def _pod(run: _Set, number: int) -> Object:
     """The pod of this number; below the partition it is of the current revision."""
     kept = history.template_of(run.current, run.revisions)
-    if run.rolls and number < run.first + run.partition and kept is not None:
+    if number < run.first + run.partition and kept is not None:
         return ordinals.made(run.body, number, run.current, kept)
     return ordinals.made(run.body, number, run.update, run.body["spec"]["template"])
 
@@ -188,7 +188,7 @@ def _status(run: _Set, work: _Work) -> Object:
     of_current = sum(ordinals.revision_of(pod) == run.current for pod in there)
     of_update = sum(ordinals.revision_of(pod) == run.update for pod in there)
     current = run.current
-    whole = len(there) == run.replicas == ready == of_update and len(run.pods) == len(there)
+    whole = len(there) == run.replicas == ready == of_update
     if run.rolls and whole and current != run.update:
         current, of_current = run.update, of_update
     status: Object = {
