@@ -116,6 +116,34 @@ def test_what_the_model_refuses_is_refused(spec: Any, field: str) -> None:
     assert [place for place, _ in refused(scheduled_job(**spec))] == [field]
 
 
+@pytest.mark.parametrize(
+    ("job", "field", "message"),
+    [
+        pytest.param(
+            {"template": template(restartPolicy="Always")},
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+            'Required value: valid values: "OnFailure", "Never"',
+            id="pods that never end",
+        ),
+        pytest.param(
+            {"template": template(), "backoffLimit": -1},
+            "spec.jobTemplate.spec.backoffLimit",
+            "Invalid value: -1: must be greater than or equal to 0",
+            id="fewer than no failures",
+        ),
+        pytest.param(
+            {"template": template(container={"env": [{"name": "A", "value": 5}]})},
+            "spec.jobTemplate",
+            "Invalid value: json: cannot unmarshal number into Go struct field "
+            "EnvVar.spec.jobTemplate.spec.template.spec.containers.env.value of type string",
+            id="a number where a text is meant",
+        ),
+    ],
+)
+def test_a_template_that_no_job_can_be_made_from_is_refused(job: Any, field: str, message: str) -> None:
+    assert refused(scheduled_job(jobTemplate={"spec": job})) == [(field, message)]
+
+
 def test_what_is_missing_is_required() -> None:
     body = scheduled_job()
     del body["spec"]["jobTemplate"]

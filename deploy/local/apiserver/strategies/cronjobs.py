@@ -35,7 +35,7 @@ class CronJobStrategy(Strategy):
         return [
             *fields.non_negative("spec.startingDeadlineSeconds", own.get("startingDeadlineSeconds")),
             *_policy(own),
-            *_template(own.get("jobTemplate") or {}, "spec.jobTemplate"),
+            *template(own.get("jobTemplate") or {}, "spec.jobTemplate"),
             *fields.non_negative("spec.successfulJobsHistoryLimit", own.get("successfulJobsHistoryLimit")),
             *fields.non_negative("spec.failedJobsHistoryLimit", own.get("failedJobsHistoryLimit")),
         ]
@@ -90,7 +90,8 @@ def _policy(own: Object) -> Iterator[FieldError]:
         yield fields.not_supported("spec.concurrencyPolicy", policy, _POLICIES)
 
 
-def _template(body: Object, path: str) -> Iterator[FieldError]:
+def template(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with a template of Jobs: also used for a ScheduledJob's."""
     own = body.get("spec") or {}
     if own.get("selector") is not None:
         yield fields.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")

@@ -6,11 +6,13 @@ once.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver import decoding, fields
+from deploy.local.apiserver.definitions import Type, model_of
+from deploy.local.apiserver.fields import DecodeError, FieldError
+from deploy.local.apiserver.strategies import cronjobs, defaults
 from scheduler import cron
 from workers.api import scheduledjob
-from workers.api.kinds import SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
 from workers.api.model import Problems
 from workers.api.scheduledjob import ScheduledJobSpec
 
@@ -30,6 +32,17 @@ def _scheduled_job(body: Object) -> Iterator[FieldError]:
         yield from _refused(error)
         return
     yield from _times(spec)
+    yield from _template(body["spec"]["jobTemplate"])
+
+
+def _template(written: Object) -> Iterator[FieldError]:
+    """The template of the Jobs, which the schema lets through unread: it must do as a CronJob's."""
+    try:
+        read = _decode({"spec": {"jobTemplate": written}}, None, [])
+    except DecodeError as error:
+        yield fields.invalid("spec.jobTemplate", fields.OMITTED, str(error))
+        return
+    yield from cronjobs.template(_default(read)["spec"]["jobTemplate"], "spec.jobTemplate")
 
 
 def _refused(error: Problems) -> Iterator[FieldError]:
@@ -59,4 +72,6 @@ def _slots(path: str, schedule: str | None, zone: str | None) -> Iterator[FieldE
         yield fields.invalid(f"{path}.timeZone", zone, problem)
 
 
+_decode = decoding.decoder(Type(model_of(CRON_JOB)))
+_default = defaults.of(CRON_JOB)
 _RULES: dict[tuple[str, str], Rules] = {(SCHEDULED_JOB.id, SCHEDULED_JOB.version): _scheduled_job}
