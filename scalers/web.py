@@ -15,6 +15,7 @@ from scalers.oauth import Client, Tokens
 from scalers.parameters import ParameterError
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.tls import TLS
+from workers.cluster import Cluster
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
 
@@ -39,21 +40,25 @@ class Server:
 
 @dataclass
 class Session:
-    """The connections to one server, the tokens got for it, and what else its triggers remember of its answers."""
+    """The connections to one server, the tokens got for it, and what else its triggers remember of its answers.
+
+    cluster: the API server, for triggers that ask about it too.
+    """
 
     http: aiohttp.ClientSession
     tokens: Tokens
+    cluster: Cluster | None = None
     memories: dict[Hashable, Any] = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod
-    def of(cls, server: Server) -> "Session":
+    def of(cls, server: Server, cluster: Cluster | None = None) -> "Session":
         """A session with one server; nothing is sent before it is used."""
         connector = aiohttp.TCPConnector(limit=IN_FLIGHT, ssl=server.tls.context())
         http = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
         )
-        return cls(http, Tokens())
+        return cls(http, Tokens(), cluster)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -165,7 +170,7 @@ class WebSource(Scaler):
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
         """All of them side by side over one session. When none could reach the server, the server has failed."""
         server = scalers[0].server
-        async with connections.use(server, lambda: Session.of(server), Session.close) as session:
+        async with connections.use(server, lambda: Session.of(server, connections.cluster), Session.close) as session:
             answers = await asyncio.gather(*(_attempt(scaler, session) for scaler in scalers))
         unreached = [answer for answer in answers if isinstance(answer, Unreached)]
         if unreached and len(unreached) == len(answers):

@@ -81,6 +81,7 @@ NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 SECRET = Kind("", "v1", "Secret", "secrets")
+ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -3,14 +3,18 @@
 import base64
 from typing import Any
 
+import orjson
 import pytest
+from aiohttp import web
 
 from scalers.connections import Connections
 from scalers.kubernetes_resource import KubernetesResource
 from scalers.kubernetes_workload import KubernetesWorkload
+from scalers.metrics_api import MetricsAPI
 from scalers.parameters import SettingsError, Trigger
 from scalers.scaler import Scaler, SourceError
-from workers.api.kinds import CONFIG_MAP, POD, SECRET, Ref
+from tests.integration.scalers.daemons import free_port
+from workers.api.kinds import CONFIG_MAP, ENDPOINTS, POD, SECRET, Ref
 from workers.cluster import Cluster
 
 
@@ -88,6 +92,63 @@ async def test_numbers_in_config_maps_and_secrets(cluster: Cluster, namespace: s
             assert isinstance(answer, SourceError)
             assert reason in str(answer)
             assert "hush" not in str(answer)
+
+
+async def test_the_metrics_of_every_endpoint_of_a_service(cluster: Cluster, namespace: str) -> None:
+    port = free_port()
+    asked: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        local = request.transport.get_extra_info("sockname")[0]  # type: ignore[union-attr]
+        asked.append(local)
+        return web.json_response({"n": int(local.rpartition(".")[2])}, status=500 if local == "127.0.0.9" else 200)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    for last in (2, 4, 9):
+        await web.TCPSite(runner, f"127.0.0.{last}", port).start()
+
+    async def endpoints(name: str, *addresses: str) -> None:
+        subsets = [{"addresses": [{"ip": each} for each in addresses], "ports": [{"port": port}]}] if addresses else []
+        metadata = {"name": name, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}
+        await cluster.create(ENDPOINTS, body)
+
+    def asking(service: str, how: str = "average") -> MetricsAPI:
+        metadata = {
+            "url": f"http://{service}.{namespace}.svc:{port}/metrics",
+            "valueLocation": "n",
+            "targetValue": "1",
+            "aggregateFromKubeServiceEndpoints": "true",
+            "aggregationType": how,
+        }
+        return MetricsAPI.parse(Trigger(0, "metrics-api", metadata=metadata))
+
+    # The API server takes no loopback address for an endpoint; a fake of one stands in for it.
+    loopback = _Loopback(cluster)
+    await endpoints("pair", "10.0.0.2", "10.0.0.4")
+    await endpoints("broken", "10.0.0.2", "10.0.0.9")
+    await endpoints("empty")
+    connections = Connections(cluster=loopback)  # type: ignore[arg-type]
+    scalers = [asking("pair", how) for how in ("average", "sum", "max", "min")]
+    scalers += [asking("broken", "sum"), asking("empty"), asking("none")]
+    answers: list[Any] = [(await MetricsAPI.read([scaler], connections))[0] for scaler in scalers]
+    assert answers[:4] == [3.0, 6.0, 4.0, 2.0]
+    for answer, reason in zip(answers[4:], ["127.0.0.9:", "no endpoint that is ready", "does not exist"], strict=True):
+        assert isinstance(answer, SourceError)
+        assert reason in str(answer)
+    await connections.close()
+    await runner.cleanup()
+
+
+class _Loopback:
+    """The cluster, with addresses 10.0.0.x of endpoints read as 127.0.0.x."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def get(self, ref: Ref) -> Any:
+        return orjson.loads(orjson.dumps(await self._cluster.get(ref)).replace(b'"10.0.0.', b'"127.0.0.'))
 
 
 @pytest.mark.parametrize(
