@@ -386,6 +386,69 @@ def test_what_it_must_see(body, target) -> None:
     assert CONTROLLER.scales(body) == target
 
 
+def figures(plan: Plan) -> list[tuple[str, float, str]]:
+    return [(figure.name, figure.value, figure.how) for figure in plan.figures]
+
+
+@pytest.mark.parametrize(
+    ("body", "current", "measured", "shown"),
+    [
+        pytest.param(
+            scaled_object(maxReplicaCount=9),
+            1,
+            sample(50, target=5),
+            [
+                ("replicas of the target", 1, ""),
+                ("s0-redis-work (target 5 per replica)", 50, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 9, ""),
+                ("proposed by the metrics", 10, ""),
+                ("of these within the bounds", 9, "max(1, min(10, 9))"),
+                ("replicas to be", 4, "held back by windows, policies or a pause"),
+            ],
+            id="held back",
+        ),
+        pytest.param(
+            scaled_object(),
+            0,
+            sample(0),
+            [("replicas of the target", 0, ""), ("s0-redis-work (target 1 per replica, not active)", 0, "")],
+            id="at rest",
+        ),
+        pytest.param(
+            scaled_object(),
+            2,
+            sample(error="away"),
+            [
+                ("replicas of the target", 2, ""),
+                ("s0-redis-work is not known: away", 0, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 100, ""),
+                ("replicas to be", 2, "2, nothing was proposed"),
+            ],
+            id="unknown",
+        ),
+        pytest.param(
+            scaled_object(fallback=FALLBACK),
+            6,
+            sample(error="away", failures=4),
+            [
+                ("replicas of the target", 6, ""),
+                ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 100, ""),
+                ("proposed by the metrics", 6, ""),
+                ("of these within the bounds", 6, "max(1, min(6, 100))"),
+                ("replicas to be", 6, ""),
+            ],
+            id="fallback",
+        ),
+    ],
+)
+def test_its_arithmetic_is_shown(body, current, measured, shown) -> None:
+    assert figures(decided(body, scale(current), measured)) == shown
+
+
 readings = st.lists(
     st.tuples(
         st.integers(1, 60),

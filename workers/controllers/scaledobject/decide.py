@@ -12,10 +12,12 @@ from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller, Target
 from workers.controllers.scaledobject import (
     activation,
+    explaining,
     metrics,
     modifiers,
     pausing,
     proposals,
+    rescaling,
     speed,
 )
 from workers.controllers.scaledobject import (
@@ -28,7 +30,7 @@ from workers.controllers.scaledobject.modifiers import Composite
 from workers.controllers.scaledobject.pausing import Pause
 from workers.controllers.scaledobject.status import Conditions, Status
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Poll, Record, Scale, Step
+from workers.plan import NOTHING, ComeBack, Figure, Patch, PatchStatus, Plan, Poll, Record, Step
 from workers.snapshot import Reading, Scalable, Snapshot
 
 FINALIZER = "finalizer.keda.sh"
@@ -97,7 +99,7 @@ def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         scale = snapshot.scale or _UNREAD
         if scale.error is not None and not scale.missing:
             return Plan((ComeBack(now + timedelta(seconds=AGAIN)),), f"the target cannot be read: {scale.error}")
-        steps += _rescale(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
+        steps += rescaling.to(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
     rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
     steps.append(Patch(snapshot.ref, {"metadata": {"finalizers": rest}}, metadata["resourceVersion"]))
     steps.append(Record("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
@@ -116,32 +118,9 @@ def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause,
             steps += _write(Status(observed, _unreadable(before, scale)), before)
             steps.append(ComeBack(now + timedelta(seconds=AGAIN)))
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
-        steps += _noted(observed, scale, _rescale(scale, pause.replicas, "paused"))
+        steps += rescaling.noted(observed, scale, rescaling.to(scale, pause.replicas, "paused"))
     steps += _write(Status(observed, before.pausing(), fields), before)
     return Plan(tuple(steps), "paused")
-
-
-def _rescale(scale: Scalable, replicas: int, why: str) -> tuple[Step, ...]:
-    """Set the target's replicas, if they are others."""
-    return _scaled(
-        scale,
-        replicas,
-        then=Record("Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {why}"),
-        otherwise=Record("Warning", "FailedRescale", f"New size: {replicas}; reason: {why}; error: {{error}}"),
-    )
-
-
-def _scaled(scale: Scalable, replicas: int, *, then: Record, otherwise: Record) -> tuple[Step, ...]:
-    if scale.ref is None or scale.replicas == replicas:
-        return ()
-    return (Scale(scale.ref, replicas, scale.resource_version, then, otherwise),)
-
-
-def _noted(observed: Object, scale: Scalable, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Steps that change the target; what it had before the first of them is written down first."""
-    if not steps or "originalReplicaCount" in observed:
-        return steps
-    return (PatchStatus({**observed, **statuses.targeted(observed, scale)}), *steps)
 
 
 def _unreadable(before: Conditions, scale: Scalable) -> Conditions:
@@ -180,13 +159,13 @@ class _Decision:
         """All steps: replicas before everything that can wait."""
         steps: list[Step] = [
             *_hold_on(self.snapshot, self.body),
-            *_noted(self._observed, self.scale, self._scaling()),
+            *rescaling.noted(self._observed, self.scale, self._scaling()),
         ]
         if self._reading is None:
             steps.append(Poll())
         steps += _write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
-        return Plan(tuple(steps), self._why())
+        return Plan(tuple(steps), self._why(), tuple(self._figures()))
 
     @cached_property
     def _observed(self) -> Object:
@@ -265,13 +244,22 @@ class _Decision:
         return None if known is None else Memory.observed(known)
 
     @cached_property
+    def _speed(self) -> speed.Speed:
+        return speed.read(self.scaled.spec.behavior, hold_in=self._hold_in, hold_out=self._hold_out)
+
+    @cached_property
+    def _bounds(self) -> speed.Bounds:
+        return speed.Bounds(max(1, self.scaled.spec.minimum), self.scaled.spec.maximum)
+
+    @cached_property
+    def _proposal(self) -> int | None:
+        return proposals.propose(self._metrics, self._replicas, self._speed.tolerance)
+
+    @cached_property
     def _answer(self) -> speed.Answer:
         """How many replicas there are to be while the metrics decide."""
-        spec, current = self.scaled.spec, self.scale.replicas
-        rules = speed.read(spec.behavior, hold_in=self._hold_in, hold_out=self._hold_out)
-        bounds = speed.Bounds(max(1, spec.minimum), spec.maximum)
-        proposal = proposals.propose(self._metrics, self._replicas, rules.tolerance)
-        answer = speed.follow(proposal, current, bounds, rules, self._memory, self.now)
+        current = self.scale.replicas
+        answer = speed.follow(self._proposal, current, self._bounds, self._speed, self._memory, self.now)
         if (answer.replicas < current and self._hold_in) or (answer.replicas > current and self._hold_out):
             return speed.Answer(current, answer.memory)
         return answer
@@ -289,12 +277,12 @@ class _Decision:
             return ()
         replicas, target = self._verdict.replicas, self._target
         if replicas is None:
-            return _rescale(self.scale, self._answer.replicas, self._reason()) if self._steered else ()
+            return rescaling.to(self.scale, self._answer.replicas, self._reason()) if self._steered else ()
         if self._verdict.row == "I4":
-            return _rescale(self.scale, replicas, "fewer than minReplicaCount")
+            return rescaling.to(self.scale, replicas, "fewer than minReplicaCount")
         verb, noun = ("Activated", "Activation") if self._verdict.active else ("Deactivated", "Deactivation")
         change = f"{target} from {self.scale.replicas} to {replicas}"
-        return _scaled(
+        return rescaling.told(
             self.scale,
             replicas,
             then=Record("Normal", f"KEDAScaleTarget{verb}", f"Scaled {change}"),
@@ -354,6 +342,13 @@ class _Decision:
             f"{metric.name} is {'unknown' if metric.error is not None else f'{metric.value:g}'} of {metric.target:g}"
             for metric in self._metrics
         )
+
+    def _figures(self) -> Iterator[Figure]:
+        if self._known:
+            current = self.scale.replicas
+            yield from explaining.measured(self._metrics, current)
+            if self._steered:
+                yield from explaining.steered(self._bounds, self._proposal, current, self._answer.replicas)
 
     def _why(self) -> str:
         """One line for people: what was decided and from which numbers."""
