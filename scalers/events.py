@@ -17,6 +17,7 @@ from scalers.redis_claims import beside
 from scalers.redis_connection import Answer, Link
 from scalers.scaler import Measure
 from scheduler.scripts import load
+from workers.metrics import PUSHED
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ LARGEST = 1 << 20
 
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
+
+#: What becomes of pushed entries, as the script tells it.
+OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
 
 _NAME = re.compile(r"[a-z0-9]+|data_base64")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
@@ -77,12 +81,12 @@ class Intake:
 
     def answer(self, sifted: Sequence[int]) -> Measure:
         """The number, from what the script answered."""
-        waiting, held, left, parked, dropped = sifted
-        if parked or dropped:
-            log.warning(
-                "pushed entries were not accepted",
-                extra={"stream": self.stream, "parked": parked, "dropped": dropped},
-            )
+        waiting, held, left, *taken = sifted
+        became = dict(zip(OUTCOMES, taken, strict=True))
+        for outcome, number in became.items():
+            PUSHED.labels(outcome).inc(number)
+        if became["parked"] or became["dropped"]:
+            log.warning("pushed entries were not accepted", extra={"stream": self.stream, **became})
         return Measure(float(waiting + held if self.held else waiting), again=0.0 if left else None)
 
 

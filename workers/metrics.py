@@ -31,6 +31,7 @@ BELLS = Counter("penstock_bells_total", "Bells rung", ["lane"])
 LEASES_LOST = Counter("penstock_leases_lost_total", "Leases lost while work ran under them", ["lane"])
 STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the lease was somebody else's", ["lane"])
 WRITES = Counter("penstock_cluster_writes_total", "Writes to the API server by outcome", ["step", "outcome"])
+PUSHED = Counter("penstock_pushed_events_total", "Pushed entries by what became of them", ["outcome"])
 EVENTS_DROPPED = Counter("penstock_events_dropped_total", "Kubernetes Events not written", ["why"])
 
 CREATED = Counter(

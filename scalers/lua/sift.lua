@@ -4,7 +4,8 @@
 --       time), 5 the counts (a hash)
 -- ARGV: 1 the group, 2 most events that may be not done, 3 milliseconds and 4 most events that are remembered as seen,
 --       5 most parked entries, 6 most entries to take, 7 bytes of the largest event
--- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake, parked now, dropped now}
+-- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake; and of what was taken now:
+--         accepted, duplicates, parked, dropped}
 -- Replay: what it took is gone from the intake; a second run finds the rest.
 
 -- include: events
@@ -92,4 +93,6 @@ end
 for name, number in pairs(did) do
   if number > 0 then redis.call('HINCRBY', counts, name, number) end
 end
-return {waiting + did.accepted, held, redis.call('XLEN', intake), did.parked, did.dropped}
+return {
+  waiting + did.accepted, held, redis.call('XLEN', intake), did.accepted, did.duplicates, did.parked, did.dropped
+}

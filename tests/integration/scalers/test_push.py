@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 
 from scalers.claiming import Errand
 from scalers.connections import Connections
+from scalers.events import OUTCOMES
 from scalers.parameters import Trigger
 from scalers.push import Push
 from scalers.scaler import Measure, SourceError
@@ -18,6 +19,7 @@ from tests.integration.scalers.test_wakeups import connected, running, wakeups_o
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.test_push_parameters import EVENTS, GOOD
 from workers.claims import Order
+from workers.metrics import PUSHED
 
 STREAM = "{penstock}:events:team/orders"
 ACCEPTED, PARKED, COUNTS, SEEN = (f"{STREAM}:{part}" for part in ("accepted", "parked", "counts", "seen"))
@@ -199,9 +201,11 @@ async def test_what_finds_no_room_is_dropped_and_counted(
     url: str, real_redis: Redis, connections: Connections, caplog: pytest.LogCaptureFixture
 ) -> None:
     intake = Intake(url, real_redis, connections, maxEvents="3")
+    before = {outcome: PUSHED.labels(outcome)._value.get() for outcome in OUTCOMES}
     await intake.push(*range(5))
     assert await intake.waiting() == 3
     assert await intake.counts() == {"accepted": 3, "dropped": 2}
+    assert [PUSHED.labels(outcome)._value.get() - number for outcome, number in before.items()] == [3, 0, 0, 2]
     assert [(record.dropped, record.stream) for record in caplog.records] == [(2, STREAM)]  # type: ignore[attr-defined]
     taken = await intake.take(2)
     await intake.push(5)
