@@ -109,11 +109,15 @@ def test_since_when_a_rollout_gets_on_is_kept_while_it_does():
     assert progressing(cluster)["lastUpdateTime"] > updated
 
 
-def test_a_pod_that_is_lost_begins_no_rollout():
-    cluster = AppsCluster(replicas=2)
+def test_pods_that_are_lost_one_after_the_other_begin_no_rollout():
+    cluster = AppsCluster(replicas=2, lag=3)
     cluster.settle()
     before = progressing(cluster)
-    cluster.delete(Ref(POD, "default", cluster.of(POD)[0]["metadata"]["name"]))
+    for pod in cluster.of(POD):
+        cluster.delete(Ref(POD, "default", pod["metadata"]["name"]))
+        cluster.sync(REPLICA_SET)
+        cluster.sync(DEPLOYMENT)
+        cluster.second += 1
     cluster.settle()
     assert cluster.available() == 2
     assert progressing(cluster) == before
