@@ -90,6 +90,19 @@ class Accounting(RuleBasedStateMachine):
         for _ in range(rounds):
             self._round(jobs_end=jobs_end)
 
+    @precondition(lambda self: len(self.world.pushed) < 15)
+    @rule(name=st.sampled_from(["work", "other"]))
+    def a_poller_stands_still_while_another_list_is_named(self, name):
+        self._rested()
+        self.plan = None
+        visit = self.world.begin()
+        self._specify(name)
+        for _ in range(8):
+            self._round()
+        self.world.push(visit.list, 1)
+        self.world.measure(visit)
+        self.world.store(visit)
+
     @rule(writes=st.integers(0, 5))
     def a_decision_is_killed_half_way(self, writes):
         self._rested()
@@ -111,6 +124,19 @@ class Accounting(RuleBasedStateMachine):
     @rule(data=st.data())
     def somebody_deletes_a_job(self, data):
         self.world.remove(data.draw(st.sampled_from(sorted(self.world.jobs))))
+
+    @precondition(lambda self: self.world.alive() and self.plan is None)
+    @rule(data=st.data())
+    def a_deleted_job_finishes_while_it_is_let_go(self, data):
+        name = data.draw(st.sampled_from(self.world.alive()))
+        self.world.remove(name)
+        if name not in self.world.jobs:
+            return
+        self.world.see_all()
+        self._rested()
+        plan = decide(self.world.snapshot(), NOW)
+        self.world.end(name, "Complete")
+        self.world.act(plan)
 
     @precondition(lambda self: self.world.behind)
     @rule(data=st.data())
@@ -216,7 +242,7 @@ class Accounting(RuleBasedStateMachine):
         assert not any(binding.is_bound(job) for job in world.jobs.values())
 
 
-_SETTINGS = settings(max_examples=100, stateful_step_count=50, derandomize=True, deadline=None)
+_SETTINGS = settings(max_examples=150, stateful_step_count=50, derandomize=True, deadline=None)
 
 
 def test_every_item_has_exactly_one_completed_job_whatever_happens_in_which_order():
@@ -270,6 +296,7 @@ def _old_orders_are_obeyed(ledger, order):
         (claims, "_without_job", _what_has_no_job_is_returned),
         (claims, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
+        (claiming._Sight, "is_closed", property(lambda sight: sight.is_known and not sight.claims)),
         (claiming._Sight, "is_closed", property(lambda sight: sight.is_known and sight.found.limit == 0)),
     ],
     ids=[
@@ -281,6 +308,7 @@ def _old_orders_are_obeyed(ledger, order):
         "what has no Job yet is returned",
         "no Job is ever let go",
         "a poller without a lease is obeyed",
+        "a ledger is closed while items are still taken",
         "a ledger is closed while items are claimed",
     ],
 )
