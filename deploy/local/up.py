@@ -265,10 +265,16 @@ def _waiting(parts: Plan, own: broker.Broker) -> Plan:
 
 @contextmanager
 def owned(home: Home) -> Iterator[None]:
-    """Own the home for the length of a block. Raises UserError naming the run that owns it already."""
-    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    home.ready("").mkdir(exist_ok=True)
-    descriptor = guard.hold(home.lock)
+    """Own the home for the length of a block.
+
+    Raises UserError naming the run that owns it already, or why there can be no such folder.
+    """
+    try:
+        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.ready("").mkdir(exist_ok=True)
+        descriptor = guard.hold(home.lock)
+    except OSError as error:
+        raise UserError(f"--home {home.root}: {error.strerror}") from error
     if descriptor is None:
         pid = home.lock.read_text(encoding="utf-8").strip() or "unknown"
         raise UserError(f"penstock up runs already in {home.root} (pid {pid}); stop it, or choose another --home")

@@ -92,6 +92,15 @@ def test_pods_are_as_many_as_asked_for_or_two_per_core(
     assert up.pods(wanted) == pods
 
 
+@pytest.mark.parametrize("inside", ["", "home"], ids=["a file", "below a file"])
+def test_a_home_that_cannot_be_made_is_told_in_one_line(inside: str, tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.touch()
+    home = up.Home(occupied / inside)
+    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), up.owned(home):
+        pass
+
+
 def test_a_home_has_one_owner_and_the_second_learns_who_it_is(tmp_path: Path) -> None:
     home = up.Home(tmp_path / "home")
     holding = (
