@@ -316,3 +316,23 @@ def test_scripts_say_what_they_are_for() -> None:
     for name in ("claim_list", "claim_stream"):
         text = load("scalers", name)
         assert all(re.search(f"^-- {part}: ", text, re.MULTILINE) for part in ("Purpose", "KEYS", "ARGV", "Answer"))
+
+
+async def test_a_stream_refuses_an_order_from_before_one_that_was_seen(real_redis: Redis, of_stream: Visits) -> None:
+    await real_redis.xadd("events", {"n": 1})
+    old, new = order(1), order(0)
+    assert (await of_stream(new)).claims == ()
+    late = await of_stream(old)
+    assert (late.claims, late.obeyed, late.waiting) == ((), False, 1.0)
+
+
+async def test_a_returned_entry_begins_afresh_and_nothing_is_remembered_of_one_that_is_done(
+    real_redis: Redis, of_stream: Visits
+) -> None:
+    await real_redis.xadd("events", {"n": 1}, id="1-0")
+    await of_stream(order(1))
+    await of_stream(order(1, Settlement("1-0", "retried", attempt=2)))
+    [again] = (await of_stream(order(1, Settlement("1-0", "returned")))).claims
+    assert (again.id, again.attempt) == ("1-0-1", 0)
+    await of_stream(order(1, Settlement("1-0-1", "done")))
+    assert await real_redis.hkeys("{events}:penstock:uid") == [b"order"]
