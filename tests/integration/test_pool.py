@@ -64,6 +64,7 @@ async def test_workers_that_are_scaled_in_finish_what_is_in_their_hands(cluster:
             store,
             lambda number: sender.send_task(TASK, (number, 0.7), queue=QUEUE),
             range(24),
+            least=3,
             most=3,
             show=drive,
         )

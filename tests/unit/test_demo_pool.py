@@ -15,6 +15,7 @@ def right() -> Run:
     numbers = range(3)
     return Run(
         pushed=numbers,
+        least=2,
         most=2,
         samples=list(SAMPLES),
         results={number: outcome(number) for number in numbers},
@@ -44,7 +45,7 @@ def test_a_right_run_has_no_faults_and_a_report():
         (lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),
         (lambda run: replace(run, results={**run.results, 7: outcome(7)}), "1 tasks were never pushed, for example 7"),
         (lambda run: replace(run, results={**run.results, 1: "?"}), "1 tasks have a wrong result, for example 1"),
-        (lambda run: replace(run, samples=[Sample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew"),
+        (lambda run: replace(run, samples=[Sample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew to 2 workers"),
         (
             lambda run: replace(run, samples=[Sample(0.0, 3, 3, 3), SAMPLES[-1]]),
             "the pool grew to 3 workers, more than 2",

@@ -52,6 +52,8 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
             await cluster.create(DEPLOYMENT, manifest.deployment(broker))
             await cluster.create(SCALED_OBJECT, manifest.scaled_object(broker, TASKS_PER_WORKER, most))
             console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
+            # Short tasks may be over before the last worker is there; two at once there always are, if two are wanted.
+            least = min(2, most, -(-tasks // TASKS_PER_WORKER))
             with console.status("no worker yet") as status:
 
                 def show(one: Sample) -> None:
@@ -60,7 +62,7 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
                 def push(number: int) -> None:
                     sender.send_task(TASK, (number, seconds), queue=QUEUE)
 
-                ended.append(await run(cluster, store, push, range(tasks), most=most, show=show))
+                ended.append(await run(cluster, store, push, range(tasks), least=least, most=most, show=show))
             sender.close()
         raise _Over
 

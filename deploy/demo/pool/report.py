@@ -18,10 +18,15 @@ class Sample:
 
 @dataclass
 class Run:
-    """What the demo saw. pushed: numbers of the tasks. results, begun, ended: by task. most: workers allowed."""
+    """What the demo saw.
+
+    pushed: numbers of the tasks. least, most: how many workers there should have been at once, and may have been.
+    results, begun, ended: by task.
+    """
 
     pushed: Sequence[int] = ()
-    most: int = 0
+    least: int = 1
+    most: int = 1
     samples: list[Sample] = field(default_factory=list)
     results: Mapping[int, str] = field(default_factory=dict)
     begun: Mapping[int, int] = field(default_factory=dict)
@@ -44,8 +49,8 @@ def faults(run: Run) -> list[str]:
     ]
     found = [f"{len(bad)} tasks {what}, for example {bad[0]}" for what, bad in checks if bad]
     sizes = [sample.wanted for sample in run.samples]
-    if not sizes or max(sizes) < min(2, run.most):
-        found.append("the pool never grew")
+    if not sizes or max(sizes) < run.least:
+        found.append(f"the pool never grew to {run.least} workers")
     elif max(sizes) > run.most:
         found.append(f"the pool grew to {max(sizes)} workers, more than {run.most}")
     if sizes and (sizes[-1], run.samples[-1].ready) != (0, 0):

@@ -30,14 +30,16 @@ async def run(
     push: Callable[[int], None],
     numbers: Sequence[int],
     *,
+    least: int,
     most: int,
     show: Callable[[Sample], None],
 ) -> Run:
     """Push the tasks and look on until every one is done and no worker is left.
 
-    push: sends the task of a number. most: workers allowed. Raises Stuck when nothing moves for a minute before.
+    push: sends the task of a number. least, most: workers expected, and allowed, at once. Raises Stuck when nothing
+    moves for a minute before.
     """
-    seen = Run(pushed=tuple(numbers), most=most)
+    seen = Run(pushed=tuple(numbers), least=least, most=most)
     begun = time.monotonic()
     await asyncio.to_thread(_push_all, push, numbers)
     moved = begun

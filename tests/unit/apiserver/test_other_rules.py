@@ -60,6 +60,39 @@ def test_a_deployment_is_refused(spec: Any, field: str) -> None:
     assert [place for place, _ in problems(DEPLOYMENT, workload(**spec))] == [field]
 
 
+@pytest.mark.parametrize(
+    ("rolling", "found"),
+    [
+        pytest.param({"maxSurge": 1, "maxUnavailable": 0}, {}, id="numbers"),
+        pytest.param({"maxSurge": "0%", "maxUnavailable": "100%"}, {}, id="shares"),
+        pytest.param({"maxSurge": "300%"}, {}, id="a large surge"),
+        pytest.param({"maxSurge": 0, "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}, id="nothing"),
+        pytest.param(
+            {"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}, id="no share"
+        ),
+        pytest.param({"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}, id="more than all"),
+        pytest.param({"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}, id="a word"),
+        pytest.param({"maxSurge": "5"}, {"maxSurge": "valid percent string"}, id="a number as text"),
+        pytest.param({"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}, id="below zero"),
+    ],
+)
+def test_the_limits_of_a_rolling_update(rolling: Any, found: dict[str, str]) -> None:
+    body = workload(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
+    told = dict(problems(DEPLOYMENT, body))
+    assert list(told) == [f"spec.strategy.rollingUpdate.{field}" for field in found]
+    assert all(part in message for part, message in zip(found.values(), told.values(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("least", "deadline", "refused"),
+    [(0, 1, False), (599, None, False), (600, None, True), (5, 5, True), (0, 0, True), (5, 6, False)],
+)
+def test_a_rollout_has_longer_than_its_pods_must_be_ready(least: int, deadline: int | None, refused: bool) -> None:
+    spec = {"minReadySeconds": least, **({} if deadline is None else {"progressDeadlineSeconds": deadline})}
+    places = [place for place, _ in problems(DEPLOYMENT, workload(**spec))]
+    assert places == (["spec.progressDeadlineSeconds"] if refused else [])
+
+
 def test_the_selector_of_a_deployment_is_fixed() -> None:
     stored = created(DEPLOYMENT, workload())
     spec = {"selector": {"matchLabels": {"a": "b", "c": "d"}}, "template": template(labels={"a": "b", "c": "d"})}

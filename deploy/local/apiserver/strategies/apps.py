@@ -1,5 +1,6 @@
 """Deployments, ReplicaSets and StatefulSets (and their revisions): owners of pods that are told apart by a selector."""
 
+import re
 from collections.abc import Iterator
 
 from deploy.local.apiserver import fields, selectors
@@ -11,6 +12,11 @@ from workers.api.kinds import Kind, Object
 _STATEFUL_CHANGES = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_RULE = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or  '93%', "
+    "regex used for validation is '[0-9]+%')"
 )
 _STATEFUL_FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector")
 
@@ -34,7 +40,7 @@ class WorkloadStrategy(Strategy):
         if policy and policy != "Always" and policy in podspec.RESTART_POLICIES:
             errors.append(fields.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
         if self.kind.kind == "Deployment":
-            errors += _strategy(own)
+            errors += [*_strategy(own), *_deadline(own)]
         return errors
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
@@ -74,3 +80,39 @@ def _strategy(own: Object) -> Iterator[FieldError]:
     elif kind == "Recreate" and own["strategy"].get("rollingUpdate") is not None:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         yield fields.forbidden("spec.strategy.rollingUpdate", detail)
+    elif kind == "RollingUpdate":
+        yield from _limits(own["strategy"].get("rollingUpdate") or {}, "spec.strategy.rollingUpdate")
+
+
+def _limits(own: Object, path: str) -> Iterator[FieldError]:
+    """How far a rolling update may stray from the wanted number of pods."""
+    found = [*_amount(own.get("maxUnavailable"), f"{path}.maxUnavailable")]
+    found += _amount(own.get("maxSurge"), f"{path}.maxSurge")
+    yield from found
+    if found:
+        return
+    if all(_number(own.get(field)) == 0 for field in ("maxUnavailable", "maxSurge")):
+        unavailable = own.get("maxUnavailable")
+        yield fields.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    if isinstance(own.get("maxUnavailable"), str) and _number(own["maxUnavailable"]) > 100:
+        yield fields.invalid(f"{path}.maxUnavailable", own["maxUnavailable"], "must not be greater than 100%")
+
+
+def _amount(value: int | str | None, path: str) -> Iterator[FieldError]:
+    if isinstance(value, str) and not _PERCENT.fullmatch(value):
+        yield fields.invalid(path, value, _PERCENT_RULE)
+    elif isinstance(value, int):
+        yield from fields.non_negative(path, value)
+
+
+def _number(value: int | str | None) -> int:
+    return int(str(value or 0).removesuffix("%"))
+
+
+def _deadline(own: Object) -> Iterator[FieldError]:
+    path, seconds = "spec.progressDeadlineSeconds", own.get("progressDeadlineSeconds")
+    if seconds is None:
+        return
+    yield from fields.non_negative(path, seconds)
+    if seconds <= (own.get("minReadySeconds") or 0):
+        yield fields.invalid(path, seconds, "must be greater than minReadySeconds")
