@@ -42,7 +42,9 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
     for key, value in node.items():
         if key == "properties":
             # The names in here are fields, not keywords: a field may well be called "title".
-            members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
+            # Of an object without any, an API server keeps no such list.
+            if value:
+                members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
         elif key == "additionalProperties" and value is True:
             members.append(("x-kubernetes-preserve-unknown-fields", True))
         elif key not in _DROPPED and (key != "default" or _shown(value)):
