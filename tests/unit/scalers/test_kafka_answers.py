@@ -1,0 +1,82 @@
+"""What a Kafka cluster's answers mean that the broker of the other tests does not give: all topics of a group."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from scalers.connections import Connections
+from scalers.kafka import ApacheKafka
+from scalers.kafka_client import Client
+from scalers.parameters import Trigger
+from scalers.scaler import Measure, SourceError
+
+
+class Answers:
+    """A client of the library that answers what it is told. refused: the error code of the group."""
+
+    def __init__(self, committed: dict[tuple[str, int], int], *, refused: int = 0) -> None:
+        self.offsets = {TopicPartition(*each): SimpleNamespace(offset=offset) for each, offset in committed.items()}
+        self.refused = refused
+
+    async def list_consumer_group_offsets(self, group: str, partitions: list[TopicPartition] | None = None) -> Any:
+        if self.refused:
+            return {}
+        if partitions is None:
+            return self.offsets
+        return {each: self.offsets.get(each, SimpleNamespace(offset=-1)) for each in partitions}
+
+    async def describe_consumer_groups(self, groups: list[str]) -> Any:
+        return [SimpleNamespace(groups=[(self.refused, groups[0], "Empty", "", "", [])])]
+
+    async def describe_topics(self) -> Any:
+        partitions = [{"partition": 0}, {"partition": 1}]
+        return [{"topic": name, "partitions": partitions, "error_code": 0} for name in ("a", "b", "c")]
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> Any:
+        return dict.fromkeys(partitions, 10)
+
+
+async def read(answers: Answers, **metadata: str) -> Any:
+    metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", **metadata}
+    scaler = ApacheKafka.parse(Trigger(0, "t", metadata=metadata))
+    client: Any = Client(scaler.server)
+    client._admin = client._consumer = answers
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    async with connections.use(scaler.server, lambda: client, close):
+        [found] = await ApacheKafka.read([scaler], connections)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("committed", "expected"),
+    [
+        pytest.param({}, Measure(0.0, False), id="a group that has committed nothing"),
+        pytest.param({("a", 0): 7, ("a", 1): 9}, Measure(4.0, True), id="one topic"),
+        pytest.param({("a", 0): 7, ("a", 1): 10, ("b", 0): 8, ("b", 1): 10}, Measure(5.0, True), id="two topics"),
+        pytest.param({("a", 0): 7}, Measure(4.0, True), id="a partition without an offset counts one"),
+        pytest.param({("gone", 0): 7}, Measure(0.0, False), id="a topic that is gone"),
+    ],
+)
+async def test_all_topics_of_a_group(committed: dict[tuple[str, int], int], expected: Measure) -> None:
+    assert await read(Answers(committed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "complaint"), [({}, "GroupAuthorizationFailed"), ({"topic": "a"}, "its offsets are not told")]
+)
+async def test_a_group_that_may_not_be_read_is_unknown(metadata: dict[str, str], complaint: str) -> None:
+    answer = await read(Answers({}, refused=30), **metadata)
+    assert isinstance(answer, SourceError)
+    assert complaint in str(answer)
+
+
+async def test_partitions_that_no_topic_has_are_an_error() -> None:
+    answer = await read(Answers({}), topic="a", partitionLimitation="7")
+    assert isinstance(answer, SourceError)
+    assert "no partition of partitionLimitation" in str(answer)
