@@ -494,6 +494,31 @@ def test_time_also_runs_out_between_two_attempts(kept):
 # --- outcomes
 
 
+def test_runs_by_hand_of_one_second_are_remembered_in_their_order():
+    here = world(suspend=True)
+    ids = ("second", "first", "third")
+    for identity in ids:
+        here.ask(identity)
+        here.settle(clock("12:01"))
+        here.end(here.made[-1], "Complete", clock("12:01"))
+        here.settle(clock("12:01"))
+    assert [each["id"] for each in here.status["outcomes"]] == list(ids)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_runs_by_hand_of_one_second_that_are_forgotten_do_not_come_back(limit):
+    here = world(suspend=True, outcomesLimit=limit, successfulJobsHistoryLimit=10)
+    ids = ("second", "first", "third")
+    for identity in ids:
+        here.ask(identity)
+        here.settle(clock("12:01"))
+        here.end(here.made[-1], "Complete", clock("12:01"))
+        here.settle(clock("12:01"))
+    assert len(here.jobs) == 3
+    assert [each["id"] for each in here.status["outcomes"]] == list(ids[-limit:])
+    assert here.settle(clock("12:02")) == []
+
+
 def test_outcomes_survive_their_jobs_and_only_the_last_stay():
     here = world(successfulJobsHistoryLimit=0, outcomesLimit=3)
     for number in range(1, 6):

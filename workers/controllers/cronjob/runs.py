@@ -210,9 +210,11 @@ def observe(known: Iterable[Run], children: Children, limits: Limits, now: datet
     last = replace(limits, retry=None)
     found += [
         _now(run, children.by_run[name], children.gone, limits if _at_work(children.by_run[name]) else last, now)
-        for name, run in children.told.items()
+        for name, run in sorted(children.told.items())
         if name not in before
     ]
+    # What has ended and is not remembered was forgotten for newer ones: it stays before them, or it would come back.
+    found.sort(key=lambda run: run.name in before or not run.over)
     return tuple(sorted(found, key=_age))
 
 
@@ -220,9 +222,11 @@ def _at_work(attempts: Mapping[int, Object]) -> bool:
     return any(conditions.finished(job) is None for job in attempts.values())
 
 
-def _age(run: Run) -> tuple[float, str]:
-    moment = run.started or run.slot
-    return (moment.timestamp() if moment else 0.0, run.name)
+def _age(run: Run) -> tuple[float, float]:
+    """By start, then by slot. Runs by hand that started in one second stay in the order they are remembered in."""
+    started = run.started or run.slot
+    moment = started.timestamp() if started else 0.0
+    return (moment, run.slot.timestamp() if run.slot else moment)
 
 
 def _now(run: Run, attempts: Mapping[int, Object], gone: frozenset[str], limits: Limits, now: datetime) -> Run:
