@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
 from workers import metrics
+from workers import plan as steps
 from workers.act import Actor
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
-from workers.errors import ClusterError, Stale, Unavailable, UserError
+from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.holding import Hands, LeaseLost
 from workers.mirror import Mirror, Observation, Observed, Request
 from workers.plan import Plan
@@ -278,7 +279,9 @@ class Reconciler:
         finally:
             metrics.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
         metrics.RECONCILES.labels(kind, "done").inc()
-        log.info(
+        log.log(
+            # A plan that only says when to look again did nothing that anybody would look for.
+            logging.DEBUG if all(isinstance(step, steps.ComeBack) for step in plan.steps) else logging.INFO,
             "reconciled",
             extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
         )
@@ -300,7 +303,9 @@ class Reconciler:
         metrics.RECONCILES.labels(kind, type(error).__name__).inc()
         if isinstance(error, ClusterError | Stale | UserError | TimeoutError):
             reason = str(error) or "the reconcile took too long"
-            log.warning("a reconcile failed", extra={"key": lease.key, "error": reason})
+            # Somebody else wrote or deleted in the same moment: that is everyday life, and decided on afresh.
+            level = logging.INFO if isinstance(error, Conflict | NotFound) else logging.WARNING
+            log.log(level, "a reconcile failed", extra={"key": lease.key, "error": reason})
         else:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
