@@ -115,6 +115,8 @@ class Reconciler:
         controllers = [self._controllers[ref.kind.id] for ref in refs.values()]
         requests = [Request(ref, of.children, of.adopts) for ref, of in zip(refs.values(), controllers, strict=True)]
         observed = await self._mirror.observe(requests)
+        if whole := {kind for of in controllers for kind in of.everywhere}:
+            observed = replace(observed, ages={**observed.ages, **await self._mirror.freshness(whole)})
         stale = self._stale_kinds(observed, refs.values())
         unseen: dict[Lease, Exception] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
         if unseen:

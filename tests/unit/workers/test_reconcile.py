@@ -16,7 +16,7 @@ from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
 from workers.drain import Drain
-from workers.errors import Invalid, Unavailable
+from workers.errors import Invalid, Stale, Unavailable
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
 from workers.orders import Orders
@@ -518,5 +518,13 @@ async def test_a_decision_sees_whole_kinds_and_none_that_is_not_followed(house):
 
 async def test_a_kind_to_be_seen_whole_that_nobody_follows_is_unknown(house):
     house = await house(everywhere=(SCALE_POLICY,))
+    (lease,) = (await house.lane.claim(1)).leases
+    assert isinstance((await house.reconciler.observe([lease]))[lease], Stale)
+
+
+async def test_a_kind_to_be_seen_whole_may_be_no_child(house):
+    house = await house(everywhere=(SCALE_POLICY,))
+    house.cluster.add(SCALE_POLICY, {"metadata": {"name": "quota", "namespace": ""}})
+    await house.bring(SCALE_POLICY)
     await house.bell()
-    assert house.snapshots == []
+    assert [entry.ref.name for entry in house.snapshots[-1].everywhere[SCALE_POLICY.id]] == ["quota"]
