@@ -19,6 +19,10 @@ PARTS = {
 }
 
 
+#: Children of this process that are older than the house, such as the server that other tests share: no part of it.
+STRANGERS: set[psutil.Process] = set()
+
+
 class Over(PenstockError):  # noqa: N818
     """The test has seen enough."""
 
@@ -29,7 +33,7 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
     spared: processes that look like a part and are none.
     """
     for child in psutil.Process().children():
-        if child in spared:
+        if child in spared or child in STRANGERS:
             continue
         with contextlib.suppress(psutil.NoSuchProcess):
             words = child.cmdline()
