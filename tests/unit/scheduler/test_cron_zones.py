@@ -1,6 +1,7 @@
 """Time zones: which names are taken, and in which words others are refused."""
 
 import shutil
+import sys
 import zoneinfo
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,10 +59,22 @@ def test_names_that_the_rules_forbid_are_unknown_though_there_is_such_a_zone(nam
         zoneinfo.reset_tzpath(before)
 
 
-def test_utc_needs_no_time_zone_data(tmp_path):
+def test_where_the_system_has_no_time_zone_data_the_package_has(tmp_path):
     before = zoneinfo.TZPATH
     zoneinfo.reset_tzpath([tmp_path])
     zoneinfo.ZoneInfo.clear_cache()
+    try:
+        assert check_zone("America/Punta_Arenas") is None
+    finally:
+        zoneinfo.reset_tzpath(before)
+
+
+def test_utc_needs_no_time_zone_data(tmp_path, monkeypatch):
+    before = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath([tmp_path])
+    zoneinfo.ZoneInfo.clear_cache()
+    for module in ("tzdata", *(name for name in sys.modules if name.startswith("tzdata."))):
+        monkeypatch.setitem(sys.modules, module, None)
     try:
         assert check_zone("Etc/UTC") == "unknown time zone Etc/UTC"
         for text, name in (("0 5 1 1 *", None), ("0 5 1 1 *", "UTC"), ("TZ=UTC 0 5 1 1 *", None)):
