@@ -1,9 +1,11 @@
 """The `mongodb` trigger against a fake that speaks enough of MongoDB's wire protocol; a real server is not packaged."""
 
 import asyncio
+import gc
 import ssl
 import struct
-from collections.abc import AsyncIterator
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,16 @@ from scalers.parameters import Trigger
 from scalers.scaler import SourceError
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """pymongo leaves the socket of a monitor that it cancelled to the garbage collector: not to the next test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
 
 _MESSAGE, _QUERY, _REPLY = 2013, 2004, 1
 HELLO = {"ismaster": True, "isWritablePrimary": True, "maxWireVersion": 21, "minWireVersion": 0, "ok": 1.0}

@@ -200,7 +200,7 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
     [
         pytest.param((), "spec.triggers: there is no trigger", id="no trigger"),
         pytest.param(({"type": "", "metadata": {}},), r"trigger 0 \(no type\): type: is required", id="no type"),
-        pytest.param(({"type": "kafka", "metadata": {}},), "kafka is not supported yet", id="a type of KEDA's"),
+        pytest.param(({"type": "pulsar", "metadata": {}},), "pulsar is not supported yet", id="a type of KEDA's"),
         pytest.param(({"type": "redsi", "metadata": {}},), "no trigger type redsi", id="a type of nobody's"),
         pytest.param(
             (redis_trigger(1, "q", listLength=5),), "listLength: must be a text; .* need quotes", id="unquoted number"

@@ -113,10 +113,15 @@ async def test_a_real_broker(tmp_path: Path, connections: Connections) -> None:
         await eventually(counted, within=30)
         every = scaler(over_http, queueName="^work", useRegex="true")
         paged = scaler(over_http, queueName="^work", useRegex="true", pageSize="1")
-        answers = await read(every, scaler(over_http, queueName="work/2"), scaler(over_http, **missing), paged)
+        answers = await read(every, scaler(over_http, queueName="work/2"), scaler(over_http, **missing))
         assert answers[:2] == [8.0, 1.0]
         assert "answered 404" in str(answers[2])
-        assert "pageSize=1" in str(answers[3])
+
+        async def cut() -> bool:
+            # The plugin sorts pages by statistics that it may not have yet, and answers 500 until then.
+            return "pageSize=1" in str((await read(paged))[0])
+
+        await eventually(cut, within=30)
         wrong = Trigger(
             0,
             "rabbitmq",
