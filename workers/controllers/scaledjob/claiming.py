@@ -14,9 +14,10 @@ from workers.api import flags
 from workers.api.kinds import JOB, Object
 from workers.api.scaledjob import ScaledJob
 from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
+from workers.controllers.keda import Status, activity, described
 from workers.controllers.scaledjob import binding, bounds, history, jobs, names, rollout
 from workers.controllers.scaledjob.claims import Verdict, judge
-from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
+from workers.controllers.scaledjob.status import Conditions, last_active
 from workers.controllers.scaledjob.writing import change, hold_on, without_finalizer, write
 from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
@@ -311,7 +312,7 @@ class _Claiming:
         failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
         return tuple(write(self._status(failing), self._before))
 
-    def _settled(self, problem: str | None, paused: bool) -> Status:
+    def _settled(self, problem: str | None, paused: bool) -> Status[Conditions]:
         """The status once all steps before it have worked."""
         reading = self._sight.reading
         if paused:
@@ -330,7 +331,7 @@ class _Claiming:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
         return Status(status.observed, status.conditions, fields)
 
-    def _status(self, conditions: Conditions) -> Status:
+    def _status(self, conditions: Conditions) -> Status[Conditions]:
         return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
 
     def _why(self, verdict: Verdict, missing: list[Claim]) -> str:

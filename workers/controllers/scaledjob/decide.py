@@ -11,6 +11,7 @@ from workers.api.scaledjob import ScaledJob
 from workers.caps import Cap, Reservation
 from workers.claims import ledger_of
 from workers.controller import Controller
+from workers.controllers.keda import Status, activity, described
 from workers.controllers.scaledjob import (
     binding,
     bounds,
@@ -30,7 +31,7 @@ from workers.controllers.scaledjob import (
     sources,
     strategy,
 )
-from workers.controllers.scaledjob.status import Conditions, Status, activity, described, last_active
+from workers.controllers.scaledjob.status import Conditions, last_active
 from workers.controllers.scaledjob.writing import FINALIZER, change, hold_on, without_finalizer, write
 from workers.errors import UserError
 from workers.plan import NOTHING, ComeBack, Create, Figure, Level, Plan, Poll, Record, Step, Together
@@ -258,7 +259,7 @@ class _Decision:
         failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
         return tuple(write(self._status(failing), self._before))
 
-    def _settled(self) -> Status:
+    def _settled(self) -> Status[Conditions]:
         """The status once all steps before it have worked."""
         conditions = self._before.resumed()
         if self._reading is None:
@@ -274,7 +275,7 @@ class _Decision:
             fields |= last_active(status.observed, interval, self.now)
         return Status(status.observed, status.conditions, fields)
 
-    def _status(self, known: Conditions) -> Status:
+    def _status(self, known: Conditions) -> Status[Conditions]:
         allowed = self._wanted if self.snapshot.allowance is None else self.snapshot.allowance
         limited = policy.condition(self._caps, wanted=self._wanted, allowed=allowed)
         return Status(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))

@@ -1,13 +1,13 @@
 """A ScaledJob's status, computed whole, and the Events that tell of its changes."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.scaledjob import Spec
+from workers.controllers.keda import Condition
 from workers.controllers.scaledjob.fallback import Fallback
 from workers.plan import Record
 from workers.snapshot import Sample
@@ -19,20 +19,8 @@ _LEAST_AGE = timedelta(seconds=5)
 _IDLE = frozenset({"cpu", "memory"})
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One of KEDA's conditions; it carries no timestamps."""
-
-    status: str
-    reason: str = ""
-    message: str = ""
-
-    def render(self, type_: str) -> Object:
-        texts = {key: value for key, value in (("reason", self.reason), ("message", self.message)) if value}
-        return {"type": type_, "status": self.status, **texts}
-
-
 _UNKNOWN = Condition("Unknown")
+_NOT_PAUSED = Condition("False")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +30,7 @@ class Conditions:
     ready: Condition = _UNKNOWN
     active: Condition = _UNKNOWN
     fallback: Condition = _UNKNOWN
-    paused: Condition = Condition("False")
+    paused: Condition = _NOT_PAUSED
     capped: Condition | None = None
 
     @classmethod
@@ -128,43 +116,6 @@ def _readiness(samples: Sequence[Sample], active: bool) -> Condition:
     if active:
         return Condition("Unknown", "PartialTriggerError", f"some triggers do not work: {failing}")
     return Condition("False", "TriggerError", f"the triggers do not work: {failing}")
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What is to be written. Fields that are not computed here are carried over; those that are None go."""
-
-    observed: Object
-    conditions: Conditions
-    fields: Object = field(default_factory=dict)
-
-    def render(self) -> Object:
-        whole = {**self.observed, **self.fields, "conditions": self.conditions.render()}
-        return {name: value for name, value in whole.items() if value is not None}
-
-    @property
-    def changed(self) -> bool:
-        """Whether writing it would change anything."""
-        return self.render() != self.observed
-
-
-def described(spec: Spec) -> Object:
-    """The fields that follow from the spec alone: types of triggers and names of authentications, each once."""
-    references = (trigger.authentication_ref for trigger in spec.triggers)
-    return {
-        "triggersTypes": ",".join(dict.fromkeys(trigger.type for trigger in spec.triggers)),
-        "authenticationsTypes": ",".join(dict.fromkeys(reference.name for reference in references if reference)),
-    }
-
-
-def activity(observed: Object, samples: Iterable[Sample]) -> Object:
-    """`triggersActivity`: a trigger that could not be measured keeps what was known of it."""
-    known = observed.get("triggersActivity") or {}
-    found = {
-        sample.name: known.get(sample.name) if sample.error is not None else {"isActive": sample.active}
-        for sample in samples
-    }
-    return {"triggersActivity": {name: each for name, each in found.items() if each is not None}}
 
 
 def last_active(observed: Object, interval: int, now: datetime) -> Object:

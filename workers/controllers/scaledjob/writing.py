@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from workers.api.kinds import Object
-from workers.controllers.scaledjob.status import Conditions, Status, events
+from workers.controllers.keda import Status
+from workers.controllers.scaledjob.status import Conditions, events
 from workers.plan import Patch, PatchStatus, Step
 from workers.snapshot import Reading, Snapshot
 
@@ -29,7 +30,7 @@ def change(snapshot: Snapshot, body: Object, metadata: Object) -> Patch:
 
 
 def write(
-    status: Status, before: Conditions, *, reading: Reading | None = None, anyway: bool = False
+    status: Status[Conditions], before: Conditions, *, reading: Reading | None = None, anyway: bool = False
 ) -> Iterator[Step]:
     """Write a status that differs from the observed one, then tell of it.
 

@@ -10,6 +10,7 @@ from workers.api import scaledobject as manifest
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller, Target
+from workers.controllers.keda import Status, described
 from workers.controllers.scaledobject import (
     activation,
     explaining,
@@ -28,7 +29,7 @@ from workers.controllers.scaledobject.memory import Memory
 from workers.controllers.scaledobject.metrics import Metric, Replicas
 from workers.controllers.scaledobject.modifiers import Composite
 from workers.controllers.scaledobject.pausing import Pause
-from workers.controllers.scaledobject.status import Conditions, Status
+from workers.controllers.scaledobject.status import Conditions
 from workers.errors import UserError
 from workers.plan import NOTHING, ComeBack, Figure, Patch, PatchStatus, Plan, Poll, Record, Step
 from workers.snapshot import Reading, Scalable, Snapshot
@@ -131,13 +132,13 @@ def _unreadable(before: Conditions, scale: Scalable) -> Conditions:
 
 def _fields(scaled: ScaledObject, body: Object, scale: Scalable) -> Object:
     """What the status says whatever was measured."""
-    fields = statuses.described(scaled.spec)
+    fields = described(scaled.spec)
     if scale.error is None:
         fields |= statuses.targeted(body.get("status") or {}, scale)
     return fields
 
 
-def _write(status: Status, before: Conditions, reading: Reading | None = None) -> Iterator[Step]:
+def _write(status: Status[Conditions], before: Conditions, reading: Reading | None = None) -> Iterator[Step]:
     """Write a status that differs from the observed one, then tell of it: a crash may lose an Event, not repeat one."""
     if status.changed:
         yield PatchStatus(status.render())
@@ -293,7 +294,7 @@ class _Decision:
     def _target(self) -> str:
         return str(self.scale.ref) if self.scale.ref else "the target"
 
-    def _status(self) -> Status:
+    def _status(self) -> Status[Conditions]:
         conditions = self._before.resumed()
         fields = _fields(self.scaled, self.body, self.scale) | {
             "pausedReplicaCount": None,

@@ -1,14 +1,13 @@
 """A ScaledObject's status, computed whole, and the Events that tell of its changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.scaledobject import Spec
-from workers.controllers.scaledjob.status import Condition
+from workers.controllers.keda import Condition, activity
 from workers.controllers.scaledobject.memory import Memory
 from workers.plan import Record
 from workers.snapshot import Sample, Scalable
@@ -89,33 +88,6 @@ class Conditions:
         return replace(self, ready=ready)
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What is to be written. Fields that are not computed are carried over; None takes one away."""
-
-    observed: Object
-    conditions: Conditions
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    def render(self) -> Object:
-        known = {**self.observed, **self.fields, "conditions": self.conditions.render()}
-        return {name: value for name, value in known.items() if value is not None}
-
-    @property
-    def changed(self) -> bool:
-        """Whether writing it would change anything."""
-        return self.render() != self.observed
-
-
-def described(spec: Spec) -> Object:
-    """The fields that follow from the spec alone: types of triggers and names of authentications, each once."""
-    references = (trigger.authentication_ref for trigger in spec.triggers)
-    return {
-        "triggersTypes": ",".join(dict.fromkeys(trigger.type for trigger in spec.triggers)),
-        "authenticationsTypes": ",".join(dict.fromkeys(reference.name for reference in references if reference)),
-    }
-
-
 def targeted(observed: Object, scale: Scalable) -> Object:
     """The fields that follow from the target; its first replica count is kept for ever."""
     if scale.ref is None:
@@ -135,14 +107,9 @@ def targeted(observed: Object, scale: Scalable) -> Object:
 
 def measured(observed: Object, samples: Sequence[Sample], memory: Memory) -> Object:
     """The fields that follow from a reading. What could not be measured keeps what was known of its activity."""
-    known = observed.get("triggersActivity") or {}
-    activity = {
-        sample.name: known.get(sample.name) if sample.error is not None else {"isActive": sample.active}
-        for sample in samples
-    }
     return {
         "externalMetricNames": [sample.name for sample in samples],
-        "triggersActivity": {name: each for name, each in activity.items() if each is not None},
+        **activity(observed, samples),
         "health": {sample.name: _health(sample) for sample in samples},
         "memory": memory.render(),
     }
