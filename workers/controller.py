@@ -1,7 +1,7 @@
 """What makes a controller: the kind it owns, what it must see, and its pure decision."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from workers.api.kinds import Kind, Object, Ref
@@ -45,9 +45,14 @@ class Controller:
     `Snapshot.children` under their own kind id. Asked per object because reading them costs.
     adopts: kinds whose objects that nobody controls, in the reconciled object's namespace, the decision must see
     (`Snapshot.loose`).
+    tied: kinds whose objects name the reconciled one (`workers.api.ties`) and that the decision must see
+    (`Snapshot.tied`); a change of such an object wakes this one.
     relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
+    follows: kinds that relatives may be of, beside those that some controller has or sees already.
+    labelled: by kind id, the label that all children of that kind carry; objects of it without are not followed.
     scales: the workload whose replicas the decision must see as they are now (`Snapshot.scale`).
     everywhere: kinds, of few objects each, all of whose objects the decision must see (`Snapshot.everywhere`).
+    surveys: whether the decision on this very object must see what is everywhere.
     accepts: whether this object is ours at all; others are left alone (a Job that names another manager).
     polled: whether triggers of this kind's objects are measured by the scalers.
     """
@@ -57,8 +62,12 @@ class Controller:
     children: tuple[Kind, ...] = ()
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
+    tied: tuple[Kind, ...] = ()
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
+    follows: tuple[Kind, ...] = ()
+    labelled: Mapping[str, str] = field(default_factory=dict)
     scales: Callable[[Object], Target | None] = _no_target
     everywhere: tuple[Kind, ...] = ()
+    surveys: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

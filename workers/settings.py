@@ -57,6 +57,17 @@ class Settings(BaseSettings):
         description="run apps/v1 Deployments, ReplicaSets and StatefulSets too: only where nobody else does",
     )
 
+    volcano: bool = Field(
+        False,
+        description="run Volcano's kinds: their definitions must be in the cluster, Volcano's own controllers must not",
+    )
+    scheduler_names: Names = Field(
+        ("volcano",), description="pods of these schedulers are gathered in PodGroups, comma separated"
+    )
+    pod_scheduler: str = Field(
+        "default-scheduler", description="the scheduler that places the pods of admitted gangs in their stead"
+    )
+
     policies: bool = Field(False, description="obey ScalePolicies; their definition must be in the cluster")
 
     keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(

@@ -104,6 +104,7 @@ class Snapshot:
     children: by kind id, the objects whose controller is this object, tombstones included (`Entry.gone`), in no
     particular order; of an object that is gone, those it left behind.
     loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
+    tied: by kind id, the living objects that name this one without being owned by it (`workers.api.ties`).
     relatives: other objects the controller asked to see; None for one that is known not to exist.
     everywhere: by kind id, all objects of kinds the controller asked to see whole.
     allowance: the answer to a plan's reservation: the most unfinished Jobs this object may have; None until it asked.
@@ -117,6 +118,7 @@ class Snapshot:
     body: Object | None
     children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    tied: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
     everywhere: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     allowance: int | None = None

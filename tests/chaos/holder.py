@@ -5,13 +5,16 @@
 What it knows for sure goes to a second server, the truth, which no test flushes:
   wanted      HASH key -> version that was asked for
   reconciled  HASH key -> version that was reconciled; only ever raised
-  log         LIST of "<key> <token> start|end|lost|refused"
+  log         LIST of "<key> <token> start|end|lost|refused|stalled"; stalled: it stood still between the last look at
+              its lease and the effect. No lease can prevent that, only a fence at the place of the effect can; what it
+              did before it looked is another matter
 """
 
 import asyncio
 import contextlib
 import random
 import sys
+import time
 
 import redis.asyncio as redis
 from redis.exceptions import RedisError
@@ -19,7 +22,7 @@ from redis.exceptions import RedisError
 from scheduler.keys import Keys
 from scheduler.queue import Backoff, Claim, Done, Lane, Lease, Outcome
 from workers.drain import Drain
-from workers.holding import Hands, LeaseLost
+from workers.holding import MARGIN, Hands, LeaseLost
 
 #: Raises a version, and tells whether it was higher: the fence that a resourceVersion is on a real cluster.
 RAISE = """
@@ -44,13 +47,16 @@ async def main(queue_url: str, truth_url: str, lease: float) -> None:
         wanted = int(await truth.hget("wanted", lease.key) or 0)
         await truth.rpush("log", f"{lease.key} {lease.token} start")
         await asyncio.sleep(random.choice((0, 0.005, 0.05, 0.5)))
+        looked = time.monotonic()
         try:
             hands.check(lease)
         except LeaseLost:
             await truth.rpush("log", f"{lease.key} {lease.token} lost")
             raise
         raised = await truth.eval(RAISE, 1, "reconciled", lease.key, wanted)
-        await truth.rpush("log", f"{lease.key} {lease.token} {'end' if raised else 'refused'}")
+        stalled = time.monotonic() - looked > MARGIN
+        how = "refused" if not raised else "stalled" if stalled else "end"
+        await truth.rpush("log", f"{lease.key} {lease.token} {how}")
         return Done()
 
     async def handle(claim: Claim, hands: Hands) -> None:

@@ -21,6 +21,8 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool = True
+    status: bool = True
+    """Whether the status is a subresource of its own; without one it is written with the rest of the object."""
 
     @property
     def id(self) -> str:
@@ -83,6 +85,18 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 SECRET = Kind("", "v1", "Secret", "secrets")
 ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+SERVICE = Kind("", "v1", "Service", "services")
+PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
+VC_JOB = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")
+VC_CRON_JOB = Kind("batch.volcano.sh", "v1alpha1", "CronJob", "cronjobs")
+QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
+POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", status=False)
+COMMAND = Kind("bus.volcano.sh", "v1alpha1", "Command", "commands", status=False)
+JOB_FLOW = Kind("flow.volcano.sh", "v1alpha1", "JobFlow", "jobflows")
+JOB_TEMPLATE = Kind("flow.volcano.sh", "v1alpha1", "JobTemplate", "jobtemplates")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
@@ -111,6 +125,18 @@ KINDS: dict[str, Kind] = {
         CONFIG_MAP,
         SECRET,
         SERVICE_ACCOUNT,
+        SERVICE,
+        PERSISTENT_VOLUME_CLAIM,
+        NETWORK_POLICY,
+        PRIORITY_CLASS,
+        RESOURCE_QUOTA,
+        VC_JOB,
+        VC_CRON_JOB,
+        QUEUE,
+        POD_GROUP,
+        COMMAND,
+        JOB_FLOW,
+        JOB_TEMPLATE,
         CUSTOM_RESOURCE_DEFINITION,
     )
 }

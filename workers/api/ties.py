@@ -1,0 +1,56 @@
+"""Which other object an object names without being owned by it, by the kind of the one that names.
+
+A tie works like an owner reference: whoever is named sees all that name it, and hears of every change of theirs.
+"""
+
+from collections.abc import Callable, Mapping
+
+from workers.api import kinds
+from workers.api.kinds import Object, Ref
+
+#: A pod's annotation: the PodGroup it belongs to.
+GROUP_NAME = "scheduling.k8s.io/group-name"
+#: A Volcano Job's label: ``<namespace>.<name>`` of the JobTemplate it was made from.
+CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
+#: The queue of what names none.
+DEFAULT_QUEUE = "default"
+
+
+def _group_of(pod: Object) -> Ref | None:
+    metadata = pod["metadata"]
+    name = (metadata.get("annotations") or {}).get(GROUP_NAME)
+    return Ref(kinds.POD_GROUP, metadata["namespace"], name) if name else None
+
+
+def _queue_of(group: Object) -> Ref | None:
+    return Ref(kinds.QUEUE, "", (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
+
+
+def _target_of(command: Object) -> Ref | None:
+    target = command.get("target") or {}
+    kind = kinds.by_manifest(target.get("apiVersion") or "", target.get("kind") or "")
+    if kind is None or not target.get("name"):
+        return None
+    return Ref(kind, command["metadata"]["namespace"] if kind.namespaced else "", target["name"])
+
+
+def _template_of(job: Object) -> Ref | None:
+    namespace, dot, name = (job["metadata"].get("labels") or {}).get(CREATED_BY_TEMPLATE, "").partition(".")
+    # Names with dots cannot be told apart from the namespace; Volcano does not match them either.
+    return Ref(kinds.JOB_TEMPLATE, namespace, name) if dot and name and "." not in name else None
+
+
+def _group_of_workload(workload: Object) -> Ref | None:
+    metadata = workload["metadata"]
+    return Ref(kinds.POD_GROUP, metadata["namespace"], f"podgroup-{metadata['uid']}")
+
+
+#: By kind id: whom an object of that kind names, None for nobody.
+TIES: Mapping[str, Callable[[Object], Ref | None]] = {
+    kinds.POD.id: _group_of,
+    kinds.REPLICA_SET.id: _group_of_workload,
+    kinds.STATEFUL_SET.id: _group_of_workload,
+    kinds.POD_GROUP.id: _queue_of,
+    kinds.COMMAND.id: _target_of,
+    kinds.VC_JOB.id: _template_of,
+}
