@@ -1,0 +1,1 @@
+"""JobFlow: Jobs that wait for each other."""

@@ -1,0 +1,1 @@
+"""Gang admission: which PodGroups may start, and what becomes of those that did."""

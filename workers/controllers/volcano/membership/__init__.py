@@ -1,0 +1,1 @@
+"""PodGroups of ordinary pods."""

@@ -1,0 +1,1 @@
+"""Queue: states, commands, hierarchy and counters."""

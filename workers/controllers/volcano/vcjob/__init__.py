@@ -1,0 +1,1 @@
+"""Volcano's Job: tasks of pods that start together and share one fate."""

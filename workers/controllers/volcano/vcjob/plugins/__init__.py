@@ -1,0 +1,1 @@
+"""What plugins of a Job add to its pods, and make beside them."""
