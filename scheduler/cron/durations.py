@@ -28,6 +28,14 @@ def interval(text: str) -> timedelta:
     return timedelta(seconds=max(1, _nanoseconds(text) // _SECOND))
 
 
+def duration(text: str) -> timedelta:
+    """The duration itself, to the microsecond; what is finer is cut off.
+
+    Raises CronError for a text that is no duration, or one of more than 292 years.
+    """
+    return timedelta(microseconds=_nanoseconds(text) // 1000)
+
+
 def _nanoseconds(text: str) -> int:
     negative, unsigned = text[:1] == "-", text[1:] if text[:1] in ("-", "+") else text
     if unsigned == "0":

@@ -13,6 +13,7 @@ from workers.api import kinds, scaledjob, scaledobject, scalepolicy, scheduledjo
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
+from workers.api.volcano import job as vcjob
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,20 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("cta", "clustertriggerauth"),
         (*_AUTHENTICATION_COLUMNS, Column("FilePath", ".spec.filePath")),
         "Supplies parameters, secret ones too, to triggers of every namespace.",
+    ),
+    Definition(
+        kinds.VC_JOB,
+        vcjob.Spec,
+        vcjob.Status,
+        ("vcjob", "vj"),
+        (
+            Column("STATUS", ".status.state.phase"),
+            Column("minAvailable", ".status.minAvailable", "integer"),
+            Column("RUNNINGS", ".status.running", "integer"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("QUEUE", ".spec.queue", wide=True),
+        ),
+        "Runs pods of several tasks as one gang.",
     ),
 )
 

@@ -18,7 +18,7 @@ from workers.plan import Create, Together
 
 FOLDER = Path(__file__).parents[3] / "examples"
 FILES = sorted(FOLDER.glob("*.yaml"))
-DEFINED = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
+DEFINED = {crd["metadata"]["name"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
 MODELS: dict[str, Callable[[Object], Any]] = {
     SCALED_JOB.id: scaledjob.parse,
     SCALED_OBJECT.id: scaledobject.parse,
@@ -73,7 +73,7 @@ def job_of(body: Object) -> Object | None:
 
 @pytest.mark.parametrize("body", documents())
 def test_the_api_server_takes_it_and_knows_every_field(body: Object) -> None:
-    if version := DEFINED.get(body["kind"]):
+    if version := DEFINED.get(kind_of(body).id):
         form = schema.custom(version)
         decoded, _ = form.decode(placed(body), strict="Strict")
         assert form.validate(form.default(decoded)) == []

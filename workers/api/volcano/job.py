@@ -1,0 +1,339 @@
+"""`batch.volcano.sh/v1alpha1` Job as a typed model: everything Volcano 1.8 and today's accept.
+
+Limits are those of today's schema; what a schema cannot say is checked in workers/admission/job.py. Pod templates and
+claims stay as their author wrote them. Fields that Volcano does not have are all optional, and say so.
+"""
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
+
+from scheduler.cron.durations import duration
+from workers.api import model, scaledjob
+from workers.api.kinds import VC_JOB, Object
+from workers.api.model import Items, Model
+from workers.api.scaledjob import Natural, Positive
+from workers.api.ties import DEFAULT_QUEUE
+
+#: Restarts of a job, and of a task's containers, where the manifest says nothing.
+MAX_RETRY = 3
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_INT32 = {"ge": -(2**31), "le": 2**31 - 1}
+
+
+def _go_duration(text: str) -> str:
+    duration(text)
+    return text
+
+
+#: A name of one part (RFC 1123 label); the empty text counts as absent.
+Label = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$", max_length=63)]
+#: A name that may have dots (RFC 1123 subdomain); the empty text counts as absent.
+Name = Annotated[str, StringConstraints(pattern=rf"^({_LABEL}(\.{_LABEL})*)?$", max_length=253)]
+#: A duration as Go writes it: ``10m``, ``1h30m``.
+Duration = Annotated[str, AfterValidator(_go_duration)]
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+#: Small enough for every counter of an API server.
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+Phase = Literal[
+    "Pending",
+    "Running",
+    "Restarting",
+    "Aborting",
+    "Aborted",
+    "Completing",
+    "Completed",
+    "Terminating",
+    "Terminated",
+    "Failed",
+]
+
+
+class NetworkTopology(Model):
+    """How close to each other pods must stand. Kept for schedulers that know about it."""
+
+    mode: Literal["hard", "soft"] = "hard"
+    highest_tier_allowed: Natural | None = None
+    highest_tier_name: Annotated[str, Field(max_length=253)] | None = None
+    """Excludes highestTierAllowed."""
+
+
+class Policy(Model):
+    """What is done when something happens to the pods of a job or of one of its tasks."""
+
+    action: str | None = None
+    """AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, CompleteJob or ResumeJob."""
+    event: str | None = None
+    events: Items[str] | None = None
+    """Further events; `*` stands for all of them."""
+    exit_code: Annotated[int, Field(**_INT32)] | None = None
+    """Instead of an event: a pod failed with this code."""
+    timeout: Duration | None = None
+    """The action waits so long, and is dropped if the pod recovers meanwhile."""
+
+    @property
+    def all_events(self) -> frozenset[str]:
+        """`event` and `events` together."""
+        return frozenset(name for name in (self.event, *(self.events or ())) if name)
+
+    @property
+    def delay(self) -> timedelta | None:
+        """The timeout, None for an action that is taken at once."""
+        return duration(self.timeout) if self.timeout else None
+
+
+class DependsOn(Model):
+    """The tasks whose pods must be there before this task's pods are made."""
+
+    name: Items[str] | None = None
+    iteration: str | None = None
+    """any: one of them is enough. Everything else: all of them."""
+
+
+class PartitionPolicy(Model):
+    """A task in parts of equal size that succeed or fail, and are placed, together."""
+
+    total_partitions: Positive
+    partition_size: Positive
+    """Pods per partition."""
+    min_partitions: Natural = 0
+    network_topology: NetworkTopology | None = None
+
+
+class Task(Model):
+    """Pods of one role."""
+
+    name: Label = ""
+    """Unique in the job; default `default` and the task's index."""
+    replicas: Count = 0
+    min_available: Count | None = None
+    """Of these pods, so many belong to the gang and must succeed; default all."""
+    template: Annotated[dict[str, Any], Field(default_factory=dict)]
+    """A pod template."""
+    policies: Items[Policy] | None = None
+    """They win over the job's."""
+    topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
+    max_retry: Count | None = None
+    """Container restarts after which the task counts as failed; default 3."""
+    depends_on: DependsOn | None = None
+    partition_policy: PartitionPolicy | None = None
+
+    @property
+    def gang(self) -> int:
+        """Pods of this task that belong to the gang."""
+        parts = self.partition_policy
+        if self.min_available is not None:
+            return self.min_available
+        return parts.min_partitions * parts.partition_size if parts and parts.min_partitions else self.replicas
+
+    @property
+    def retries(self) -> int:
+        """Container restarts after which the task counts as failed."""
+        return self.max_retry or MAX_RETRY
+
+    @property
+    def metadata(self) -> Object:
+        """The metadata of the template."""
+        return dict(self.template.get("metadata") or {})
+
+    @property
+    def pod_spec(self) -> Object:
+        """The pod spec of the template."""
+        return dict(self.template.get("spec") or {})
+
+
+class Volume(Model):
+    """A claim that is mounted into every container of every pod."""
+
+    mount_path: Annotated[str, StringConstraints(pattern="^[^:]*$")]
+    volume_claim_name: Annotated[str, Field(max_length=253)] | None = None
+    """A claim that is there; excludes volumeClaim."""
+    volume_claim: dict[str, Any] | None = None
+    """The spec of a PersistentVolumeClaim to make."""
+
+
+class RestartBackoff(Model):
+    """How long a job waits before it starts again."""
+
+    seconds: Annotated[int, Field(ge=0, le=86400)]
+    """Before the first restart."""
+    factor: Annotated[float, Field(ge=1, le=100)] = 2
+    """Every further wait is so many times the one before."""
+    max_seconds: Annotated[int, Field(ge=0, le=86400)] = 600
+
+
+class Spec(Model):
+    """What to run, as a gang of how many pods."""
+
+    scheduler_name: Annotated[str, Field(max_length=63)] | None = None
+    min_available: Count | None = None
+    """Pods that must be able to run before any is started, and must succeed; default all tasks' minAvailable."""
+    min_success: Positive | None = None
+    """The job is complete as soon as so many pods succeeded."""
+    volumes: Items[Volume] | None = None
+    tasks: Annotated[Items[Task], Field(min_length=1)]
+    policies: Items[Policy] | None = None
+    plugins: dict[str, Items[str] | None] | None = None
+    """By name, a plugin's arguments."""
+    running_estimate: Duration | None = None
+    """Read by schedulers only."""
+    queue: Name = DEFAULT_QUEUE
+    max_retry: Count = MAX_RETRY
+    """Restarts of the job and of its parts, all together, before it fails."""
+    ttl_seconds_after_finished: Count | None = None
+    """The job is deleted so long after it ended; default never."""
+    priority_class_name: Name | None = None
+    network_topology: NetworkTopology | None = None
+    suspend: bool | None = None
+    """Aborts the job while true, resumes it afterwards. Not Volcano's."""
+    active_deadline_seconds: Positive | None = None
+    """The job is terminated when it has been at work for so long. Not Volcano's."""
+    restart_backoff: RestartBackoff | None = None
+    """Default: restarts do not wait. Not Volcano's."""
+    ttl_seconds_after_aborted: Count | None = None
+    """An aborted job that nobody resumes is deleted after so long. Not Volcano's."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _have_names(cls, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+        return tuple(
+            task if task.name else task.model_copy(update={"name": f"default{index}"})
+            for index, task in enumerate(tasks)
+        )
+
+    @property
+    def total(self) -> int:
+        """Pods of all tasks."""
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def gang(self) -> int:
+        """Pods that must be able to run before any is started."""
+        if self.min_available is not None:
+            return self.min_available
+        return sum(task.gang for task in self.tasks)
+
+    def task(self, name: str) -> Task | None:
+        """The task of this name."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+class State(Model):
+    """Where the job stands."""
+
+    phase: Phase | None = None
+    reason: str | None = None
+    """Why it stands there. Volcano never says."""
+    message: str | None = None
+    last_transition_time: Instant | None = None
+
+
+class TaskStatus(Model):
+    """Pods of one task."""
+
+    phase: dict[str, int] | None = None
+    """By phase, how many there are."""
+
+
+class Condition(Model):
+    """One phase of the job's history."""
+
+    status: str
+    last_transition_time: Instant | None = None
+
+
+class Killing(Model):
+    """Pods that are to go, written down before the first is deleted. Not Volcano's."""
+
+    retain: Literal["soft", "none"]
+    """soft: pods that succeeded or failed stay."""
+    task: str | None = None
+    """Only pods of this task."""
+    pod: str | None = None
+    """Only this pod."""
+    partition: int | None = None
+    """Only this partition of the task."""
+    version: int | None = None
+    """Pods of this version and of older ones."""
+
+
+class Delayed(Model):
+    """An action that waits for its policy's timeout. Not Volcano's."""
+
+    action: str
+    event: str
+    due: Instant
+    task: str | None = None
+    pod: str | None = None
+    uid: str | None = None
+    """Of the pod."""
+    partition: int | None = None
+    """Of the task."""
+    level: Literal["job", "task", "pod", "partition"] | None = None
+
+
+class Failure(Model):
+    """The pod that made the job fail. Not Volcano's."""
+
+    pod: str
+    task: str | None = None
+    container: str | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    time: Instant | None = None
+
+
+class Status(Model):
+    """What is written back."""
+
+    state: State | None = None
+    min_available: int | None = None
+    pending: int | None = None
+    running: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    terminating: int | None = None
+    unknown: int | None = None
+    task_status_count: dict[str, TaskStatus] | None = None
+    version: int | None = None
+    """Rises whenever all pods of the job are killed."""
+    retry_count: int | None = None
+    running_duration: str | None = None
+    controlled_resources: dict[str, str] | None = None
+    """What plugins and volumes made for the job."""
+    conditions: Items[Condition] | None = None
+    """The phases so far, the newest last."""
+    killing: Items[Killing] | None = None
+    delayed: Items[Delayed] | None = None
+    failures: Items[Failure] | None = None
+    """Why pods failed, the newest last."""
+    handled: Items[str] | None = None
+    """Uids of Commands that have taken effect. Not Volcano's."""
+    restart_time: Instant | None = None
+    """Not before this instant does the job start again. Not Volcano's."""
+    start_time: Instant | None = None
+    """When the job began to run for the first time. Not Volcano's."""
+    observed_generation: int | None = None
+    """The generation of the spec that was decided on last. Not Volcano's."""
+
+
+class Metadata(scaledjob.Metadata):
+    """The part of the metadata that decisions use."""
+
+    creation_timestamp: str | None = None
+
+
+class Job(Model):
+    """One Job of Volcano. Its status is not read through this model: decisions compare it as it was written."""
+
+    metadata: Metadata
+    spec: Spec
+
+
+def parse(body: Object) -> Job:
+    """The typed form of a Job; raises UserError that names the object and every field that is wrong."""
+    return model.parse(Job, VC_JOB, body)
