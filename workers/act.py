@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduler.queue import Lane
 from workers import metrics
-from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of
+from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.events import Recorder
@@ -103,6 +103,7 @@ class _Run:
         self._body = snapshot.body
         self._check = check
         self._effects: dict[Kind, list[Change]] = {}
+        self._made: dict[Ref, Object] = {}
         self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Create: self._create,
             Delete: self._delete,
@@ -137,6 +138,8 @@ class _Run:
             if not isinstance(step, Create) or step.taken is None:
                 raise
             await self._record(step.taken)
+            # What its status says of the object that was not made is decided on once more.
+            await self._want(self._actor.reconcile, self._snapshot.ref)
             return False
         return True
 
@@ -160,6 +163,7 @@ class _Run:
         else:
             metrics.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._through(step.kind, Change(created))
+        self._made[ref_of(step.kind, created)] = created
 
     async def _post(self, step: Create) -> Object:
         """Post until there is an answer: the name makes repeating safe, and not knowing would not be.
@@ -257,13 +261,17 @@ class _Run:
     async def _patch_status(self, step: PatchStatus) -> None:
         if self._body is None:
             return
-        patch = diff(self._body.get("status") or {}, step.status)
+        patch = diff(self._body.get("status") or {}, self._with_references(step))
         if not patch:
             return
         body = {"metadata": {"resourceVersion": self._version()}, "status": patch}
         async with self._turn():
             patched = await self._actor.cluster.patch(self._snapshot.ref, body, subresource="status")
         await self._keep(self._snapshot.ref, patched)
+
+    def _with_references(self, step: PatchStatus) -> Object:
+        known = [reference(ref.kind, self._made[ref]) for ref in step.made if ref in self._made]
+        return {**step.status, "active": [*step.status.get("active", ()), *known]} if known else step.status
 
     async def _together(self, stage: Together) -> None:
         waiting = list(reversed(stage.steps))

@@ -18,7 +18,7 @@ class Create:
     """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success.
 
     taken: recorded when an object that is not ours has the name; the step then counts as done and the plan goes on.
-    Without it a taken name is an error.
+    The object is decided on once more after it. Without it a taken name is an error.
     """
 
     kind: Kind
@@ -76,9 +76,14 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """The whole status of the reconciled object, computed afresh; written only if it differs from what was observed."""
+    """The whole status of the reconciled object, computed afresh; written only if it differs from what was observed.
+
+    made: objects that steps before this one create, whose uids nobody knows yet: references to those that came to be
+    are put at the end of the status's list `active`.
+    """
 
     status: Object
+    made: tuple[Ref, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

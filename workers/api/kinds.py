@@ -154,6 +154,20 @@ def ref_of(kind: Kind, body: Object) -> Ref:
     return Ref(kind, metadata.get("namespace", ""), metadata["name"])
 
 
+def reference(kind: Kind, body: Object) -> Object:
+    """An ObjectReference to this version of an object."""
+    metadata = body["metadata"]
+    described = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "namespace": metadata.get("namespace"),
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata.get("resourceVersion"),
+    }
+    return {key: value for key, value in described.items() if value}
+
+
 def parse_key(key: str) -> Ref:
     """The address a key stands for.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from itertools import count
 
+from tests.unit.controllers.plans import with_references
 from workers.api import times
 from workers.api.kinds import JOB, Kind, Object, Ref, controller_of
 from workers.controllers import conditions
@@ -198,7 +199,8 @@ class _Plan:
                 if ref.name in self.cluster.jobs and self.cluster.jobs[ref.name]["metadata"]["uid"] == uid:
                     del self.cluster.jobs[ref.name]
                 self._land(ref.name)
-            case PatchStatus(status=status):
+            case PatchStatus(status=status, made=made):
+                status = with_references(status, [self.cluster.jobs.get(ref.name) for ref in made])
                 if diff(self.cluster.shown.get("status") or {}, status):
                     self._change({**self.cluster.body, "status": status})
             case Patch(ref=ref, body=patch):

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.unit.controllers.plans import with_references
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Kind, Object, Ref
 from workers.controllers.cronjob import decide
@@ -59,6 +60,7 @@ class World:
         self.made: list[str] = []
         self.told: list[Record] = []
         self.back: datetime | None = None
+        self.again = False
         self.versions = 1
 
     # What the controller sees and does
@@ -79,10 +81,12 @@ class World:
 
     def carry_out(self, plan: Plan, now: datetime, *, steps: int | None = None) -> None:
         """Carry a plan out, or so many of its steps."""
-        self.back = None
+        self.back, self.again = None, False
         for number, step in enumerate(plan.steps):
             if (steps is not None and number >= steps) or not self._carry_out(step, now):
                 break
+        if self.again:
+            self.back = now
 
     def settle(self, now: datetime) -> list[Record]:
         """Reconcile until nothing is left to do now; answers the Events that were told on the way."""
@@ -122,7 +126,8 @@ class World:
                 self.jobs[ref.name] = self._newer(_merged(self.jobs[ref.name], patch))
             case Patch(body=patch):
                 self.body = self._newer(_merged(self.body, patch))
-            case PatchStatus(status=status):
+            case PatchStatus(status=status, made=made):
+                status = with_references(status, [self.jobs.get(ref.name) for ref in made])
                 assert _merged(self.status, diff(self.status, status)) == status
                 self.body = self._newer({**self.body, "status": status})
             case Record():
@@ -140,6 +145,7 @@ class World:
         if name in self.foreign:
             assert taken is not None
             self.told.append(taken)
+            self.again = True
             return False
         if name not in self.jobs:
             self.made.append(name)

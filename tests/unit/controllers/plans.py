@@ -1,8 +1,10 @@
 """Reading plans: what a test wants to know of the steps that were decided on."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from tests.unit.controllers.factories import NOW
+from workers.api.kinds import JOB, Object, reference
 from workers.controllers.job.pods import TRACKING
 from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together, Unfinalize
 
@@ -43,6 +45,12 @@ def statuses(plan: Plan) -> list[dict]:
 def status_of(plan: Plan) -> dict:
     """The last status of the plan: what came of it all."""
     return statuses(plan)[-1]
+
+
+def with_references(status: Object, made: Iterable[Object | None]) -> Object:
+    """The status as it is written once the Jobs that the plan makes are there; None for one that did not come to be."""
+    known = [reference(JOB, job) for job in made if job]
+    return {**status, "active": [*status.get("active", ()), *known]} if known else status
 
 
 def conditions_of(plan: Plan) -> list[tuple[str, str, str]]:

@@ -587,7 +587,6 @@ def test_cleaning_up_is_told_of_and_its_failure_blocks_nothing():
         "SawCompletedJob",
         "FailedDelete",
         "SuccessfulCreate",
-        "FailedDelete",
     ]
     here.refusing = set()
     assert here.settle(clock("12:02:05")) == [

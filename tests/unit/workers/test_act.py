@@ -154,6 +154,29 @@ async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(world):
     assert await world.children() == {"b": False}
 
 
+async def test_a_taken_name_is_decided_on_once_more(world):
+    await world.mirror.apply(SCALED_JOB, [Change(world.owner)])
+    lane = world.lanes["reconcile"]
+    await lane.claim(10)
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await world.act(Create(JOB, world.job("b"), taken=TAKEN))
+    assert (await lane.stats()).dirty == 0
+    await world.act(Create(JOB, world.job("a"), taken=TAKEN))
+    assert (await lane.stats()).dirty == 1
+
+
+async def test_a_status_refers_to_what_its_plan_has_made(world):
+    world.cluster.add(JOB, {"metadata": {"name": "taken", "namespace": "default"}})
+    made = tuple(Ref(JOB, "default", name) for name in ("a", "taken", "b"))
+    known = {"name": "old", "uid": "uid-old"}
+    await world.act(
+        *(Create(JOB, world.job(ref.name), taken=TAKEN) for ref in made), PatchStatus({"active": [known]}, made)
+    )
+    status = (await world.cluster.get(OWNER))["status"]
+    assert [each["name"] for each in status["active"]] == ["old", "a", "b"]
+    assert all(each["uid"] for each in status["active"])
+
+
 async def test_a_taken_name_does_not_count_among_what_was_done_together(world):
     world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
     jobs = tuple(Create(JOB, world.job(name), taken=TAKEN) for name in "abc")

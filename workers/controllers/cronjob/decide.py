@@ -12,13 +12,14 @@ from functools import cached_property
 
 from workers.api import scheduledjob as manifest
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object
+from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object, Ref
 from workers.controller import Controller
 from workers.controllers import conditions
 from workers.controllers.cronjob import concurrency, due, history, starting, status, timing, unexpected
 from workers.controllers.cronjob.concurrency import Choice
 from workers.controllers.cronjob.cursor import MISSED, Cursor
 from workers.controllers.cronjob.due import Due, Settled
+from workers.controllers.cronjob.manual import Request
 from workers.controllers.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, Run
 from workers.controllers.cronjob.sight import Sight
 from workers.controllers.cronjob.starting import Start
@@ -117,16 +118,21 @@ class _Decision:
             resumed=self.sight.resumed,
         )
 
+    @property
+    def _requests(self) -> list[Request]:
+        """What was asked for and was not seen to."""
+        return [each for each in self.sight.asked[0] if not self.sight.had(self.sight.names.manual(each.id))]
+
     @cached_property
     def _choice(self) -> Choice:
         """What starts now."""
         sight = self.sight
         if sight.leaving:
             return Choice()
-        requests = [each for each in sight.asked[0] if not sight.had(sight.names.manual(each.id))]
         at_work = any(not run.over for run in sight.runs)
         slots = self._due.open if self._due else ()
-        return concurrency.choose(sight.spec.concurrency_policy, at_work=at_work, requests=requests, slots=slots)
+        policy = sight.spec.concurrency_policy
+        return concurrency.choose(policy, at_work=at_work, requests=self._requests, slots=slots)
 
     @cached_property
     def _runs(self) -> tuple[Run, ...]:
@@ -143,6 +149,12 @@ class _Decision:
         """The Jobs that are made now."""
         again = starting.retries(self.sight, self._runs, self._table) if self._table else ()
         return [*starting.starts(self.sight, self._choice, self._table), *again]
+
+    @cached_property
+    def _known(self) -> list[Run]:
+        """The runs once those that start now have started."""
+        new = {start.run.name: start.run for start in self._starts}
+        return [*(run for run in self._runs if run.name not in new), *new.values()]
 
     def _seen(self) -> Iterator[Step]:
         """Write down what is seen, and tell of it. In this order a crash may lose an Event and repeats none."""
@@ -272,9 +284,8 @@ class _Decision:
         yield starting.creation(sight, starts)
         yield from starting.skews(sight.now, choice.slots)
         settled = self._due.settled(choice.slots) if self._due else Settled()
-        new = {start.run.name: start.run for start in starts}
-        kept = [run for run in self._runs if run.name not in new]
-        yield PatchStatus(self._status([*kept, *new.values()], settled))
+        made = tuple(Ref(JOB, sight.snapshot.ref.namespace, start.order.name) for start in starts)
+        yield PatchStatus(self._status(self._known, settled), made)
         if choice.requests:
             yield self._patch({request.annotation: None for request in choice.requests})
         if self._due:
@@ -284,18 +295,25 @@ class _Decision:
     # When to look again
 
     def _come_back(self) -> Iterator[ComeBack]:
-        if self._starts or self.sight.failing:
-            # The uids are known then, what one plan had no room for is next, and what failed is known to work again.
+        if self.sight.failing or (self._starts and self._leaves_something):
+            # What one plan had no room for is next, and what failed is known to work again.
             yield ComeBack(self.sight.now)
         elif moments := list(self._moments()):
             yield ComeBack(min(moments))
+
+    @property
+    def _leaves_something(self) -> bool:
+        """Whether something could start that does not start with what does."""
+        retrying = any(run.outcome == RETRYING and run.again and run.again <= self.sight.now for run in self._known)
+        open_ = self._due.open if self._due else ()
+        return retrying or len(self._requests) > len(self._choice.requests) or len(open_) > len(self._choice.slots)
 
     def _moments(self) -> Iterator[datetime]:
         """When something becomes due by itself."""
         sight, clockwork = self.sight, self._clockwork
         if sight.leaving:
             return
-        for run in self._runs:
+        for run in self._known:
             deadline = sight.limits.deadline(run)
             if run.outcome == RUNNING and deadline:
                 yield deadline + GRACE
@@ -304,7 +322,8 @@ class _Decision:
         if clockwork is None or self._due is None:
             return
         table = clockwork.table
-        limits = (due.expiry(table, sight.spec, slot) for slot in self._due.open)
+        waiting = (slot for slot in self._due.open if slot not in self._choice.slots)
+        limits = (due.expiry(table, sight.spec, slot) for slot in waiting)
         yield from (limit for limit in limits if limit)
         following = table.next(self._due.slots[-1]) if self._due.slots else clockwork.first
         if following and (at := table.fires(following)) > sight.now:

@@ -6,7 +6,7 @@ from datetime import datetime
 from email.utils import format_datetime
 
 from workers.api import times
-from workers.api.kinds import JOB, Object
+from workers.api.kinds import JOB, Object, reference
 from workers.controllers import conditions
 from workers.controllers.cronjob.cursor import Cursor
 from workers.controllers.cronjob.due import Settled
@@ -50,19 +50,7 @@ def references(observed: Object, jobs: Iterable[Object]) -> list[Object]:
     """References to Jobs, the oldest first. One that is listed already stays as it was: its version says when."""
     listed = {each.get("uid"): each for each in observed.get("active") or ()}
     ordered = sorted(jobs, key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"]))
-    return [listed.get(job["metadata"]["uid"]) or _reference(job["metadata"]) for job in ordered]
-
-
-def _reference(metadata: Object) -> Object:
-    reference = {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
-        "namespace": metadata.get("namespace"),
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata.get("resourceVersion"),
-    }
-    return {key: value for key, value in reference.items() if value}
+    return [listed.get(job["metadata"]["uid"]) or reference(JOB, job) for job in ordered]
 
 
 def last_successful(observed: Object, jobs: Iterable[Object]) -> str | None:
@@ -95,10 +83,10 @@ def changes(observed: Object, jobs: Sequence[Object]) -> Iterator[Record]:
         if how and (uid in listed or _is_news(observed, job)):
             name = job["metadata"]["name"]
             yield Record("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {how}")
-    for uid, reference in listed.items():
+    for uid, entry in listed.items():
         known = there.get(uid)
         if known is None or (known["metadata"].get("deletionTimestamp") and not conditions.finished(known)):
-            yield Record("Normal", "MissingJob", f"Active job went missing: {reference.get('name')}")
+            yield Record("Normal", "MissingJob", f"Active job went missing: {entry.get('name')}")
 
 
 def _is_news(observed: Object, job: Object) -> bool:
