@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deploy.local.apiserver import names
+from workers.api import names
 from workers.api.kinds import Kind, Object
 
 Labels = Mapping[str, str]

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import names, strategies
+from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import changed, created, job, problems, template
+from workers.api import names
 from workers.api.kinds import JOB
 
 NON_NEGATIVE = "Invalid value: -1: must be greater than or equal to 0"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import names, strategies
+from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import NOW, changed, created, problems, spelled
+from workers.api import names
 from workers.api.kinds import CONFIG_MAP, NAMESPACE, SCALED_JOB, Kind
 
 SERVICE = Kind("", "v1", "Service", "services")

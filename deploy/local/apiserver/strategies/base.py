@@ -7,10 +7,9 @@ been decoded and defaulted before. Nothing changes its arguments.
 
 from datetime import datetime
 
-from deploy.local.apiserver import names
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import metadata
-from workers.api import times
+from workers.api import names, times
 from workers.api.kinds import Object
 
 #: Not part of what an author declares.

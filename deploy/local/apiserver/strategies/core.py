@@ -5,9 +5,10 @@ from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime
 
-from deploy.local.apiserver import fields, names
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
+from workers.api import names
 from workers.api.kinds import Object
 
 #: The most bytes that a ConfigMap's or a Secret's values may have together.

@@ -5,11 +5,12 @@ The template's spec stays as its author wrote it: the defaults of Jobs come with
 
 from collections.abc import Iterator
 
-from deploy.local.apiserver import fields, names
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import jobs
 from deploy.local.apiserver.strategies.base import Strategy
 from scheduler import cron
+from workers.api import names
 from workers.api.kinds import Object
 
 #: A Job's name is the CronJob's and eleven characters more, and is limited to 63.

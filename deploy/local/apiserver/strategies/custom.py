@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from deploy.local.apiserver import fields, names
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import owned
 from deploy.local.apiserver.strategies.base import Strategy
+from workers.api import names
 from workers.api.kinds import Kind, Object
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

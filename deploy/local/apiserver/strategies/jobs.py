@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from deploy.local.apiserver import fields, names, selectors
+from deploy.local.apiserver import fields, selectors
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import defaults, job_status, metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
+from workers.api import names
 from workers.api.kinds import Object
 
 _UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from deploy.local.apiserver import fields, names
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
+from workers.api import names
 from workers.api.kinds import Object
 
 #: What is wrong with a name.

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from deploy.local.apiserver import fields, names
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import metadata
+from workers.api import names
 from workers.api.kinds import Object
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
