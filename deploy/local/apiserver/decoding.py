@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from deploy.local.apiserver import quantities
 from deploy.local.apiserver.definitions import Field, Type, definition, spelled
 from deploy.local.apiserver.fields import DecodeError
+from workers.api import quantities
 
 #: Where a value stands: (its parent's place, field name or index, name of the struct the field belongs to).
 Place = tuple[Any, str | int, str] | None

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from deploy.local.apiserver import quantities
 from deploy.local.kubelet.status import ADDRESS
+from workers.api import quantities
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
 

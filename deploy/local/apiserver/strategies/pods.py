@@ -4,10 +4,11 @@ import copy
 from collections.abc import Iterator
 from datetime import datetime
 
-from deploy.local.apiserver import fields, quantities
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.base import Strategy
+from workers.api import quantities
 from workers.api.kinds import Object
 
 _CHANGES = (

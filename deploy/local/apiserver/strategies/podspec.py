@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from deploy.local.apiserver import fields, quantities
+from deploy.local.apiserver import fields
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies import metadata, placing, volumes
-from workers.api import names
+from workers.api import names, quantities
 from workers.api.kinds import Object
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")

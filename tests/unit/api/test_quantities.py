@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.quantities import canonical, parse
+from workers.api.quantities import canonical, parse
 
 
 @pytest.mark.parametrize(
