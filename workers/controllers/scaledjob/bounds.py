@@ -17,10 +17,11 @@ class Bounds:
 
 
 def effective(spec: Spec) -> Bounds:
-    """KEDA's rule: the minimum is taken out of a maximum that is set, but not out of the default one (its quirk)."""
+    """KEDA's rule: the minimum is taken out of a maximum that is set, but not out of the default one (its quirk).
+
+    A minimum above the maximum is the maximum. KEDA then allows as many again on top, and so more than maxReplicaCount.
+    """
     minimum, maximum = spec.min_replica_count or 0, spec.max_replica_count
     if maximum is None:
         return Bounds(minimum, UNSET_MAXIMUM)
-    if minimum > maximum:
-        return Bounds(maximum, maximum)
-    return Bounds(minimum, maximum - minimum)
+    return Bounds(min(minimum, maximum), max(0, maximum - minimum))

@@ -84,12 +84,14 @@ def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: Bounds) ->
 
 
 def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
-    """Caps the new Jobs at the maximum, not their total (KEDA's quirk)."""
+    """Within the maximum, also in total: KEDA's caps the new Jobs alone, and so makes more than maxReplicaCount."""
     deduction = strategy.custom_scaling_queue_length_deduction or 0
     percentage = _percentage(strategy) or 0.0
     share = int(jobs.running * percentage)
-    how = f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum})"
-    return min(demand.scale - deduction - share, bounds.maximum), how
+    how = (
+        f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum} - {jobs.running})"
+    )
+    return min(demand.scale - deduction - share, bounds.maximum - jobs.running), how
 
 
 def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
