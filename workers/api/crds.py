@@ -14,6 +14,7 @@ from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
 from workers.api.volcano import job as vcjob
+from workers.api.volcano import jobflow, jobtemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,22 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("QUEUE", ".spec.queue", wide=True),
         ),
         "Runs pods of several tasks as one gang.",
+    ),
+    Definition(
+        kinds.JOB_FLOW,
+        jobflow.Spec,
+        jobflow.Status,
+        ("jf",),
+        (Column("Status", ".status.state.phase"), Column("Age", ".metadata.creationTimestamp", "date")),
+        "Runs Jobs in the order of what they depend on.",
+    ),
+    Definition(
+        kinds.JOB_TEMPLATE,
+        jobtemplate.Spec,
+        jobtemplate.Status,
+        ("jt",),
+        (),
+        "What flows make Jobs from.",
     ),
 )
 

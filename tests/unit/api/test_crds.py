@@ -54,7 +54,7 @@ def test_every_schema_is_structural(crd):
     """Each node has one type and no references; alternatives only say which fields must be there."""
     allowed = {
         *("type", "properties", "items", "additionalProperties", "required", "enum", "description", "format"),
-        *("minimum", "maximum", "minLength", "maxLength", "minItems", "pattern"),
+        *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"),
         *("anyOf", "default", "x-kubernetes-preserve-unknown-fields"),
     }
     for path, node in walk(schema_of(crd)):

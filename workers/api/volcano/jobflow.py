@@ -1,0 +1,300 @@
+"""`flow.volcano.sh/v1alpha1` JobFlow as a typed model: Volcano's fields, and what its users have wished for.
+
+Volcano's own are `flows` with name, dependsOn and patch, and `jobRetainPolicy`. All others are optional, and a flow
+that has none of them means what it means to Volcano.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from workers.api import model
+from workers.api.kinds import JOB_FLOW, Object
+from workers.api.model import Items, Model
+from workers.api.scaledjob import Natural, Positive
+from workers.api.scheduledjob import ConcurrencyPolicy, Condition, Duration, Instant, Seconds
+from workers.api.volcano.job import TaskStatus
+
+#: Jobs that one entry may fan out to.
+WIDEST = 1000
+#: Label and annotation of a flow's Jobs: ``<namespace>.<flow>``.
+CREATED_BY_FLOW = "volcano.sh/createdByJobFlow"
+#: Annotation of a flow: a new text in it runs again what failed.
+RETRY = "penstock.dev/retry"
+
+#: How an entry may end.
+Ending = Literal["Completed", "Failed", "Terminated", "Skipped"]
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Header(Model):
+    """A header of a request."""
+
+    name: str
+    value: str = ""
+
+
+class HttpGet(Model):
+    """A server in every pod of a task that answers with success."""
+
+    task_name: str
+    path: str = "/"
+    port: Port
+    http_header: Header | None = None
+
+
+class TcpSocket(Model):
+    """A port that every pod of a task listens on."""
+
+    task_name: str
+    port: Port
+
+
+class TaskPhase(Model):
+    """A task whose pods have got to a phase."""
+
+    task_name: str
+    phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+
+
+class Probe(Model):
+    """What must hold of the targets, instead of their having completed. All of it must."""
+
+    http_get_list: Items[HttpGet] = ()
+    tcp_socket_list: Items[TcpSocket] = ()
+    task_status_list: Items[TaskPhase] = ()
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tasks that are asked."""
+        return frozenset(
+            each.task_name for each in (*self.http_get_list, *self.tcp_socket_list, *self.task_status_list)
+        )
+
+
+class DependsOn(Model):
+    """What must have happened before an entry starts."""
+
+    targets: Items[str] | None = None
+    """Entries of this flow."""
+    probe: Probe | None = None
+
+
+class Patch(Model):
+    """What this entry's Job has otherwise than its template."""
+
+    job_spec: dict[str, Any] | None = None
+    """Merged into the template's spec: objects field by field, lists of named objects by name, other lists replaced."""
+
+
+class Retry(Model):
+    """Further Jobs of an entry whose Job failed or took too long."""
+
+    limit: Annotated[int, Field(ge=0, le=100)]
+    """So many further Jobs."""
+    backoff_seconds: Seconds = 10
+    """Wait before the first."""
+    factor: Annotated[float, Field(ge=1, le=100)] = 2
+    """Every further wait is so many times the one before."""
+    max_backoff_seconds: Seconds = 600
+    """Longest wait."""
+
+
+class When(Model):
+    """How targets must have ended for an entry to start; without it, all of them must have completed."""
+
+    phases: Annotated[Items[Ending], Field(min_length=1)] = ("Completed",)
+    match: Literal["all", "any"] = "all"
+
+
+class Switch(Model):
+    """Entries with the same `of` are branches of one choice: those whose case fits start, the others are skipped."""
+
+    of: str
+    """An expression."""
+    case: Annotated[Items[str] | None, Field(min_length=1)] = None
+    """Values that make this branch the one. None: the branch for every other value."""
+
+
+class ForEach(Model):
+    """One Job per item, or per number from 0 on."""
+
+    items: Annotated[Items[str] | None, Field(max_length=WIDEST)] = None
+    parameter: str | None = None
+    """Instead: a parameter that lists the items, separated by commas."""
+    count: Annotated[int, Field(ge=0, le=WIDEST)] | None = None
+    """Instead: so many Jobs that only their index tells apart."""
+    parallelism: Positive | None = None
+    """Most of them at once."""
+
+
+class Entry(Model):
+    """One step of a flow."""
+
+    name: Name
+    """The Job's name is the flow's and this; the template's name, too, unless `template` says another."""
+    depends_on: DependsOn | None = None
+    patch: Patch | None = None
+    template: str | None = None
+    """The JobTemplate. Not Volcano's."""
+    when: When | None = None
+    """Not Volcano's."""
+    if_: Annotated[str | None, Field(alias="if")] = None
+    """An expression that must hold when the entry could start; otherwise it is skipped. Not Volcano's."""
+    switch: Switch | None = None
+    """Not Volcano's."""
+    for_each: ForEach | None = None
+    """Not Volcano's."""
+    retry: Retry | None = None
+    """Not Volcano's."""
+    timeout_seconds: Duration | None = None
+    """A Job of the entry that takes longer is terminated, and counts as failed. Not Volcano's."""
+    allow_failure: bool = False
+    """The flow may succeed although this entry failed. Not Volcano's."""
+
+    @property
+    def source(self) -> str:
+        """The name of its JobTemplate."""
+        return self.template or self.name
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The entries it depends on."""
+        return (self.depends_on.targets or ()) if self.depends_on else ()
+
+    @property
+    def probe(self) -> Probe | None:
+        """What is asked of its targets, None when nothing is."""
+        probe = self.depends_on.probe if self.depends_on else None
+        return probe if probe and probe.tasks else None
+
+
+class Spec(Model):
+    """Jobs, and in which order they run."""
+
+    flows: Items[Entry] = ()
+    job_retain_policy: Literal["retain", "delete"] | None = None
+    """delete: the Jobs of a flow that succeeded are deleted."""
+    parameters: dict[str, str] | None = None
+    """Variables of every container, and values for expressions and patches. Not Volcano's."""
+    parallelism: Positive | None = None
+    """Most Jobs at once. Not Volcano's."""
+    suspend: bool | None = None
+    """Nothing new starts; Jobs that run go on. Not Volcano's."""
+    cancel: bool | None = None
+    """Nothing new starts, and Jobs that run are terminated. Not Volcano's."""
+    ttl_seconds_after_finished: Seconds | None = None
+    """The flow and its Jobs are deleted so long after its end. Not Volcano's."""
+    schedule: str | None = None
+    """The flow itself runs nothing, but makes a flow without a schedule whenever this cron schedule fires."""
+    time_zone: str | None = None
+    """IANA name; default UTC."""
+    starting_deadline_seconds: Natural | None = None
+    """A run that could not start for so long is missed."""
+    concurrency_policy: ConcurrencyPolicy = "Allow"
+    """What happens to a run that is due while another is at work."""
+    successful_flows_history_limit: Natural = 3
+    failed_flows_history_limit: Natural = 1
+
+
+class State(Model):
+    """Where the flow stands."""
+
+    phase: str | None = None
+    """Pending, Running, Succeed, Failed, Terminating, Terminated; of a flow with a schedule Scheduled."""
+    reason: str | None = None
+    message: str | None = None
+
+
+class History(Model):
+    """A Job in one phase."""
+
+    start_timestamp: Instant | None = None
+    end_timestamp: Instant | None = None
+    state: str | None = None
+
+
+class JobStatus(Model):
+    """What became of one Job of the flow."""
+
+    name: str
+    state: str | None = None
+    start_timestamp: Instant | None = None
+    end_timestamp: Instant | None = None
+    restart_count: int | None = None
+    running_histories: Items[History] | None = None
+
+
+class JobCondition(Model):
+    """How one Job of the flow is now."""
+
+    phase: str | None = None
+    create_time: Instant | None = None
+    running_duration: str | None = None
+    task_status_count: dict[str, TaskStatus] | None = None
+
+
+class EntryStatus(Model):
+    """What is remembered of one entry, or of one item of it, whatever becomes of its Job."""
+
+    phase: str | None = None
+    """The Job's phase, Retrying between two Jobs, Skipped."""
+    job: str | None = None
+    attempts: int | None = None
+    """Jobs that were made for it."""
+    before: int | None = None
+    """Of these, made before somebody asked for another try."""
+    start_time: Instant | None = None
+    completion_time: Instant | None = None
+    retry_time: Instant | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class Status(Model):
+    """What is written back. What stands behind `state` is not Volcano's."""
+
+    pending_jobs: Items[str] | None = None
+    running_jobs: Items[str] | None = None
+    failed_jobs: Items[str] | None = None
+    completed_jobs: Items[str] | None = None
+    terminated_jobs: Items[str] | None = None
+    un_know_jobs: Annotated[Items[str] | None, Field(alias="unKnowJobs")] = None
+    job_status_list: Items[JobStatus] | None = None
+    conditions: dict[str, JobCondition] | None = None
+    """By Job."""
+    state: State | None = None
+    entries: dict[str, EntryStatus] | None = None
+    """By entry, or by entry and item."""
+    flow_conditions: Items[Condition] | None = None
+    """Ready: whether everything that could start does, and if not, why."""
+    start_time: Instant | None = None
+    completion_time: Instant | None = None
+    retried: str | None = None
+    """The last text of the annotation penstock.dev/retry that was obeyed."""
+    active: Items[str] | None = None
+    """Of a flow with a schedule: the flows that are at work."""
+    last_schedule_time: Instant | None = None
+    next_schedule_time: Instant | None = None
+    observed_generation: int | None = None
+
+
+class JobFlow(Model):
+    """One JobFlow as its author wrote it."""
+
+    spec: Spec
+
+
+def parse(body: Object) -> JobFlow:
+    """The typed form of a JobFlow; raises UserError that names the object and every field that is wrong."""
+    return model.parse(JobFlow, JOB_FLOW, body)
+
+
+def probed(probe: HttpGet | TcpSocket, job: str) -> str:
+    """What the sample of a probe of a Job's pods is called."""
+    if isinstance(probe, TcpSocket):
+        return f"tcp://{job}/{probe.task_name}:{probe.port}"
+    header = f" {probe.http_header.name}={probe.http_header.value}" if probe.http_header else ""
+    return f"http://{job}/{probe.task_name}:{probe.port}{probe.path}{header}"
