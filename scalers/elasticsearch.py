@@ -29,7 +29,7 @@ class Elasticsearch(WebSource):
     search_template_name: str | None = parameter(None, sources=(_A, _M))
     parameters: str | None = parameter(None, sources=(_M,))
     value_location: str = parameter(sources=(_A, _M))
-    target_value: float = parameter(sources=(_A, _M), gt=0)
+    target_value: float = parameter(sources=(_A, _M), ge=0)
     activation_target_value: float = parameter(0.0, sources=(_A, _M))
     ignore_null_values: bool = parameter(False, sources=(_M,))
 
@@ -93,7 +93,11 @@ class Elasticsearch(WebSource):
             pairs = [pair.partition(":") for pair in (self.parameters or "").split(";") if pair]
             values = {name.strip(): value.strip() for name, _, value in pairs}
             body = {"id": self.search_template_name, "params": values}
-        answer = await self.get(session, path, method="POST", json=body, headers=self._login())
+        answer = await self.anywhere(
+            session,
+            self.addresses or ("",),
+            lambda base: self.get(session, path, method="POST", json=body, headers=self._login(), base=base),
+        )
         value = extracting.from_json(answer.body, self.value_location)
         if value is None and not self.ignore_null_values:
             raise SourceError(f"what is at {self.value_location} is null")

@@ -20,7 +20,7 @@ class Etcd(WebSource):
 
     endpoints: tuple[str, ...] = parameter(sources=(_M,))
     watch_key: str = parameter(sources=(_M,))
-    target_value: float = parameter(name="value", sources=(_M,), gt=0)
+    target_value: float = parameter(name="value", sources=(_M,), ge=0)
     activation_value: float = parameter(0.0, sources=(_M,))
     watch_progress_notify_interval: int = parameter(600, sources=(_M,), gt=0)
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
@@ -83,13 +83,7 @@ class Etcd(WebSource):
 
     async def ask(self, session: Session) -> float:
         """The key's value; a key that is not there is unknown. The endpoints are asked in their order."""
-        reasons = []
-        for base in self.bases:
-            try:
-                return await self._value(session, base)
-            except SourceError as error:
-                reasons.append(error)
-        raise reasons[0]
+        return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
 
     async def _value(self, session: Session, base: str) -> float:
         headers = {}

@@ -43,7 +43,7 @@ class MySQL(SQLSource):
     """A query on one MySQL or MariaDB database."""
 
     query: str = parameter(sources=(_M,))
-    query_value: float = parameter(sources=(_M,), gt=0)
+    query_value: float = parameter(sources=(_M,), ge=0)
     activation_query_value: float = parameter(0.0, sources=(_M,))
     connection_string: SecretStr | None = parameter(None, sources=(_A, _E))
     host: str | None = parameter(None, sources=(_M, _A))

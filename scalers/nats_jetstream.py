@@ -18,7 +18,7 @@ class NATSJetStream(WebSource):
     account: str | None = parameter(None, also=("accountID",), sources=(_M, _A))
     stream: str = parameter(sources=(_M,))
     consumer: str = parameter(sources=(_M,))
-    lag_threshold: int = parameter(10, sources=(_M,), ge=1)
+    lag_threshold: int = parameter(10, sources=(_M,), ge=0)
     activation_lag_threshold: int = parameter(0, sources=(_M,))
     use_https: bool = parameter(False, sources=(_M,))
 

@@ -67,6 +67,9 @@ class Source(Enum):
 #: What Penstock knows by itself; a trigger has it under the source's name.
 _KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX})
 
+#: What KEDA read of every trigger once and ignores now; manifests still have it.
+_RETIRED = frozenset({"metricName"})
+
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 
@@ -76,8 +79,8 @@ class Trigger:
     """One trigger of an object as text, with what its parameters may be looked up in.
 
     namespace, owner: the object's namespace and name. environment: variables of the target container.
-    authentication: what authenticationRef supplies. broker, prefix: Penstock's own. What may hold secrets is kept out
-    of the repr.
+    authentication: what authenticationRef supplies. broker, prefix: Penstock's own. lenient: metadata that are no
+    parameter are ignored, as KEDA does, rather than refused. What may hold secrets is kept out of the repr.
     """
 
     index: int
@@ -90,6 +93,7 @@ class Trigger:
     owner: str = ""
     broker: str = field(default="", repr=False)
     prefix: str = ""
+    lenient: bool = False
 
     def error(self, field: str, message: str) -> SettingsError:
         """What is wrong with one of this trigger's parameters."""
@@ -202,8 +206,8 @@ class Parameters(BaseModel):
 
 def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:
     accepted = {key for origin in origins for key in origin.accepted}
-    for key in trigger.metadata:
-        if key not in accepted:
+    for key in () if trigger.lenient else trigger.metadata:
+        if key not in accepted and key not in _RETIRED:
             raise trigger.error(key, f"is not a parameter of this type; {_hint(key, accepted)}")
 
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr, model_validator
 from scalers import amqp
 from scalers.parameters import ParameterError
 from scalers.scaler import Connections, Measure, Source, SourceError, parameter
+from scalers.tls import TLS
 from scalers.web import Session, WebSource
 from workers.api.kinds import Object
 
@@ -82,8 +83,8 @@ class RabbitMQ(WebSource):
     queue_name: str = parameter(sources=(_M,))
     protocol: Literal["auto", "amqp", "http"] = parameter("auto", sources=(_M, _A))
     mode: Mode | None = parameter(None, sources=(_M,))
-    value: float | None = parameter(None, sources=(_M,), gt=0)
-    queue_length: float | None = parameter(None, sources=(_M,), gt=0)
+    value: float | None = parameter(None, sources=(_M,), ge=0)
+    queue_length: float | None = parameter(None, sources=(_M,), ge=0)
     activation_value: float = parameter(0.0, sources=(_M,))
     vhost_name: str | None = parameter(None, sources=(_M, _A))
     use_regex: bool = parameter(False, sources=(_M,))
@@ -94,6 +95,7 @@ class RabbitMQ(WebSource):
     password: SecretStr | None = parameter(None, sources=(_A, _E))
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
     key_password: SecretStr | None = parameter(None, sources=(_A,))
+    workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -105,6 +107,12 @@ class RabbitMQ(WebSource):
             raise ParameterError("username", "and password must come together")
         if self.oauth_token_uri and self.username:
             raise ParameterError("oauthTokenURI", "and username exclude each other")
+        if self.oauth_token_uri and self.client_id is None:
+            raise ParameterError("clientID", "is required by oauthTokenURI")
+        if self.workload_identity_resource:
+            raise ParameterError("workloadIdentityResource", "is not supported")
+        if (self.cert is None) != (self.key is None):
+            raise ParameterError("cert", "and key must come together")
         if self._is_http:
             return self
         for name, asked in (
@@ -160,7 +168,7 @@ class RabbitMQ(WebSource):
     @property
     def target(self) -> float:
         """Messages per Job, or the value that the mode is compared with."""
-        return self.value or self.queue_length or _LENGTH
+        return next((each for each in (self.value, self.queue_length) if each is not None), _LENGTH)
 
     @property
     def activation(self) -> float:
@@ -197,6 +205,24 @@ class RabbitMQ(WebSource):
         )
 
     @property
+    def modes(self) -> tuple[str, ...]:
+        """KEDA's trigger has no authModes: it logs in for a token if it is told where to get one."""
+        return ("oauth",) if self.oauth_token_uri and not self.auth_modes else self.auth_modes
+
+    @property
+    def material(self) -> TLS:
+        """What is shown to the broker and trusted: without `tls` of the authentication nothing of our own."""
+        if self.tls != "enable":
+            return super().material
+        return TLS(
+            ca=self.ca or "",
+            cert=self.cert or "",
+            key=self.key.get_secret_value() if self.key else "",
+            key_password=self.key_password.get_secret_value() if self.key_password else "",
+            verify=not self.unsafe_ssl,
+        )
+
+    @property
     def _login(self) -> tuple[str, str]:
         if self.username and self.password:
             return self.username, self.password.get_secret_value()
@@ -205,7 +231,7 @@ class RabbitMQ(WebSource):
 
     async def ask(self, session: Session) -> Measure:
         """The queue, or all queues that match, over the management plugin."""
-        headers = {} if self.auth_modes else {"Authorization": amqp.basic(*self._login)}
+        headers = {} if self.modes else {"Authorization": amqp.basic(*self._login)}
         path = f"/api/queues/{quote(self.vhost, safe='')}"
         query: dict[str, str] = {}
         if self.use_regex:

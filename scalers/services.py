@@ -47,6 +47,8 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
             authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
             broker=settings.broker.get_secret_value(),
             prefix=settings.prefix,
+            most=settings.max_triggers,
+            lenient="unknown-parameters" in settings.keda_quirks,
         )
         wakeups = None
         if settings.wakeups:

@@ -1,6 +1,7 @@
 """From an object's spec to scalers that are ready to measure."""
 
-from collections import OrderedDict
+import asyncio
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,9 @@ from workers.api import flags
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
+
+#: Triggers that are read before others have their turn, and problems that one condition tells.
+_TURN, _TOLD = 50, 10
 
 #: KEDA's annotation that pauses an object.
 PAUSED = "autoscaling.keda.sh/paused"
@@ -132,7 +136,8 @@ class Triggers:
 
     lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. broker,
     prefix: URL of Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most
-    objects remembered.
+    objects remembered. most: triggers that one object may have; reading more would keep the others waiting. lenient:
+    metadata that are no parameter are ignored, as KEDA does.
     """
 
     def __init__(
@@ -144,6 +149,8 @@ class Triggers:
         broker: str = "",
         prefix: str = "",
         limit: int = 20_000,
+        most: int = 1_000,
+        lenient: bool = False,
     ) -> None:
         self._registry = registry
         self._broker = broker
@@ -151,6 +158,8 @@ class Triggers:
         self._lookups = lookups or Lookups()
         self._authenticator = authenticator or Authenticator()
         self._limit = limit
+        self._most = most
+        self._lenient = lenient
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
@@ -168,6 +177,8 @@ class Triggers:
             specs = measured(body)
         except UserError as error:
             return Parsed(problem=str(error))
+        if len(specs) > self._most:
+            return Parsed(problem=f"spec.triggers: there are {len(specs)}, at most {self._most} are measured")
         if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
             self._known.move_to_end(uid)
             return known.parsed
@@ -187,7 +198,7 @@ class Triggers:
             variables = await self._environment(workload, specs, view)
         except PenstockError as error:
             return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
-        parsed = self._parsed(ref, uid, specs, _Outside(variables, supplied))
+        parsed = await self._parsed(ref, uid, specs, _Outside(variables, supplied))
         if len(credentials) == len(supplied):
             self._keep(uid, _Known(current, parsed, credentials, since))
         return parsed
@@ -238,10 +249,12 @@ class Triggers:
             return {}
         return await environment.resolve(workload.template, workload.container, workload.namespace, view.entries)
 
-    def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
+    async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
         problems: list[str] = []
         probes: list[Probe] = []
         for index, spec in enumerate(specs):
+            if index % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
             try:
                 probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, outside))
             except UserError as error:
@@ -249,7 +262,7 @@ class Triggers:
         problems += _shared_names(specs)
         if not specs:
             problems.append("spec.triggers: there is no trigger")
-        return Parsed(problem="; ".join(problems)) if problems else Parsed(tuple(probes))
+        return Parsed(problem=_told(problems)) if problems else Parsed(tuple(probes))
 
     def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> Probe:
         if not bare.type:
@@ -275,6 +288,7 @@ class Triggers:
             owner=ref.name,
             broker=self._broker,
             prefix=self._prefix,
+            lenient=self._lenient,
         )
         scaler = scaler_class.parse(trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))
@@ -292,6 +306,12 @@ def _texts(trigger: Trigger, metadata: Any) -> Mapping[str, str]:
 
 
 def _shared_names(specs: Sequence[Object]) -> list[str]:
-    names = [spec["name"] for spec in specs if spec.get("name")]
-    shared = dict.fromkeys(name for name in names if names.count(name) > 1)
+    names = Counter(spec["name"] for spec in specs if spec.get("name"))
+    shared = (name for name, count in names.items() if count > 1)
     return [f"spec.triggers: several triggers are named {name}; names must be unique" for name in shared]
+
+
+def _told(problems: Sequence[str]) -> str:
+    """As one text, which ends up in a condition."""
+    more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
+    return "; ".join(problems[:_TOLD]) + more

@@ -1,11 +1,12 @@
 """Sources that are asked over HTTP: KEDA's shared authentication, one session per server, bounded answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
@@ -18,6 +19,8 @@ from scalers.tls import TLS
 from workers.cluster import Cluster
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
+
+Found = TypeVar("Found")
 
 #: Requests under way to one server, and bytes of an answer that are read.
 IN_FLIGHT = 16
@@ -42,23 +45,25 @@ class Server:
 class Session:
     """The connections to one server, the tokens got for it, and what else its triggers remember of its answers.
 
-    cluster: the API server, for triggers that ask about it too.
+    cluster: the API server, for triggers that ask about it too. patience: seconds that one address may take where a
+    trigger names several.
     """
 
     http: aiohttp.ClientSession
     tokens: Tokens
     cluster: Cluster | None = None
+    patience: float = math.inf
     memories: dict[Hashable, Any] = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod
-    def of(cls, server: Server, cluster: Cluster | None = None) -> "Session":
+    def of(cls, server: Server, cluster: Cluster | None = None, patience: float = math.inf) -> "Session":
         """A session with one server; nothing is sent before it is used."""
         connector = aiohttp.TCPConnector(limit=IN_FLIGHT, ssl=server.tls.context())
         http = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
         )
-        return cls(http, Tokens(), cluster)
+        return cls(http, Tokens(), cluster, patience)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -139,6 +144,11 @@ class WebSource(Scaler):
         return "serverAddress"
 
     @property
+    def modes(self) -> tuple[str, ...]:
+        """The ways to log in."""
+        return self.auth_modes
+
+    @property
     def material(self) -> TLS:
         """What is shown to the server and trusted."""
         shown = "tls" in self.auth_modes
@@ -170,12 +180,26 @@ class WebSource(Scaler):
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
         """All of them side by side over one session. When none could reach the server, the server has failed."""
         server = scalers[0].server
-        async with connections.use(server, lambda: Session.of(server, connections.cluster), Session.close) as session:
+        cluster, patience = connections.cluster, connections.patience
+        async with connections.use(server, lambda: Session.of(server, cluster, patience), Session.close) as session:
             answers = await asyncio.gather(*(_attempt(scaler, session) for scaler in scalers))
         unreached = [answer for answer in answers if isinstance(answer, Unreached)]
         if unreached and len(unreached) == len(answers):
             raise unreached[0]
         return answers
+
+    async def anywhere(self, session: Session, bases: Sequence[str], ask: Callable[[str], Awaitable[Found]]) -> Found:
+        """The answer of the first address that gives one; raises the first address's SourceError if none does."""
+        first: SourceError | None = None
+        for base in bases:
+            try:
+                async with asyncio.timeout(session.patience if base != bases[-1] else None):
+                    return await ask(base)
+            except TimeoutError:
+                first = first or Unreached(f"{self.server}: no answer within {session.patience:g} s")
+            except SourceError as error:
+                first = first or error
+        raise first or SourceError(f"{self.server}: there is no address")
 
     async def get(
         self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any
@@ -242,7 +266,7 @@ class WebSource(Scaler):
         """Headers and query parameters that say who asks."""
         headers: dict[str, str] = {}
         query: list[tuple[str, str]] = []
-        for mode in self.auth_modes:
+        for mode in self.modes:
             match mode:
                 case "basic":
                     headers["Authorization"] = aiohttp.encode_basic_auth(

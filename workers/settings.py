@@ -72,7 +72,8 @@ class Settings(BaseSettings):
 
     keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),
-        description="KEDA's behaviour to keep where ours differs, comma separated: poll-counting, last-active-time",
+        description="KEDA's behaviour to keep where ours differs, comma separated: poll-counting, last-active-time,"
+        " unknown-parameters",
     )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
@@ -87,6 +88,7 @@ class Settings(BaseSettings):
     stale: float = Field(10.0, gt=0, description="a watch silent for longer makes its kind unknown")
     polling: float = Field(30.0, gt=0, description="default pollingInterval of an object that names none")
     source_timeout: float = Field(3.0, gt=0, description="longest wait for one measured server")
+    max_triggers: int = Field(1000, ge=1, description="most triggers of one object; one that has more is not measured")
     wakeups: bool = Field(True, description="listen for keyspace notifications of measured Redis servers")
     restrict_secrets: bool = Field(False, description="read Secrets for triggers in Penstock's own namespace only")
     auth_folder: Path | None = Field(None, description="folder of the files that a filePath of authentications names")

@@ -11,8 +11,10 @@ from scalers.connections import Connections
 from scalers.parameters import SettingsError, Trigger
 from scalers.rabbitmq import Depth, RabbitMQ, measure
 from scalers.scaler import Measure, SourceError
+from scalers.tls import TLS
 from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import refusing
+from tests.support.certificates import certificates
 from tests.support.conditions import eventually
 
 
@@ -64,7 +66,7 @@ def test_several_queues_as_one() -> None:
         pytest.param({"mode": "QueueLength"}, "mode", id="a mode without a value"),
         pytest.param({"value": "5"}, "mode", id="a value without a mode"),
         pytest.param({"mode": "Size", "value": "5"}, "mode", id="unknown mode"),
-        pytest.param({"mode": "QueueLength", "value": "0"}, "value", id="target 0"),
+        pytest.param({"mode": "QueueLength", "value": "-1"}, "value", id="target below 0"),
         pytest.param({"mode": "QueueLength", "value": "1", "queueLength": "1"}, "queueLength", id="both spellings"),
         pytest.param({"mode": "MessageRate", "value": "1"}, "mode", id="a rate over AMQP"),
         pytest.param({"useRegex": "true"}, "useRegex", id="a pattern over AMQP"),
@@ -78,6 +80,41 @@ def test_refused(metadata: dict[str, str], field: str) -> None:
         scaler(**{"host": "amqp://guest:hush@rabbit:5672/", **metadata})
     assert error.value.field == field
     assert "hush" not in str(error.value)
+
+
+def of(**authentication: str) -> RabbitMQ:
+    return RabbitMQ.parse(
+        Trigger(
+            0,
+            "rabbitmq",
+            metadata={"host": "https://rabbit:15671/", "queueName": "work"},
+            authentication=authentication,
+        )
+    )
+
+
+def test_what_the_authentication_says_of_tls_and_tokens() -> None:
+    ours = certificates()
+    ca, cert, key = ours.authority.strip(), ours.client.strip(), ours.client_key.strip()
+    shown = {"ca": ca, "cert": cert, "key": key}
+    assert of(**shown, tls="enable").material == TLS(ca, cert, key)
+    assert of(**shown).material == TLS(ca), "a client's certificate is shown only where tls is enabled"
+    assert of(oauthTokenURI="http://t", clientID="c").modes == ("oauth",)
+    assert of(username="u", password="p").modes == ()
+    for wrong, field in (
+        ({"oauthTokenURI": "http://t"}, "clientID"),
+        ({"workloadIdentityResource": "r"}, "workloadIdentityResource"),
+        ({"cert": ours.client}, "cert"),
+    ):
+        with pytest.raises(SettingsError) as refused:
+            of(**wrong)
+        assert refused.value.field == field
+
+
+def test_a_target_of_nothing_is_not_the_default_one() -> None:
+    assert scaler("amqp://rabbit", mode="QueueLength", value="0").target == 0
+    assert scaler("amqp://rabbit", queueLength="3").target == 3
+    assert scaler("amqp://rabbit").target == 20
 
 
 async def test_a_real_broker(tmp_path: Path, connections: Connections) -> None:

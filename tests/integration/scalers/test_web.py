@@ -232,6 +232,21 @@ async def test_loki_graphite_elasticsearch_and_influxdb(fake: Fake, connections:
     assert "no bucket" in str(answer)
 
 
+async def test_of_several_addresses_the_first_that_answers_counts(fake: Fake) -> None:
+    fake.body = b'{"a":4}'
+    connections = Connections(patience=0.1)
+    async with hanging() as hung:
+        dead = f"http://127.0.0.1:{await refusing()},http://127.0.0.1:{hung}"
+        metadata = {"index": "i", "query": "{}", "valueLocation": "a", "targetValue": "1"}
+        search = scaler(Elasticsearch, {**metadata, "addresses": f"{dead},{fake.url}"}, username="u", password="hush")
+        assert await read(connections, search) == [4.0]
+        await connections.close()
+    [answer] = await read(connections, scaler(Elasticsearch, {**metadata, "addresses": fake.url}, apiKey="k"))
+    assert answer == 4.0
+    assert fake.asked[-1].headers["Authorization"] == "ApiKey k"
+    await connections.close()
+
+
 async def test_an_endless_answer_is_not_read(connections: Connections) -> None:
     async def pour(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()

@@ -1,5 +1,6 @@
 """From specs with authenticationRefs to scalers: when credentials are read again, and when they are not."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -161,6 +162,37 @@ async def test_of_two_triggers_each_has_its_own_credentials(cluster: Cluster) ->
     scalers: list[Any] = [probe.scaler for probe in parsed.probes]
     texts = [scaler.password and scaler.password.get_secret_value() for scaler in scalers]
     assert texts == ["hunter2", "swordfish", None]
+
+
+async def test_more_triggers_than_may_be_are_refused_unread(cluster: Cluster) -> None:
+    wrong = [{"type": "redis", "metadata": {}, "authenticationRef": {"name": "login"}} for _ in range(10_000)]
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong))
+    assert parsed == Parsed(problem="spec.triggers: there are 10000, at most 1000 are measured")
+    assert not cluster.asked
+
+
+async def test_of_very_many_problems_the_first_are_told(cluster: Cluster) -> None:
+    wrong = [{"type": "redis", "metadata": {}} for _ in range(900)]
+    problem = (await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong))).problem or ""
+    assert problem.startswith("trigger 0 (redis): listName: is required; trigger 1 (redis): ")
+    assert problem.endswith("; trigger 9 (redis): listName: is required; and 890 more")
+
+
+async def test_others_have_their_turn_while_many_triggers_are_read(cluster: Cluster) -> None:
+    reading = asyncio.create_task(Triggers(lookups=cluster.lookups()).parse(REF, body(*[trigger(None)] * 1000)))
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len((await reading).probes) == 1000
+    assert turns >= 1000 // 50
+
+
+async def test_unknown_metadata_are_refused_or_ignored(cluster: Cluster) -> None:
+    spec = body(trigger(None, metricName="was-read-once", colour="red"))
+    assert "colour: is not a parameter" in str((await Triggers(lookups=cluster.lookups()).parse(REF, spec)).problem)
+    assert (await Triggers(lookups=cluster.lookups(), lenient=True).parse(REF, spec)).problem is None
+    assert (await Triggers().parse(REF, body(trigger(None, metricName="was-read-once")))).problem is None
 
 
 async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
