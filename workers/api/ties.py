@@ -12,6 +12,8 @@ from workers.api.kinds import Object, Ref
 GROUP_NAME = "scheduling.k8s.io/group-name"
 #: A Volcano Job's label: ``<namespace>.<name>`` of the JobTemplate it was made from.
 CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
+#: A pod's scheduling gate: it waits for its gang to be admitted.
+GANG_GATE = "penstock.dev/gang"
 #: The queue of what names none.
 DEFAULT_QUEUE = "default"
 

@@ -1,0 +1,38 @@
+"""Whether a queue takes new work."""
+
+from collections.abc import Iterator
+
+from workers.admission.findings import Finding
+from workers.admission.lookup import Lookup
+from workers.api.kinds import QUEUE, Object, Ref
+
+#: The one above all others; it takes no work itself.
+ROOT = "root"
+OPEN = "Open"
+
+
+def admits(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator[Finding]:
+    """Why a queue takes nothing now."""
+    queue = lookup.get(Ref(QUEUE, "", name))
+    if queue is None:
+        yield Finding(field, f"there is no queue {name!r}")
+    elif (state := (queue.get("status") or {}).get("state") or OPEN) != OPEN:
+        # A queue that nobody has written a state for yet is on its way to be open.
+        yield Finding(field, f"queue {name!r} takes no work: its state is {state}, not {OPEN}")
+
+
+def admits_job(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator[Finding]:
+    """Why a queue takes no Job now: Jobs go into queues that have no others below them."""
+    if name == ROOT:
+        yield Finding(field, f"queue {ROOT!r} takes no jobs itself, only the queues below it do")
+        return
+    yield from admits(name, lookup, field)
+    if below := sorted(queue["metadata"]["name"] for queue in lookup.every(QUEUE) if parent_of(queue) == name):
+        yield Finding(field, f"queue {name!r} takes no jobs itself, only the queues below it do: {', '.join(below)}")
+
+
+def parent_of(queue: Object) -> str:
+    """The name of the queue above; of the highest one the empty text."""
+    if queue["metadata"]["name"] == ROOT:
+        return ""
+    return (queue.get("spec") or {}).get("parent") or ROOT
