@@ -47,19 +47,21 @@ class Rates:
 
 
 async def figures() -> list[Figure]:
-    found = (await _house()).figures(f"Jobs for one ScaledJob, {ITEMS} items, embedded", "ScaledJob, all processes")
+    group = f"Jobs for one ScaledJob, {ITEMS} items, embedded"
+    found = (await _house("default")).figures(group, "ScaledJob, all processes")
+    found += (await _house("claim")).figures(f"{group}, each claimed", "ScaledJob, all processes")
     for which in servers():
         group = f"Jobs for one ScaledJob, {ITEMS} items, {which}, worker alone"
         found += (await _worker(which)).figures(group, "ScaledJob")
     return found
 
 
-async def _house() -> Rates:
+async def _house(strategy: str) -> Rates:
     """Everything, as separate processes: poll, decision, creation and the watch compete for the machine."""
     rates = Rates()
     async with stack() as running:
         for number in range(1 + ROUNDS):
-            rate, sample = await _ours(running, f"work-{number}")
+            rate, sample = await _ours(running, f"work-{number}", strategy)
             rates.add(rate, await _bare(running.cluster, sample, f"bare-{number}"))
     return rates
 
@@ -108,7 +110,7 @@ async def _alone(running: Worker, cluster: _Timed, owner: Object) -> tuple[float
     return (ITEMS - 1) / (last - first), sample
 
 
-async def _ours(running: Stack, name: str) -> tuple[float, Object]:
+async def _ours(running: Stack, name: str, strategy: str) -> tuple[float, Object]:
     """From the first of our Jobs to the last, and one of them."""
     await running.work.rpush(name, *(str(number) for number in range(ITEMS)))
     _, version = await running.cluster.list(JOB, "default", limit=1)
@@ -124,7 +126,8 @@ async def _ours(running: Stack, name: str) -> tuple[float, Object]:
         raise RuntimeError(f"only {len(times)} of {ITEMS} Jobs were created")
 
     watching = asyncio.create_task(watch())
-    await running.cluster.create(SCALED_JOB, scaled_job(name, running.address, most=ITEMS, polling=3600))
+    body = scaled_job(name, running.address, most=ITEMS, polling=3600, strategy=strategy)
+    await running.cluster.create(SCALED_JOB, body)
     sample = await watching
     return (ITEMS - 1) / (times[-1] - times[0]), sample
 

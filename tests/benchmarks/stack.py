@@ -81,7 +81,7 @@ async def stack(**settings: object) -> AsyncIterator[Stack]:
                 await supervisor.stop()
 
 
-def scaled_job(name: str, address: str, *, most: int, polling: int) -> Object:
+def scaled_job(name: str, address: str, *, most: int, polling: int, strategy: str = "default") -> Object:
     """One Job per item of the list of the same name."""
     container = {"name": "work", "image": "python", "command": ["true"]}
     return {
@@ -91,6 +91,7 @@ def scaled_job(name: str, address: str, *, most: int, polling: int) -> Object:
         "spec": {
             "pollingInterval": polling,
             "maxReplicaCount": most,
+            "scalingStrategy": {"strategy": strategy},
             "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
             "triggers": [{"type": "redis", "metadata": {"address": address, "listName": name, "listLength": "1"}}],
         },

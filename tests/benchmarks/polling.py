@@ -1,0 +1,134 @@
+"""Many ScaledJobs whose lists are on one Redis, each polled every second: what a poll costs and how late it is.
+
+Lateness is measured where the questions arrive: the measured server tells (MONITOR) when each list was asked for. Next
+to a bare client that asks the same questions in one pipeline a second. BENCH_SCALEDJOBS shortens a run.
+"""
+
+import asyncio
+import itertools
+import os
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+import psutil
+import redis.asyncio as redis
+
+from deploy.demo.report import percentile
+from tests.benchmarks.harness import Figure
+from tests.benchmarks.stack import Stack, scaled_job, stack
+from workers.api.kinds import SCALED_JOB
+
+SCALED_JOBS = int(os.environ.get("BENCH_SCALEDJOBS", "1000"))
+INTERVAL = 1
+#: Seconds that are measured; before them the polls spread over the second as they come.
+WINDOW, WARM = 20.0, 10.0
+#: Lists that one question may be about, as a scaler process asks them.
+IN_FLIGHT = 16
+
+
+async def figures() -> list[Figure]:
+    async with stack() as running:
+        await _create(running)
+        await _all_polled(running)
+        await asyncio.sleep(WARM)
+        connections = await _connections(running)
+        scaler = psutil.Process(running.pids["scaler-1"])
+        before = _seconds(scaler)
+        asked = await _asked(running, WINDOW)
+        spent = _seconds(scaler) - before
+        polls = sum(map(len, asked.values()))
+        bare = await _bare(running)
+    group = f"{SCALED_JOBS:,} ScaledJobs on one Redis, polled every {INTERVAL} s"
+    late = _lateness(asked)
+    cost = spent / polls * 1e6
+    return [
+        Figure(group, "polls", polls / WINDOW, "per second", goal=f"{SCALED_JOBS / INTERVAL:,.0f}"),
+        Figure(
+            group,
+            "CPU of the scaler process per poll",
+            cost,
+            "us",
+            against=f"bare client, one pipeline a second, {bare:.0f} us",
+            ratio=bare / cost,
+        ),
+        Figure(group, "share of one core", spent / WINDOW * 100, "%"),
+        Figure(group, "connections to the measured Redis", connections, ""),
+        Figure(group, "lateness of a poll, p50", percentile(late, 0.5) * 1000, "ms"),
+        Figure(group, "lateness of a poll, p99", percentile(late, 0.99) * 1000, "ms"),
+        Figure(group, "lateness of a poll, worst", max(late) * 1000, "ms"),
+    ]
+
+
+async def _create(running: Stack) -> None:
+    numbers = iter(range(SCALED_JOBS))
+
+    async def post() -> None:
+        for number in numbers:
+            body = scaled_job(f"work-{number}", running.address, most=10, polling=INTERVAL)
+            await running.cluster.create(SCALED_JOB, body)
+
+    await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
+
+
+async def _all_polled(running: Stack) -> None:
+    deadline = time.monotonic() + 120
+    while len(await _asked(running, 2.0)) < SCALED_JOBS:
+        if time.monotonic() > deadline:
+            raise RuntimeError("not all ScaledJobs were polled within two minutes")
+
+
+async def _connections(running: Stack) -> int:
+    """Of others than this process."""
+    clients = await running.work.client_list()
+    ours = psutil.Process()
+    ports = {connection.laddr.port for connection in ours.net_connections() if connection.laddr}
+    return sum(int(client["addr"].rpartition(":")[2]) not in ports for client in clients)
+
+
+async def _asked(running: Stack, seconds: float) -> dict[str, list[float]]:
+    """When each list was asked for, in seconds on the measured server's clock."""
+    asked: defaultdict[str, list[float]] = defaultdict(list)
+    until = time.monotonic() + seconds
+    async with redis.Redis(connection_pool=running.work.connection_pool).monitor() as monitor:
+        while (left := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    told = await monitor.next_command()
+            except TimeoutError:
+                break
+            # What a script does is told, too: it asks for the list's type first.
+            words = told["command"].split()
+            if words[0].upper() == "TYPE":
+                asked[words[1]].append(told["time"])
+    return asked
+
+
+def _lateness(asked: dict[str, list[float]]) -> Sequence[float]:
+    """By how much each poll came later than one interval after the poll before it; not below 0."""
+    return [
+        max(0.0, later - earlier - INTERVAL)
+        for moments in asked.values()
+        for earlier, later in itertools.pairwise(moments)
+    ]
+
+
+def _seconds(process: psutil.Process) -> float:
+    """CPU that the process and its children have used."""
+    total = 0.0
+    for each in (process, *process.children(recursive=True)):
+        times = each.cpu_times()
+        total += times.user + times.system
+    return total
+
+
+async def _bare(running: Stack) -> float:
+    """Microseconds of CPU per list, of a client that does nothing but ask."""
+    rounds = 10
+    before = time.process_time()
+    for _ in range(rounds):
+        pipeline = running.work.pipeline(transaction=False)
+        for number in range(SCALED_JOBS):
+            pipeline.llen(f"work-{number}")
+        await pipeline.execute()
+    return (time.process_time() - before) / rounds / SCALED_JOBS * 1e6
