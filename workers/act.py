@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.queue import Lane
-from workers import metrics
-from workers.api.kinds import Kind, Object, Ref, controller_of, ref_of, reference
+from workers import keypairs, metrics
+from workers.api.kinds import SECRET, Kind, Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.events import Recorder
@@ -21,6 +21,7 @@ from workers.plan import (
     ComeBack,
     Create,
     Delete,
+    Discard,
     Mark,
     Measure,
     Patch,
@@ -107,6 +108,7 @@ class _Run:
         self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Create: self._create,
             Delete: self._delete,
+            Discard: self._discard,
             Patch: self._patch,
             Unfinalize: self._unfinalize,
             Scale: self._scale,
@@ -151,6 +153,11 @@ class _Run:
             yield
 
     async def _create(self, step: Create) -> None:
+        if step.mint is not None:
+            minted = await self._mint(step)
+            if minted is None:
+                return
+            step = minted
         try:
             created = await self._post(step)
         except AlreadyExists as error:
@@ -159,7 +166,8 @@ class _Run:
             if not self._owns(created):
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
-            await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
+            if step.kind != SECRET:
+                await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
         else:
             metrics.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._through(step.kind, Change(created))
@@ -185,6 +193,27 @@ class _Run:
             if not error.status:
                 error.retry_after = UNCERTAIN
             raise
+
+    async def _mint(self, step: Create) -> Create | None:
+        """The step with what had to be made for it; None when the object is there and ours, and needs nothing."""
+        ref = ref_of(step.kind, step.body)
+        try:
+            found = await self._actor.cluster.get(ref)
+        except NotFound:
+            # Not on the event loop: looking for primes takes a tenth of a second, now and then a whole one.
+            texts = await asyncio.to_thread(keypairs.make)
+            return replace(step, body={**step.body, "stringData": {**step.body.get("stringData", {}), **texts}})
+        if not self._owns(found):
+            raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=409)
+        return None
+
+    async def _discard(self, step: Discard) -> None:
+        try:
+            found = await self._actor.cluster.get(step.ref)
+        except NotFound:
+            return
+        if self._owns(found):
+            await self._delete(Delete(step.ref, found["metadata"]["uid"]))
 
     def _owns(self, body: Object) -> bool:
         controller = controller_of(body)
@@ -266,7 +295,8 @@ class _Run:
             return
         body = {"metadata": {"resourceVersion": self._version()}, "status": patch}
         async with self._turn():
-            patched = await self._actor.cluster.patch(self._snapshot.ref, body, subresource="status")
+            ref = self._snapshot.ref
+            patched = await self._actor.cluster.patch(ref, body, subresource="status" if ref.kind.status else "")
         await self._keep(self._snapshot.ref, patched)
 
     def _with_references(self, step: PatchStatus) -> Object:
@@ -332,7 +362,12 @@ class _Run:
         await self._through(ref.kind, Change(body))
 
     async def _through(self, kind: Kind, change: Change) -> None:
-        """Put one effect into the mirror, at the latest when the step ends: until then nobody decides on this key."""
+        """Put one effect into the mirror, at the latest when the step ends: until then nobody decides on this key.
+
+        Secrets stay out of it: the mirror is there for everybody who can read the broker.
+        """
+        if kind == SECRET:
+            return
         effects = self._effects.setdefault(kind, [])
         effects.append(change)
         if len(effects) >= LANDING:

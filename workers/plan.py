@@ -19,11 +19,14 @@ class Create:
 
     taken: recorded when an object that is not ours has the name; the step then counts as done and the plan goes on.
     The object is decided on once more after it. Without it a taken name is an error.
+    mint: what is made afresh for the object when it is not there yet, and that no plan ever holds: a key pair for ssh,
+    in the Secret's `id_rsa`, `id_rsa.pub` and `authorized_keys`.
     """
 
     kind: Kind
     body: Object
     taken: "Record | None" = None
+    mint: Literal["ssh-key"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,16 @@ class Delete:
     uid: str
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
     resource_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Delete a child of a kind that is never observed (a Secret), if the reconciled object controls it.
+
+    Gone already, or somebody else's, is success.
+    """
+
+    ref: Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,7 @@ class Together:
     stops the plan after these steps; what is not vital is left to the next decision when the API server refuses it.
     """
 
-    steps: tuple[Create | Delete | Patch | Unfinalize, ...]
+    steps: tuple[Create | Delete | Discard | Patch | Unfinalize, ...]
     then: Record | None = None
     otherwise: Record | None = None
     vital: bool = True
@@ -160,7 +173,21 @@ class ComeBack:
     at: datetime
 
 
-Step = Create | Delete | Patch | Unfinalize | Scale | PatchStatus | Record | Together | Mark | Measure | Poll | ComeBack
+Step = (
+    Create
+    | Delete
+    | Discard
+    | Patch
+    | Unfinalize
+    | Scale
+    | PatchStatus
+    | Record
+    | Together
+    | Mark
+    | Measure
+    | Poll
+    | ComeBack
+)
 
 
 #: What is shown of an object with every decision on it, by what stands for it in `workers.metrics`.

@@ -12,7 +12,7 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers import metrics
 from workers.act import Actor
-from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
+from workers.api.kinds import JOB, SCALED_JOB, SECRET, Ref, ref_of
 from workers.claims import Order
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
@@ -22,6 +22,7 @@ from workers.plan import (
     ComeBack,
     Create,
     Delete,
+    Discard,
     Mark,
     Measure,
     Metric,
@@ -450,6 +451,45 @@ async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
     world.cluster.create = slow
     await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(10))))
     assert most == 3
+
+
+def keys(world):
+    """A Secret of the owner, without what is still to be made for it."""
+    body = world.job("keys")
+    return {"metadata": body["metadata"], "stringData": {"config": "Host *"}}
+
+
+async def test_what_is_minted_is_in_the_object_that_is_created_and_nowhere_else(world):
+    step = Create(SECRET, keys(world), mint="ssh-key")
+    await world.act(step)
+    made = await world.cluster.get(ref_of(SECRET, step.body))
+    texts = made["stringData"]
+    assert set(texts) == {"config", "id_rsa", "id_rsa.pub", "authorized_keys"}
+    assert texts["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    assert step.body["stringData"] == {"config": "Host *"}
+    assert await world.mirror.children(SECRET, world.owner["metadata"]["uid"]) == ()
+
+
+async def test_a_key_that_is_there_stays_the_key(world):
+    step = Create(SECRET, keys(world), mint="ssh-key")
+    await world.act(step)
+    first = await world.cluster.get(ref_of(SECRET, step.body))
+    await world.act(step)
+    assert await world.cluster.get(ref_of(SECRET, step.body)) == first
+
+
+async def test_keys_of_somebody_else_are_not_taken_for_ours(world):
+    world.cluster.add(SECRET, {"metadata": {"name": "keys", "namespace": "default"}})
+    with pytest.raises(AlreadyExists, match="Secret default/keys exists and belongs to somebody else"):
+        await world.act(Create(SECRET, keys(world), mint="ssh-key"))
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_what_was_never_observed_is_deleted_if_it_is_ours(world, ours):
+    ref = Ref(SECRET, "default", "keys")
+    world.cluster.add(SECRET, keys(world) if ours else {"metadata": {"name": "keys", "namespace": "default"}})
+    await world.act(Discard(ref), Discard(Ref(SECRET, "default", "never-there")))
+    assert (("delete", "keys") in world.cluster.log) is ours
 
 
 async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_writes_nothing(fake_redis, monkeypatch):
