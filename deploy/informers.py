@@ -17,19 +17,22 @@ from workers.mirror import Mirror
 from workers.settings import Settings
 
 
-def followed(controllers: Mapping[str, Controller]) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
-    """(all kinds to follow, those of them that the settings' selector narrows).
+def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[Kind, str]:
+    """The kinds to follow, each with the labels that its objects must have ("": any).
 
-    Children, what may be adopted and what is seen whole are followed whatever their labels: who owns a selected
-    object must see all it owns. Pods are followed because a controller may ask for grandchildren, object by object.
+    selector: the settings' own; it narrows only kinds that nobody looks for from another object. Who owns, adopts or
+    is named by what a controller sees must see all of it, whatever its labels; but of kinds whose objects all carry a
+    label of ours no others are followed. Pods are followed because a controller may ask for grandchildren, object by
+    object.
     """
-    children = dict.fromkeys(
-        kind for each in controllers.values() for kind in (*each.children, *each.adopts, *each.everywhere)
-    )
-    children |= {POD: None}
-    own = [controller.kind for controller in controllers.values()]
-    top = tuple(kind for kind in own if kind not in children)
-    return (*top, *children), top
+    needs: dict[Kind, set[str]] = {POD: {""}}
+    for each in controllers.values():
+        for kind in (*each.children, *each.adopts, *each.tied, *each.everywhere, *each.follows):
+            needs.setdefault(kind, set()).add(each.labelled.get(kind.id, ""))
+    top = {each.kind: selector for each in controllers.values() if each.kind not in needs}
+    return top | {
+        kind: min(labels) if len(labels) == 1 and kind.id not in controllers else "" for kind, labels in needs.items()
+    }
 
 
 def main(settings: Settings) -> None:
@@ -56,14 +59,18 @@ async def _until_signal(settings: Settings) -> None:
 async def serve(settings: Settings) -> None:
     """Follow the kinds until cancelled."""
     controllers = registry.controllers(
-        settings.jobs, cronjobs=settings.cronjobs, policies=settings.policies, workloads=settings.workloads
+        settings.jobs,
+        cronjobs=settings.cronjobs,
+        policies=settings.policies,
+        workloads=settings.workloads,
+        volcano=settings.volcano,
     )
-    kinds, top = followed(controllers)
+    kinds = followed(controllers, settings.selector)
     async with base.base(settings, controllers) as parts:
         cluster = await base.connect(settings)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring, top=top))
+                group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring))
                 group.create_task(_announce(parts.mirror, kinds))
         finally:
             await cluster.close()

@@ -14,6 +14,7 @@ from redis.backoff import ExponentialBackoff
 from scheduler.keys import Keys
 from scheduler.queue import Backoff, Lane
 from workers import broker
+from workers.api.ties import TIES
 from workers.app import LANES, app
 from workers.bells import Bells
 from workers.cluster import Cluster
@@ -79,6 +80,7 @@ def mirror_of(
         lanes_of(controllers, lanes),
         accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
         adopted={kind.id for controller in controllers.values() for kind in controller.adopts},
+        ties={kind.id: TIES[kind.id] for controller in controllers.values() for kind in controller.tied},
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 
 from redis.exceptions import RedisError
@@ -22,26 +22,25 @@ async def run_informers(
     settings: Settings,
     cluster: Cluster,
     mirror: Mirror,
-    kinds: Iterable[Kind],
+    kinds: Mapping[Kind, str],
     ring: Ring,
     *,
-    top: Collection[Kind],
     terms: Terms | None = None,
 ) -> None:
     """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
 
-    top: the kinds that the settings' label selector narrows; their children are followed whatever their labels.
+    kinds: by kind, the label selector of the objects to follow ("": all).
     """
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
-        for kind in kinds:
+        for kind, selector in kinds.items():
             informer = Informer(
                 cluster,
                 mirror,
                 kind,
                 ring,
-                namespaces=settings.namespaces,
-                selector=settings.selector if kind in top else "",
+                namespaces=settings.namespaces if kind.namespaced else (),
+                selector=selector,
                 pace=pace(settings),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))

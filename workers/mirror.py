@@ -53,23 +53,29 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to observe: an object, of these kinds its children, and of those what nobody controls in its namespace."""
+    """What to observe: an object, of these kinds its children, of those what nobody controls in its namespace.
+
+    tied: kinds whose objects may name it without being owned by it.
+    """
 
     ref: Ref
     children: tuple[Kind, ...] = ()
     loose: tuple[Kind, ...] = ()
+    tied: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     """An object (None: the mirror does not know it) and, by kind id, its children, tombstones included.
 
-    loose: by kind id, the living objects of its namespace that nobody controls.
+    loose: by kind id, the living objects of its namespace that nobody controls. tied: by kind id, the living objects
+    that name it.
     """
 
     entry: Entry | None
     children: Mapping[str, tuple[Entry, ...]]
     loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    tied: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Observed:
 
     def require_fresh(self, kinds: Iterable[Kind], limit: float) -> None:
         """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
-        _require_fresh(self.ages, kinds, limit)
+        require_fresh(self.ages, kinds, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ class MirrorKeys:
         return f"{self.keys.tag}:objects:{kind_id}"
 
     def owners(self, kind_id: str) -> str:
-        """ZSET, all scores 0: '<owner uid> <namespace>/<name>', the index of children and of what nobody controls."""
+        """ZSET, all scores 0: '<owner uid> <namespace>/<name>': children, what nobody controls, what names others."""
         return f"{self.keys.tag}:owners:{kind_id}"
 
     def gone(self, kind_id: str) -> str:
@@ -122,8 +128,9 @@ class Mirror:
     client: it must answer bytes. lanes_of: by kind id, the lanes that objects of this kind have keys in: the first
     hears of every version that moved (also of its children), further ones only when an object comes, goes, or its
     generation or annotations change. accepts: by kind id, whether an object is one we reconcile at all (default:
-    yes); others mark nothing. adopted: ids of the kinds whose objects that nobody controls can be asked for. clock:
-    replaces the broker's clock, microseconds; for tests only.
+    yes); others mark nothing. adopted: ids of the kinds whose objects that nobody controls can be asked for. ties: by
+    kind id, whom an object names; of other kinds nobody can ask. clock: replaces the broker's clock, microseconds; for
+    tests only.
 
     Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached; repeating is safe.
     """
@@ -136,6 +143,7 @@ class Mirror:
         *,
         accepts: Mapping[str, Callable[[Object], bool]] | None = None,
         adopted: Collection[str] = (),
+        ties: Mapping[str, Callable[[Object], Ref | None]] | None = None,
         tombstone: float = TOMBSTONE,
         clock: Callable[[], int] | None = None,
     ) -> None:
@@ -144,6 +152,7 @@ class Mirror:
         self._watched = {kind: lanes for kind, lanes in lanes_of.items() if lanes}
         self._accepts = dict(accepts or {})
         self._adopted = frozenset(adopted)
+        self._ties = dict(ties or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
@@ -172,12 +181,12 @@ class Mirror:
         """
         bells: dict[str, int] = {}
         number = listing.epoch if listing else epoch
-        watched, adopted = self._is_watched(kind), kind.id in self._adopted
+        watched, adopted, tie = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
             args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
             args += ["" if number is None else number, listing.id if listing else ""]
             for change in changes[first : first + BATCH]:
-                args += records.arguments(kind, change, watched, adopted=adopted)
+                args += records.arguments(kind, change, watched, adopted=adopted, tie=tie)
             answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
             _ring(bells, answer[2])
         return bells
@@ -242,7 +251,7 @@ class Mirror:
         """
         _, ages, answers = await self._observe([(f"={uid}", kind, (kind,)) for kind, uid in owners])
         if limit is not None:
-            _require_fresh(ages, (kind for kind, _ in owners), limit)
+            require_fresh(ages, (kind for kind, _ in owners), limit)
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[Request]) -> Observed:
@@ -253,14 +262,21 @@ class Mirror:
         wanted = [(records.field(request.ref), request.ref.kind, request.children) for request in requests]
         places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.loose))
         wanted += [(f"={records.nobody(namespace)}", kind, (kind,)) for kind, namespace in places]
-        now, ages, answers = await self._observe(wanted)
+        wanted += [(f"={records.naming(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.tied]
+        now, ages, found = await self._observe(wanted)
+        answers = iter(found)
+        own = [next(answers) for _ in requests]
         loose = {
-            (kind, namespace): tuple(entry for entry in answer.children[kind.id] if not entry.gone)
-            for (kind, namespace), answer in zip(places, answers[len(requests) :], strict=True)
+            (kind, namespace): tuple(entry for entry in next(answers).children[kind.id] if not entry.gone)
+            for kind, namespace in places
         }
         observations = (
-            replace(answer, loose={kind.id: loose[kind, of.ref.namespace] for kind in of.loose})
-            for of, answer in zip(requests, answers[: len(requests)], strict=True)
+            replace(
+                answer,
+                loose={kind.id: loose[kind, of.ref.namespace] for kind in of.loose},
+                tied={kind.id: next(answers).children[kind.id] for kind in of.tied},
+            )
+            for of, answer in zip(requests, own, strict=True)
         )
         return Observed(now, ages, tuple(observations))
 
@@ -282,7 +298,7 @@ class Mirror:
 
     async def require_fresh(self, kinds: Sequence[Kind], limit: float) -> None:
         """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
-        _require_fresh(await self.freshness(kinds), kinds, limit)
+        require_fresh(await self.freshness(kinds), kinds, limit)
 
     async def _observe(
         self, wanted: Sequence[_Wanted], more: Iterable[Kind] = ()
@@ -356,7 +372,8 @@ def _older(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else max(first, second)
 
 
-def _require_fresh(ages: Mapping[str, float | None], kinds: Iterable[Kind], limit: float) -> None:
+def require_fresh(ages: Mapping[str, float | None], kinds: Iterable[Kind], limit: float) -> None:
+    """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
     for kind in kinds:
         age = ages[kind.id]
         if age is None:

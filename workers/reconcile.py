@@ -19,7 +19,7 @@ from workers.controller import Controller
 from workers.decisions import Decisions
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.holding import Hands, LeaseLost
-from workers.mirror import Mirror, Observation, Observed, Request
+from workers.mirror import Mirror, Observation, Observed, Request, require_fresh
 from workers.plan import Plan
 from workers.readings import Readings
 from workers.reservations import Reservations
@@ -113,10 +113,10 @@ class Reconciler:
         if not refs:
             return {}
         controllers = [self._controllers[ref.kind.id] for ref in refs.values()]
-        requests = [Request(ref, of.children, of.adopts) for ref, of in zip(refs.values(), controllers, strict=True)]
+        requests = [
+            Request(ref, of.children, of.adopts, of.tied) for ref, of in zip(refs.values(), controllers, strict=True)
+        ]
         observed = await self._mirror.observe(requests)
-        if whole := {kind for of in controllers for kind in of.everywhere}:
-            observed = replace(observed, ages={**observed.ages, **await self._mirror.freshness(whole)})
         stale = self._stale_kinds(observed, refs.values())
         unseen: dict[Lease, Exception] = {lease: stale[ref.kind] for lease, ref in refs.items() if ref.kind in stale}
         if unseen:
@@ -128,7 +128,8 @@ class Reconciler:
         unseen |= more
         scalables, more = await self._scalables(found)
         unseen |= more
-        everywhere = await self._everywhere({ref.kind for ref in refs.values()})
+        everywhere, more = await self._everywhere(found)
+        unseen |= more
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
         return unseen | {
@@ -137,7 +138,8 @@ class Reconciler:
                 body=entry.body if (entry := found[lease].entry) else None,
                 children={**found[lease].children, **grandchildren.get(lease, {})},
                 loose=found[lease].loose,
-                everywhere={kind.id: everywhere[kind] for kind in self._controllers[ref.kind.id].everywhere},
+                tied=found[lease].tied,
+                everywhere=everywhere.get(lease, {}),
                 relatives=relatives.get(lease, {}),
                 scale=scalables.get(lease),
                 reading=_reading_of(found[lease].entry, readings.get(lease.key)),
@@ -149,10 +151,26 @@ class Reconciler:
             if lease not in unseen
         }
 
-    async def _everywhere(self, of: Iterable[Kind]) -> Mapping[Kind, tuple[Entry, ...]]:
-        """All objects of the kinds that controllers of these kinds must see whole."""
-        wanted = dict.fromkeys(kind for one in of for kind in self._controllers[one.id].everywhere)
-        return {kind: tuple([entry async for entry in self._mirror.scan(kind)]) for kind in wanted}
+    async def _everywhere(
+        self, found: Mapping[Lease, Observation]
+    ) -> tuple[dict[Lease, dict[str, tuple[Entry, ...]]], dict[Lease, Exception]]:
+        """All objects of the kinds that decisions must see whole, read once for all who ask."""
+        asked, unseen = self._ask(
+            found, lambda controller, body: controller.everywhere if controller.surveys(body) else ()
+        )
+        wanted = dict.fromkeys(kind for whole in asked.values() for kind in whole)
+        if not wanted:
+            return {}, unseen
+        ages = await self._mirror.freshness(wanted)
+        read = {kind.id: tuple([entry async for entry in self._mirror.scan(kind)]) for kind in wanted}
+        seen: dict[Lease, dict[str, tuple[Entry, ...]]] = {}
+        for lease, whole in asked.items():
+            try:
+                require_fresh(ages, whole, self._stale)
+                seen[lease] = {kind.id: read[kind.id] for kind in whole}
+            except Stale as error:
+                unseen[lease] = error
+        return seen, unseen
 
     def _stale_kinds(self, observed: Observed, refs: Iterable[Ref]) -> dict[Kind, Stale]:
         """The kinds of these objects that cannot be decided on, and why; a slow watch stops no other kind."""
@@ -160,9 +178,7 @@ class Reconciler:
         for kind in {ref.kind for ref in refs}:
             controller = self._controllers[kind.id]
             try:
-                observed.require_fresh(
-                    (kind, *controller.children, *controller.adopts, *controller.everywhere), self._stale
-                )
+                observed.require_fresh((kind, *controller.children, *controller.adopts, *controller.tied), self._stale)
             except Stale as error:
                 stale[kind] = error
         return stale

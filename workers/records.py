@@ -11,7 +11,7 @@ from workers.api.kinds import Kind, Object, Ref, by_manifest, controller_of, ref
 from workers.snapshot import Entry
 
 NONE = "-"
-_FIELDS_BEFORE_JSON = 8
+_FIELDS_BEFORE_JSON = 9
 _GONE = b"-"
 
 
@@ -44,6 +44,11 @@ def nobody(namespace: str) -> str:
     return f"~{namespace}"
 
 
+def naming(key: str) -> str:
+    """What stands in an owner's place for objects that name the object of this key; no uid looks like it."""
+    return f"@{key}"
+
+
 def field(ref: Ref) -> str:
     """The object's field in the hash of its kind."""
     return f"{ref.namespace}/{ref.name}"
@@ -64,17 +69,24 @@ def entry(of: Ref, value: bytes | None) -> Entry | None:
     return Entry(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
 
 
-def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool], *, adopted: bool) -> list[Arg]:
+def arguments(
+    kind: Kind,
+    change: Change,
+    watched: Callable[[Object], bool],
+    *,
+    adopted: bool,
+    tie: Callable[[Object], Ref | None] | None,
+) -> list[Arg]:
     """A change as workers/lua/apply.lua takes it.
 
     watched: whether a controller of ours reconciles this object. adopted: whether one adopts objects of this kind, so
-    that those nobody controls must be found.
+    that those nobody controls must be found. tie: whom an object of this kind names; None if no controller asks.
     """
     state = change.body or change.last
     if state is None:
         if change.ref is None or not change.uid:
             raise ValueError("a change without a body must say whose: ref and uid")
-        return [field(change.ref), 0, change.uid, NONE, NONE, NONE, NONE, "00", _GONE]
+        return [field(change.ref), 0, change.uid, NONE, NONE, NONE, NONE, NONE, "00", _GONE]
     metadata = state["metadata"]
     generation = metadata.get("generation", NONE)
     annotations = orjson.dumps(metadata.get("annotations") or {}, option=orjson.OPT_SORT_KEYS)
@@ -84,6 +96,7 @@ def arguments(kind: Kind, change: Change, watched: Callable[[Object], bool], *, 
         metadata["resourceVersion"],
         metadata["uid"],
         *_owner(state, adopted=adopted),
+        _named(state, tie),
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
@@ -102,6 +115,12 @@ def _owner(body: Object, *, adopted: bool) -> tuple[str, str]:
         return reference["uid"], NONE
     namespace = namespace if kind.namespaced else ""
     return reference["uid"], Ref(kind, namespace, reference["name"]).key
+
+
+def _named(body: Object, tie: Callable[[Object], Ref | None] | None) -> str:
+    """The key of the object that this one names. A name that users write may be no name at all; nobody has those."""
+    ref = tie(body) if tie else None
+    return ref.key if ref and " " not in ref.key and ref.key.isprintable() else NONE
 
 
 def _trimmed(body: Object) -> Object:

@@ -26,6 +26,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
             policies=settings.policies,
             quirks=frozenset(settings.keda_quirks),
             workloads=settings.workloads,
+            volcano=settings.volcano,
         )
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)

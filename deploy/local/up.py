@@ -201,6 +201,7 @@ def _environment(options: Options, store: str) -> dict[str, str]:
         environment.setdefault("PENSTOCK_JOBS", "all")
         environment.setdefault("PENSTOCK_CRONJOBS", "true")
         environment.setdefault("PENSTOCK_WORKLOADS", "true")
+        environment.setdefault("PENSTOCK_VOLCANO", "true")
     return environment
 
 

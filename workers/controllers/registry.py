@@ -5,6 +5,7 @@ from typing import Literal
 
 from workers.controller import Controller
 from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
+from workers.controllers.volcano import CONTROLLERS
 from workers.quirks import NONE, Quirks
 
 
@@ -14,6 +15,7 @@ def controllers(
     cronjobs: bool,
     workloads: bool = False,
     policies: bool = False,
+    volcano: bool = False,
     quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
@@ -22,6 +24,8 @@ def controllers(
     controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
+    volcano: whether Volcano's kinds are ours; their definitions must be in the cluster, and Volcano's own controllers
+    must not.
     quirks: what of KEDA's behaviour is wanted for ScaledJobs where ours differs.
     """
     known = [
@@ -35,4 +39,6 @@ def controllers(
         known.append(cronjob.CRON_JOBS)
     if workloads:
         known += apps.CONTROLLERS
+    if volcano:
+        known += CONTROLLERS
     return {controller.kind.id: controller for controller in known}

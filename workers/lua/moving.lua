@@ -10,8 +10,9 @@
 --
 -- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: what `routes` says, in its order:
 -- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys. A move
--- marks the object's own key (if it is watched) and its owner's (if the owner is there and watched) in the first lane
--- of their kinds; further lanes hear of an object only when it comes, goes, or when its stamp changes.
+-- marks the object's own key (if it is watched), its owner's and that of the one it names, before the move and after
+-- it (if they are there and watched), in the first lane of their kinds; further lanes hear of an object only when it
+-- comes, goes, or when its stamp changes.
 -- include: batches
 -- include: marking
 -- include: entries
@@ -63,32 +64,49 @@ local function mover(keys, at, kind, now, acting, routes)
   local hashes, lanes_of, lanes, names = read_routes(keys, at + 3, routes, now)
   local seen = string.format('%.0f', now)
   local priority, begun = 0, 0
-  local entries, owning = {}, {}
+  local entries, others = {}, {}
   -- What holds in the end: within one batch the same object may come, go and come again.
-  local values, children, buried = {}, {}, {}
+  local values, named, buried = {}, {}, {}
   local moved = 0
   local m = {}
 
-  -- The owner's entry, if it is one that a controller of ours looks after.
-  local function watched_owner(key, uid)
-    if owning[key] == nil then
-      local owner_kind, field = string.match(key, '^([^/]*)/(.*)$')
-      local hash = hashes[owner_kind]
-      owning[key] = hash and entry(redis.call('HGET', hash, field)) or false
-      if owning[key] then
-        owning[key].lanes = lanes_of[owner_kind]
+  -- Another object's entry, if it is one that a controller of ours looks after.
+  local function watched_other(key)
+    if others[key] == nil then
+      local its_kind, field = string.match(key, '^([^/]*)/(.*)$')
+      local hash = hashes[its_kind]
+      others[key] = hash and entry(redis.call('HGET', hash, field)) or false
+      if others[key] then
+        others[key].lanes = lanes_of[its_kind]
       end
     end
-    local owner = owning[key]
-    return owner and owner.uid == uid and owner.watched and not owner.gone and owner or nil
+    local other = others[key]
+    return other and other.watched and not other.gone and other or nil
   end
 
-  local function mark_owner(e)
-    if e and e.owner_key ~= '-' and e.owner_key ~= acting then
-      local owner = watched_owner(e.owner_key, e.owner)
-      if owner and owner.lanes[1] then
-        mark(owner.lanes[1], e.owner_key, now, priority, false)
-      end
+  -- The object of this key hears of a move, unless another uid is meant (nil: whoever has the name).
+  local function mark_other(key, uid)
+    if key == '-' or key == acting then
+      return
+    end
+    local other = watched_other(key)
+    if other and other.lanes[1] and (not uid or other.uid == uid) then
+      mark(other.lanes[1], key, now, priority, false)
+    end
+  end
+
+  local function mark_named(e)
+    mark_other(e.owner_key, e.owner)
+    mark_other(e.tie, nil)
+  end
+
+  -- Among those that name another stand the living only: of a tombstone nobody asks whom it named.
+  local function tie(field, old, new)
+    if old and old.tie ~= '-' then
+      named['@' .. old.tie .. ' ' .. field] = false
+    end
+    if new.tie ~= '-' then
+      named['@' .. new.tie .. ' ' .. field] = not new.gone
     end
   end
 
@@ -122,6 +140,7 @@ local function mover(keys, at, kind, now, acting, routes)
         or old.version ~= new.version
         or old.gone ~= new.gone
         or old.owner ~= new.owner
+        or old.tie ~= new.tie
         or old.watched ~= new.watched
     end
     if old.uid == new.uid then
@@ -163,19 +182,20 @@ local function mover(keys, at, kind, now, acting, routes)
         new.owner, new.owner_key = old.owner, old.owner_key
       end
     end
-    if old and old.owner ~= new.owner then
-      if old.owner ~= '-' then
-        children[old.owner .. ' ' .. field] = false
-      end
-      mark_owner(old)
+    if old and old.owner ~= '-' and old.owner ~= new.owner then
+      named[old.owner .. ' ' .. field] = false
     end
     if new.owner ~= '-' then
-      children[new.owner .. ' ' .. field] = true
+      named[new.owner .. ' ' .. field] = true
     end
+    tie(field, old, new)
     buried[field] = new.gone
     values[field] = value_of(new, json)
     entries[field] = new
-    mark_owner(new)
+    if old and (old.owner ~= new.owner or old.tie ~= new.tie) then
+      mark_named(old)
+    end
+    mark_named(new)
     if new.watched or (old and old.watched) then
       mark_self(field, old, new)
     end
@@ -212,7 +232,7 @@ local function mover(keys, at, kind, now, acting, routes)
       sets[#sets + 1] = value
     end
     tell('HSET', objects, sets)
-    scored(owners, children, 0)
+    scored(owners, named, 0)
     scored(gone, buried, now)
     local answer = { moved }
     for _, name in ipairs(names) do

@@ -74,7 +74,7 @@ class World:
     async def followed(self) -> AsyncIterator[None]:
         """Informers of Jobs and pods, from the moment when they know everything."""
         settings = Settings(prefix="test", namespaces=(self.namespace,), own_namespace=self.namespace, stale=2)
-        informers = run_informers(settings, self.cluster, self.mirror, [JOB, POD], self.ring, top=[], terms=QUICK)
+        informers = run_informers(settings, self.cluster, self.mirror, {JOB: "", POD: ""}, self.ring, terms=QUICK)
         task = asyncio.create_task(informers)
         try:
 

@@ -44,9 +44,8 @@ class World:
                 self.settings,
                 cluster,
                 self.mirror,
-                [CONFIG_MAP],
+                {CONFIG_MAP: ""},
                 self.ring,
-                top=[CONFIG_MAP],
                 terms=QUICK,
             )
             task = asyncio.create_task(informers)

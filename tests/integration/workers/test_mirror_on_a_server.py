@@ -5,6 +5,7 @@ import redis.asyncio as redis_async
 
 from tests.unit.workers.test_mirror import *  # noqa: F403
 from tests.unit.workers.test_mirror import World
+from tests.unit.workers.test_mirror_ties import *  # noqa: F403
 
 
 @pytest.fixture

@@ -67,7 +67,8 @@ def test_the_selector_narrows_what_nobody_owns() -> None:
         "b": controller(JOB, POD),
         "c": controller(CONFIG_MAP),
     }
-    assert informers.followed(found) == ((SCALED_JOB, CONFIG_MAP, JOB, POD), (SCALED_JOB, CONFIG_MAP))
+    narrowed = {SCALED_JOB: "team=a", CONFIG_MAP: "team=a", JOB: "", POD: ""}
+    assert informers.followed(found, "team=a") == narrowed
 
 
 def test_readiness_is_told_only_to_those_who_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -62,12 +62,18 @@ def test_every_process_gets_the_settings_the_store_and_the_embedded_cluster() ->
         assert part.env["PENSTOCK_JOBS"] == "all"
         assert part.env["PENSTOCK_CRONJOBS"] == "true"
         assert part.env["PENSTOCK_WORKLOADS"] == "true"
+        assert part.env["PENSTOCK_VOLCANO"] == "true"
 
 
 def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
     for part in planned(kubeconfig="/k").processes:
         assert part.env["PENSTOCK_KUBECONFIG"] == "/k"
-        assert not part.env.keys() & {"PENSTOCK_JOBS", "PENSTOCK_CRONJOBS", "PENSTOCK_WORKLOADS"}
+        assert not part.env.keys() & {
+            "PENSTOCK_JOBS",
+            "PENSTOCK_CRONJOBS",
+            "PENSTOCK_WORKLOADS",
+            "PENSTOCK_VOLCANO",
+        }
     assert all(part.env["PENSTOCK_JOBS"] == "managed" for part in planned(jobs="managed").processes)
 
 

@@ -1,6 +1,10 @@
 """Small factories of cluster objects for the mirror's tests: versions are numbers, uids are words."""
 
+from typing import Any
+
 from workers.api.kinds import JOB, SCALED_JOB, Kind, Object, Ref
+
+NAMES = "names"
 
 
 def scaled_job(name: str, version: int, *, uid: str = "", generation: int = 1, **metadata: object) -> Object:
@@ -19,6 +23,17 @@ def job(name: str, version: int, *, uid: str = "", owner: Object | None = None, 
             }
         ]
     return _object(JOB, name, version, uid=uid, **metadata)
+
+
+def naming(name: str, version: int, names: str | None, **metadata: Any) -> Object:
+    """A Job that names the ScaledJob `names` (None: nobody) without being owned by it."""
+    annotations = {} if names is None else {NAMES: names}
+    return job(name, version, annotations=annotations, **metadata)
+
+
+def tie(body: Object) -> Ref | None:
+    name = (body["metadata"].get("annotations") or {}).get(NAMES)
+    return ref(SCALED_JOB, name) if name else None
 
 
 def key(kind: Kind, name: str) -> str:

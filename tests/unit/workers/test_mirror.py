@@ -7,7 +7,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
-from tests.unit.workers.objects import job, key, ref, scaled_job
+from tests.unit.workers.objects import job, key, ref, scaled_job, tie
 from workers import records
 from workers.api.kinds import JOB, POD, SCALED_JOB, Object, Ref
 from workers.errors import Stale
@@ -28,7 +28,9 @@ class World:
         self.poll = Lane(client, "poll", keys, clock=lambda: self.now)
         lanes_of = {SCALED_JOB.id: (self.reconcile, self.poll), JOB.id: (self.reconcile,)}
         accepts = {JOB.id: lambda body: "theirs" not in body["metadata"].get("labels", {})}
-        self.mirror = Mirror(client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, clock=lambda: self.now)
+        self.mirror = Mirror(
+            client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, ties={JOB.id: tie}, clock=lambda: self.now
+        )
 
     async def put(self, *bodies: Object, acting: str | None = None, epoch: int | None = None) -> dict[str, int]:
         bells: dict[str, int] = {}

@@ -8,32 +8,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.keys import Keys
-from tests.unit.workers.objects import job, ref, scaled_job
-from workers.api.kinds import JOB, Object
+from tests.unit.workers.objects import naming, ref, scaled_job, tie
+from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
 from workers.mirror import Change, Mirror, Request
 
 NAMES = ("a", "b", "c")
+#: Whom the Jobs may be owned by, and whom they may name.
 OWNERS = (None, scaled_job("one", 1), scaled_job("two", 1))
 
-#: The cluster's history: each step puts (with one of the owners) or deletes one name.
-STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(("put", "put", "remove")), st.integers(0, 2)))
+#: The cluster's history: each step puts (with one of the owners, naming one) or deletes one name.
+STEPS = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(("put", "put", "remove")), st.integers(0, 2), st.integers(0, 2))
+)
+
+
+Steps = list[tuple[str, str, int, int]]
 
 
 class History:
     """A cluster's past: every version of every object, in order."""
 
-    def __init__(self, steps: list[tuple[str, str, int]]) -> None:
+    def __init__(self, steps: Steps) -> None:
         self.version = 10
         self.live: dict[str, Object] = {}
         self.changes: list[Change] = []
         born = 0
-        for name, what, owner in steps:
+        for name, what, owner, names in steps:
             self.version += 1
             if what == "put":
                 known = self.live.get(name)
                 born += 0 if known else 1
                 uid = known["metadata"]["uid"] if known else f"uid-{name}-{born}"
-                self.live[name] = job(name, self.version, uid=uid, owner=OWNERS[owner])
+                named = OWNERS[names]
+                tied = named and named["metadata"]["name"]
+                self.live[name] = naming(name, self.version, tied, uid=uid, owner=OWNERS[owner])
                 self.changes.append(Change(self.live[name]))
             elif known := self.live.pop(name, None):
                 last = {**known, "metadata": {**known["metadata"], "resourceVersion": str(self.version)}}
@@ -50,6 +58,11 @@ async def _assert_holds(mirror: Mirror, history: History) -> None:
         uid = owner["metadata"]["uid"]
         owned = {entry.ref.name for entry in await mirror.children(JOB, uid) if not entry.gone}
         assert owned == {name for name, uids in owners.items() if uid in uids}
+        of = ref_of(SCALED_JOB, owner)
+        [one] = (await mirror.observe([Request(of, tied=(JOB,))])).observations
+        assert {entry.ref.name for entry in one.tied[JOB.id]} == {
+            name for name, body in history.live.items() if tie(body) == of
+        }
     [one] = (await mirror.observe([Request(ref(JOB, "any"), loose=(JOB,))])).observations
     assert {entry.ref.name for entry in one.loose[JOB.id]} == {name for name, uids in owners.items() if not uids}
 
@@ -60,13 +73,11 @@ def _owners(body: Object) -> list[str]:
 
 async def _mirror(body: Any) -> None:
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
-        await body(Mirror(client, Keys("test"), {}, adopted={JOB.id}))
+        await body(Mirror(client, Keys("test"), {}, adopted={JOB.id}, ties={JOB.id: tie}))
 
 
 @given(steps=STEPS, data=st.data())
-def test_any_order_with_repetitions_ends_in_the_last_versions(
-    steps: list[tuple[str, str, int]], data: st.DataObject
-) -> None:
+def test_any_order_with_repetitions_ends_in_the_last_versions(steps: Steps, data: st.DataObject) -> None:
     history = History(steps)
     order = data.draw(st.permutations(history.changes))
     repeated = data.draw(st.lists(st.sampled_from(history.changes))) if history.changes else []
@@ -82,9 +93,7 @@ def test_any_order_with_repetitions_ends_in_the_last_versions(
 
 
 @given(steps=STEPS, data=st.data())
-def test_a_relist_heals_any_loss_and_what_follows_it_is_kept(
-    steps: list[tuple[str, str, int]], data: st.DataObject
-) -> None:
+def test_a_relist_heals_any_loss_and_what_follows_it_is_kept(steps: Steps, data: st.DataObject) -> None:
     listed_at = data.draw(st.integers(0, len(steps)))
     past, history = History(steps[:listed_at]), History(steps)
     known = data.draw(st.lists(st.sampled_from(past.changes))) if past.changes else []

@@ -10,6 +10,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.unit.workers.clusters import MemoryCluster
+from tests.unit.workers.objects import NAMES, tie
 from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Ref, ref_of
 from workers.caps import Reservation
@@ -41,13 +42,13 @@ async def ring(bells):
 class House:
     """A reconcile worker around one stub decision, on fakes."""
 
-    def __init__(self, client, decide, *, accepts=lambda body: True, adopts=(), everywhere=(), reservations=None):
+    def __init__(self, client, decide, *, reservations=None, **sees):
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
         self.lane = self.lanes["reconcile"]
         self.cluster = MemoryCluster()
         lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
-        self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id})
+        self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id}, ties={JOB.id: tie})
         self.readings = Readings(client, keys)
         self.decisions = Decisions(client, keys)
         self.snapshots = []
@@ -62,11 +63,9 @@ class House:
             recorded,
             children=(JOB,),
             grandchildren=lambda body: (POD,) if body["spec"].get("pods") else (),
-            adopts=adopts,
             relatives=lambda body: tuple(Ref(JOB, "default", name) for name in body["spec"].get("relatives", ())),
-            everywhere=everywhere,
-            accepts=accepts,
             polled=True,
+            **sees,
         )
         self.reconciler = Reconciler(
             controllers={SCALED_JOB.id: controller},
@@ -195,6 +194,21 @@ async def test_a_decision_sees_what_nobody_controls_in_its_namespace(house):
     await house.follow()
     await house.bell()
     assert [entry.ref.name for entry in house.snapshots[-1].loose[POD.id]] == ["loose"]
+
+
+async def test_a_decision_sees_what_names_its_object(house):
+    house = await house(tied=(JOB,))
+    for name, named in (("a", "work"), ("b", "other")):
+        house.cluster.add(JOB, {"metadata": {"name": name, "namespace": "default", "annotations": {NAMES: named}}})
+    await house.follow()
+    await house.bell()
+    assert [entry.ref.name for entry in house.snapshots[-1].tied[JOB.id]] == ["a"]
+
+
+async def test_nothing_is_decided_while_what_may_name_the_object_is_unknown(house):
+    house = await house(tied=(SCALE_POLICY,))
+    (lease,) = (await house.lane.claim(1)).leases
+    assert isinstance((await house.reconciler.observe([lease]))[lease], Stale)
 
 
 async def test_a_decision_sees_the_relatives_it_asks_for(house):
@@ -520,6 +534,18 @@ async def test_a_kind_to_be_seen_whole_that_nobody_follows_is_unknown(house):
     house = await house(everywhere=(SCALE_POLICY,))
     (lease,) = (await house.lane.claim(1)).leases
     assert isinstance((await house.reconciler.observe([lease]))[lease], Stale)
+
+
+async def test_whole_kinds_are_read_and_asked_how_fresh_they_are_only_for_decisions_that_survey(house, monkeypatch):
+    house = await house(everywhere=(SCALE_POLICY,), surveys=lambda body: body["metadata"]["name"] != "work")
+    monkeypatch.setattr(house.mirror, "freshness", freshness := Counted(house.mirror.freshness))
+    other = house.cluster.add(SCALED_JOB, {"metadata": {"name": "other", "namespace": "default"}, "spec": {}})
+    await house.mirror.apply(SCALED_JOB, [Change(other)])
+    leases = (await house.lane.claim(2)).leases
+    seen = {lease.key: seen for lease, seen in (await house.reconciler.observe(leases)).items()}
+    assert seen[OWNER.key].everywhere == {}
+    assert isinstance(seen[replace(OWNER, name="other").key], Stale)
+    assert freshness.calls == 1
 
 
 async def test_a_kind_to_be_seen_whole_may_be_no_child(house):
