@@ -106,9 +106,8 @@ class Client:
     def _said(self, method: Method, error: Any) -> SourceError:
         code = error.code()
         kind = Unreached if code is self._grpc.StatusCode.UNAVAILABLE else SourceError
-        name = method.path.rpartition("/")[2]
         details = " ".join((error.details() or "").split())[:200]
-        return kind(f"{self._address}: {name}: {code.name}{f': {details}' if details else ''}")
+        return kind(f"{self._address}: {method.name}: {code.name}{f': {details}' if details else ''}")
 
 
 def _shown(tls: TLS) -> tuple[str, str, str]:

@@ -10,7 +10,8 @@ from scalers.extras import needed
 #: The extra that brings gRPC and protobuf.
 EXTRA = "external"
 
-_PACKAGE = "externalscaler"
+#: The service's.
+PACKAGE = "externalscaler"
 
 #: The fields of each message, by their numbers from 1 on. A name with a capital is a message, with a star repeated.
 _MESSAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -33,11 +34,16 @@ class Method:
     response: str
     streams: bool = False
 
+    @property
+    def name(self) -> str:
+        """Without the service."""
+        return self.path.rpartition("/")[2]
 
-IS_ACTIVE = Method(f"/{_PACKAGE}.ExternalScaler/IsActive", "ScaledObjectRef", "IsActiveResponse")
-STREAM_IS_ACTIVE = Method(f"/{_PACKAGE}.ExternalScaler/StreamIsActive", "ScaledObjectRef", "IsActiveResponse", True)
-GET_METRIC_SPEC = Method(f"/{_PACKAGE}.ExternalScaler/GetMetricSpec", "ScaledObjectRef", "GetMetricSpecResponse")
-GET_METRICS = Method(f"/{_PACKAGE}.ExternalScaler/GetMetrics", "GetMetricsRequest", "GetMetricsResponse")
+
+IS_ACTIVE = Method(f"/{PACKAGE}.ExternalScaler/IsActive", "ScaledObjectRef", "IsActiveResponse")
+STREAM_IS_ACTIVE = Method(f"/{PACKAGE}.ExternalScaler/StreamIsActive", "ScaledObjectRef", "IsActiveResponse", True)
+GET_METRIC_SPEC = Method(f"/{PACKAGE}.ExternalScaler/GetMetricSpec", "ScaledObjectRef", "GetMetricSpecResponse")
+GET_METRICS = Method(f"/{PACKAGE}.ExternalScaler/GetMetrics", "GetMetricsRequest", "GetMetricsResponse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +75,12 @@ def _classes() -> Mapping[str, Any]:
     pool = needed("google.protobuf.descriptor_pool", EXTRA).DescriptorPool()
     # A pool of our own: a process that also has KEDA's generated code keeps its messages apart from these.
     pool.Add(_file())
-    return {name: factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}
+    return {name: factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES}
 
 
 def _file() -> Any:
     descriptors = needed("google.protobuf.descriptor_pb2", EXTRA)
-    file = descriptors.FileDescriptorProto(name="externalscaler.proto", package=_PACKAGE, syntax="proto3")
+    file = descriptors.FileDescriptorProto(name="externalscaler.proto", package=PACKAGE, syntax="proto3")
     for name, fields in _MESSAGES.items():
         described = file.message_type.add(name=name)
         for number, (field, kind) in enumerate(fields, 1):
@@ -91,9 +97,9 @@ def _describe(described: Any, name: str, number: int, kind: str) -> None:
         _describe(entry, "key", 1, "string")
         _describe(entry, "value", 2, "string")
         field.label, field.type = field.LABEL_REPEATED, field.TYPE_MESSAGE
-        field.type_name = f".{_PACKAGE}.{described.name}.{entry.name}"
+        field.type_name = f".{PACKAGE}.{described.name}.{entry.name}"
     elif kind[0].isupper():
         field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind.removesuffix('*')}"
+        field.type, field.type_name = field.TYPE_MESSAGE, f".{PACKAGE}.{kind.removesuffix('*')}"
     else:
         field.type = getattr(field, f"TYPE_{kind.upper()}")

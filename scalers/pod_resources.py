@@ -1,4 +1,7 @@
-"""KEDA's `cpu` and `memory` triggers. Only an autoscaler of running pods can use them, and a ScaledJob has none."""
+"""KEDA's `cpu` and `memory` triggers: nothing that polls measure.
+
+What the pods of a ScaledObject's target consume is seen by whoever decides on it. A ScaledJob has no pods to scale.
+"""
 
 from pydantic import field_validator
 
@@ -9,10 +12,13 @@ _M = (Source.METADATA,)
 
 
 class PodResource(Scaler):
-    """What pods consume. It asks for no Job and is never active."""
+    """What pods consume. It asks for no Job and is never active by itself."""
 
-    value: str = parameter(sources=_M, description="a quantity; it has no effect")
-    container_name: str | None = parameter(None, sources=_M)
+    value: str = parameter(
+        sources=_M,
+        description="per pod: percent of the requests (metricType Utilization) or a quantity (AverageValue)",
+    )
+    container_name: str | None = parameter(None, sources=_M, description="this container alone; default all of the pod")
 
     @field_validator("value")
     @classmethod
@@ -25,7 +31,7 @@ class PodResource(Scaler):
 
     @property
     def target(self) -> float:
-        """Nothing is meant for a Job."""
+        """Nothing is meant for a Job, and a ScaledObject's target is its own decision's."""
         return 0.0
 
     async def measure(self) -> Measure:
@@ -34,7 +40,7 @@ class PodResource(Scaler):
 
 
 class CPU(PodResource):
-    """CPU time of pods: accepted on a ScaledJob, where it does nothing."""
+    """CPU time of the target's pods; on a ScaledJob it does nothing."""
 
     @property
     def metric(self) -> str:
@@ -43,7 +49,7 @@ class CPU(PodResource):
 
 
 class PodMemory(PodResource):
-    """Memory of pods: accepted on a ScaledJob, where it does nothing."""
+    """Memory of the target's pods; on a ScaledJob it does nothing."""
 
     @property
     def metric(self) -> str:

@@ -275,8 +275,6 @@ class Triggers:
         idle = issubclass(scaler_class, PodResource)
         if ref.kind == SCALED_JOB and spec.get("metricType") and not idle:
             raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
-        if ref.kind != SCALED_JOB and idle:
-            raise bare.error("type", f"is not supported yet on a {ref.kind.kind}")
         trigger = Trigger(
             index=bare.index,
             type=bare.type,

@@ -6,7 +6,7 @@ by itself. Polling goes on underneath: notifications may be switched off, and th
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,10 +14,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from scalers.debounce import Debounce
-from scalers.external_client import Address
-from scalers.external_push import PushListener
-from scalers.listener import Listener, Status
-from scalers.redis_connection import RedisServer
+from scalers.hearing import Audible, Hearing, Watch
+from scalers.listener import Status
+from scalers.scaler import Scaler
 from scalers.triggers import Probe, Triggers, is_polled, version
 from scalers.watchlist import Watchlist
 from scheduler.keys import Keys
@@ -33,9 +32,6 @@ log = logging.getLogger(__name__)
 #: Objects whose specs one look reads at once.
 PIECE = 500
 
-#: A server that can be listened to.
-Audible = RedisServer | Address
-
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -45,21 +41,20 @@ class Waiting:
     """
 
     tag: str
-    watches: frozenset[tuple[Audible, Hashable]] = frozenset()
+    watches: frozenset[Watch] = frozenset()
 
     @classmethod
     def of(cls, body: Object, probes: Sequence[Probe]) -> "Waiting":
         """What an object with these probes waits for."""
         metadata = body["metadata"]
-        return cls(
-            f"{metadata['uid']}/{version(body)}",
-            frozenset(
-                (probe.source.server, key)
-                for probe in probes
-                if isinstance(probe.source.server, Audible)
-                for key in probe.scaler.watched
-            ),
-        )
+        watches = frozenset(watch for probe in probes for watch in watches_of(probe.scaler))
+        return cls(f"{metadata['uid']}/{version(body)}", watches)
+
+
+def watches_of(scaler: Scaler) -> frozenset[Watch]:
+    """What one trigger waits for; nothing on a server that cannot be listened to."""
+    server = scaler.server
+    return frozenset((server, name) for name in scaler.watched) if isinstance(server, Audible) else frozenset()
 
 
 class Wakeups:
@@ -88,9 +83,7 @@ class Wakeups:
         self._triggers = triggers
         self._refresh = refresh
         self._known: dict[str, Waiting] = {}
-        self._followers: dict[Audible, dict[Hashable, set[str]]] = {}
-        self._listeners: dict[Audible, tuple[Listener | PushListener, asyncio.Task[None]]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._hearing = Hearing(lambda keys: self._wake(keys))
         self._debounce = Debounce(gap)
         self._news = asyncio.Event()
 
@@ -116,7 +109,7 @@ class Wakeups:
 
     def status(self) -> tuple[Status, ...]:
         """How each server is being listened to."""
-        return tuple(listener.status() for listener, _ in self._listeners.values())
+        return self._hearing.status()
 
     async def run(self) -> None:
         """Listen, mark, and keep up with what other processes learn, until cancelled."""
@@ -126,54 +119,15 @@ class Wakeups:
                 tasks.create_task(self._refresh_forever())
         finally:
             self._set(dict.fromkeys(self._known, Waiting("")))
-            await asyncio.gather(*self._ending, return_exceptions=True)
+            await self._hearing.close()
 
     def _set(self, changed: Mapping[str, Waiting]) -> None:
         """Follow what these objects wait for now, and no longer what they waited for before."""
-        touched: set[Audible] = set()
         for key, waiting in changed.items():
-            before = self._known.pop(key, Waiting("")).watches
+            self._known.pop(key, None)
             if waiting.watches:
                 self._known[key] = waiting
-            for server, name in before - waiting.watches:
-                self._leave(server, name, key)
-            for server, name in waiting.watches - before:
-                self._join(server, name, key)
-            touched.update(server for server, _ in before ^ waiting.watches)
-        for server in touched:
-            self._listen(server)
-
-    def _join(self, server: Audible, name: Hashable, key: str) -> None:
-        followers = self._followers.setdefault(server, {}).setdefault(name, set())
-        if followers:
-            # The subscription is there already and will not report its beginning once more.
-            self._wake((key,))
-        followers.add(key)
-
-    def _leave(self, server: Audible, name: Hashable, key: str) -> None:
-        followers = self._followers[server][name]
-        followers.discard(key)
-        if not followers:
-            del self._followers[server][name]
-
-    def _listen(self, server: Audible) -> None:
-        names = self._followers[server]
-        if server not in self._listeners and names:
-            listener = _listener(server, lambda grown: self._grew(server, grown))
-            self._listeners[server] = (listener, asyncio.create_task(listener.run(), name=f"listen to {server}"))
-        if names:
-            self._listeners[server][0].follow(names)
-            return
-        del self._followers[server]
-        if server in self._listeners:
-            _, task = self._listeners.pop(server)
-            task.cancel()
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-
-    def _grew(self, server: Audible, names: Iterable[Hashable]) -> None:
-        lists = self._followers.get(server, {})
-        self._wake(key for name in names for key in lists.get(name, ()))
+        self._hearing.follow({key: waiting.watches for key, waiting in changed.items()})
 
     def _wake(self, keys: Iterable[str]) -> None:
         self._debounce.offer(keys)
@@ -229,7 +183,3 @@ class Wakeups:
                 parsed = await self._triggers.parse(ref, entry.body)
                 found[key] = Waiting.of(entry.body, parsed.probes)
         return found
-
-
-def _listener(server: Audible, woke: Callable[[Iterable[Hashable]], None]) -> Listener | PushListener:
-    return Listener(server, woke) if isinstance(server, RedisServer) else PushListener(server, woke)

@@ -97,6 +97,13 @@ class Settings(BaseSettings):
     )
     vault_token_file: Path | None = Field(None, description="file with a token for those Vault servers")
     vault_ca: Path | None = Field(None, description="file of the authorities to trust for Vault servers")
+    external_listen: str = Field("127.0.0.1:6000", description="where triggers are measured for an existing KEDA")
+    external_triggers: Names = Field(
+        (), description="types of triggers that are measured for it, comma separated; empty means all"
+    )
+    external_cert: Path | None = Field(None, description="file of the certificate to show it; none speaks in the clear")
+    external_key: Path | None = Field(None, description="file of that certificate's key")
+    external_clients: Path | None = Field(None, description="file of the authorities whose certificates clients show")
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")

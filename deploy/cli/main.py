@@ -39,7 +39,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Events": (push.command,),
-    "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch),
+    "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch, processes.external_scaler),
     "About": (crds.command, settings.command, version.command),
 }
 #: Internal parts; they run, but the help does not list them.

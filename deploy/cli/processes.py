@@ -1,4 +1,4 @@
-"""``penstock worker``, ``scaler``, ``beat`` and ``watch``: one process each, for a broker and a cluster that are there.
+"""The commands that become or are one process each, for a broker and a cluster that are there.
 
 Each takes every setting as a flag and hands it down by environment.
 """
@@ -92,3 +92,20 @@ def watch(flags: dict[str, Any]) -> None:
     from deploy import informers
 
     informers.main(options.load(flags))
+
+
+@click.command("external-scaler", cls=options.SettingsCommand)
+def external_scaler(flags: dict[str, Any]) -> None:
+    """Measure triggers for an existing KEDA.
+
+    It speaks the protocol of KEDA's triggers external and external-push.
+
+    Needs no cluster; the broker is asked for pushed events only.
+
+    \b
+    Examples:
+      penstock external-scaler --external-listen 0.0.0.0:6000 --external-triggers push,celery
+    """
+    from deploy import external
+
+    external.main(options.load(flags))

@@ -1,0 +1,92 @@
+"""The process that measures triggers for an existing KEDA, until a signal comes."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from deploy import ready
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.external_messages import EXTRA
+from scalers.external_serving import Offer, Service
+from scalers.extras import needed
+from scalers.registry import REGISTRY
+from scalers.sources import Sources
+from workers import logs, metrics
+from workers.errors import UserError
+from workers.settings import Settings
+
+#: Calls under way, streams included.
+_CALLS = 10_000
+
+#: Seconds between two looks at most where a trigger's activity is streamed and its source is not heard of.
+_LOOK = 5.0
+
+#: Seconds that calls may still take when the process is to end.
+_GRACE = 2.0
+
+
+def main(settings: Settings) -> None:
+    """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
+    logs.set_up(settings.log_level)
+    metrics.serve(settings.metrics_port)
+    asyncio.run(_until_signal(settings))
+
+
+async def _until_signal(settings: Settings) -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    async with serving(settings):
+        ready.announce()
+        await told.wait()
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[int]:
+    """The server, listening; yields its port. Raises UserError when it cannot listen as it is told to."""
+    offer = Offer(REGISTRY, settings.external_triggers, settings.broker.get_secret_value(), settings.prefix)
+    sources = Sources(
+        Connections(patience=settings.source_timeout / 4),
+        Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
+        timeout=settings.source_timeout,
+    )
+    service = Service(offer, sources, interval=min(_LOOK, settings.polling))
+    options = [("grpc.so_reuseport", 0)]
+    server = needed("grpc.aio", EXTRA).server(options=options, maximum_concurrent_rpcs=_CALLS)
+    server.add_generic_rpc_handlers((service.handler(),))
+    try:
+        port = _listen(server, settings)
+        await server.start()
+        yield port
+    finally:
+        await server.stop(_GRACE)
+        await service.close()
+        await sources.close()
+
+
+def _listen(server: Any, settings: Settings) -> int:
+    address, cert, key = settings.external_listen, settings.external_cert, settings.external_key
+    if (cert is None) != (key is None):
+        raise UserError("--external-cert and --external-key must come together")
+    if settings.external_clients and cert is None:
+        raise UserError("--external-clients needs --external-cert")
+    clients = _read(settings.external_clients) if settings.external_clients else None
+    try:
+        if cert is None or key is None:
+            return int(server.add_insecure_port(address))
+        pairs = [(_read(key), _read(cert))]
+        credentials = needed("grpc", EXTRA).ssl_server_credentials(pairs, clients, clients is not None)
+        return int(server.add_secure_port(address, credentials))
+    except (RuntimeError, ValueError):
+        raise UserError(f"--external-listen: {address} cannot be listened on") from None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}") from None
