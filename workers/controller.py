@@ -19,12 +19,16 @@ def _no_kinds(_body: Object) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The workload an object scales, as its manifest spells it. ready: whether its ready pods must be counted."""
+    """The workload an object scales, as its manifest spells it.
+
+    ready: whether its ready pods must be counted. usage: whether it must be seen what its pods consume.
+    """
 
     api_version: str
     kind: str
     name: str
     ready: bool = False
+    usage: bool = False
 
 
 def _no_target(_body: Object) -> Target | None:

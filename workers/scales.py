@@ -6,9 +6,10 @@ no use.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from workers.api.kinds import POD, Object, Ref
+from workers.api.kinds import POD, POD_METRICS, Object, Ref
 from workers.cluster import Cluster
 from workers.controller import Target
 from workers.controllers import conditions
@@ -54,20 +55,29 @@ class Scales:
         if not resource.scalable:
             return Scalable(ref, error=f"{target.kind} of {target.api_version} cannot be scaled", missing=True)
         scale: Object = await self._cluster.request("GET", resource.kind.path(namespace, target.name, "scale"))
-        return Scalable(
+        selector = str((scale.get("status") or {}).get("selector") or "")
+        pods: list[Object] = []
+        if selector and (target.ready or target.usage):
+            pods, _ = await self._cluster.list(POD, namespace, label_selector=selector)
+        found = Scalable(
             ref,
             replicas=(scale.get("spec") or {}).get("replicas") or 0,
-            ready=await self._ready(namespace, scale) if target.ready else None,
+            ready=sum(map(_is_ready, pods)) if target.ready else None,
             resource_version=scale["metadata"]["resourceVersion"],
         )
+        return await self._measured(found, selector, pods) if target.usage else found
 
-    async def _ready(self, namespace: str, scale: Object) -> int:
-        """Pods of the workload that run and are ready, as an autoscaler counts them."""
-        selector = (scale.get("status") or {}).get("selector")
-        if not selector:
-            return 0
-        pods, _ = await self._cluster.list(POD, namespace, label_selector=selector)
-        return sum(_is_ready(pod) for pod in pods)
+    async def _measured(self, found: Scalable, selector: str, pods: Sequence[Object]) -> Scalable:
+        """With what these pods consume, as the resource metrics API has it."""
+        if not selector or found.ref is None:
+            return replace(found, usage_error="the target's scale has no selector of pods")
+        try:
+            metrics, _ = await self._cluster.list(POD_METRICS, found.ref.namespace, label_selector=selector)
+        except NotFound:
+            return replace(found, usage_error="the cluster has no resource metrics API (metrics.k8s.io)")
+        except ClusterError as error:
+            return replace(found, usage_error=f"the resource metrics API: {error}")
+        return replace(found, pods=tuple(pods), usage={each["metadata"]["name"]: each for each in metrics})
 
 
 def _is_ready(pod: Object) -> bool:

@@ -85,7 +85,9 @@ class Scalable:
 
     ref: its address, None when the API server knows no such kind. replicas: how many it is to have. ready: its pods
     that are ready, None unless the decision asked. error: why it could not be read; replicas and ready mean nothing
-    then. missing: the API server knows no such workload, or it has no scale subresource.
+    then. missing: the API server knows no such workload, or it has no scale subresource. pods: its pods, where the
+    decision asked what they consume; usage: by name, their PodMetrics, None where that is not known, and usage_error
+    says why.
     """
 
     ref: Ref | None = None
@@ -94,6 +96,9 @@ class Scalable:
     resource_version: str = ""
     error: str | None = None
     missing: bool = False
+    pods: tuple[Object, ...] = ()
+    usage: Mapping[str, Object] | None = None
+    usage_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

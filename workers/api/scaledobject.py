@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from workers.api import model
+from workers.api import model, quantities
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Items, Model
 from workers.api.scaledjob import (
@@ -36,6 +36,7 @@ MetricType = Literal["AverageValue", "Value"]
 
 #: Trigger types that KEDA leaves to the resource metrics API.
 RESOURCE_TRIGGERS = frozenset({"cpu", "memory"})
+_NEVER_CACHED = frozenset({*RESOURCE_TRIGGERS, "cron"})
 
 
 class ScaleTargetRef(Model):
@@ -159,10 +160,10 @@ class Spec(Model):
                 raise ValueError(f"[{index}].name: {trigger.name!r} is used by another trigger")
             seen.add(trigger.name or "")
             if trigger.type in RESOURCE_TRIGGERS:
-                raise ValueError(f"[{index}].type: {trigger.type} is not supported on a ScaledObject yet")
-            if trigger.metric_type == "Utilization":
+                _check_resource(index, trigger)
+            elif trigger.metric_type == "Utilization":
                 raise ValueError(f"[{index}].metricType: Utilization is for cpu and memory only")
-            if trigger.use_cached_metrics and trigger.type == "cron":
+            if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
                 raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
         return triggers
 
@@ -178,6 +179,17 @@ class Spec(Model):
             raise ValueError(f"idleReplicaCount {self.idle_replica_count} is not below minReplicaCount {minimum}")
         if self.fallback and self.fallback.behavior == "scalingModifiers" and not self.modifiers.formula:
             raise ValueError("fallback.behavior: scalingModifiers needs a formula")
+        return self
+
+    @model_validator(mode="after")
+    def _resources_fit(self) -> "Spec":
+        """KEDA's checks of a spec all of whose triggers are about the target's own pods."""
+        if any(trigger.type not in RESOURCE_TRIGGERS for trigger in self.triggers):
+            return self
+        if self.min_replica_count == 0:
+            raise ValueError("minReplicaCount: cpu and memory alone cannot scale to zero, it must be above 0")
+        if self.fallback and not self.modifiers.formula:
+            raise ValueError("fallback: has no meaning where all triggers are cpu or memory")
         return self
 
     @property
@@ -288,6 +300,24 @@ def parse(body: Object) -> ScaledObject:
     Raises UserError that names the object and every field that is wrong, as KEDA's schema and its webhook would.
     """
     return model.parse(ScaledObject, SCALED_OBJECT, body)
+
+
+def _check_resource(index: int, trigger: Trigger) -> None:
+    """Refuse a cpu or memory trigger that asks for nothing that can be measured."""
+    if trigger.metric_type not in ("Utilization", "AverageValue"):
+        raise ValueError(f"[{index}].metricType: must be Utilization or AverageValue with type {trigger.type}")
+    text = trigger.metadata.get("value", "")
+    where = f"[{index}].metadata.value"
+    if trigger.metric_type == "Utilization":
+        if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) < 10**9):
+            raise ValueError(f"{where}: must be percent of the requests, a whole number above 0, not {text[:40]!r}")
+        return
+    try:
+        amount = quantities.parse(text)
+    except ValueError:
+        raise ValueError(f"{where}: must be a quantity such as 500m or 200Mi, not {text[:40]!r}") from None
+    if amount <= 0:
+        raise ValueError(f"{where}: must be above 0")
 
 
 def _number(text: str) -> float:

@@ -28,6 +28,10 @@ def modifiers(**more: Any) -> Object:
     return {"scalingModifiers": more}
 
 
+def usage(value: str = "50", metric_type: str = "Utilization", **more: Any) -> list[Object]:
+    return [{"type": "cpu", "metricType": metric_type, "metadata": {"value": value}, **more}]
+
+
 def policy(**more: Any) -> list[Object]:
     return [{"type": "Pods", "value": 1, "periodSeconds": 15, **more}]
 
@@ -43,6 +47,9 @@ def policy(**more: Any) -> list[Object]:
         pytest.param({"cooldownPeriod": None, "fallback": None}, id="nulls"),
         pytest.param({"triggers": trigger(metricType="Value")}, id="a total"),
         pytest.param({"triggers": trigger(useCachedMetrics=True)}, id="cached"),
+        pytest.param({"triggers": usage()}, id="cpu"),
+        pytest.param({"triggers": usage("200Mi", "AverageValue", type="memory")}, id="memory"),
+        pytest.param({"triggers": [*usage(), TRIGGER], "minReplicaCount": 0}, id="cpu and another, to zero"),
         pytest.param({"advanced": modifiers(formula="a", target="2.5")}, id="modifiers"),
         pytest.param({"advanced": rules(stabilizationWindowSeconds=3600, policies=policy())}, id="rules"),
         pytest.param({"advanced": rules(tolerance="50m")}, id="a tolerance"),
@@ -60,8 +67,19 @@ def test_accepted(spec: Object) -> None:
         pytest.param({"scaleTargetRef": {"name": ""}}, "spec.scaleTargetRef.name", id="an empty target"),
         pytest.param({"triggers": []}, "spec.triggers", id="no trigger"),
         pytest.param({"triggers": [TRIGGER | {"name": "a"}] * 2}, r"\[1\].name: 'a'", id="a name twice"),
-        pytest.param({"triggers": trigger(type="cpu")}, "cpu is not supported", id="cpu"),
-        pytest.param({"triggers": trigger(type="memory")}, "memory is not supported", id="memory"),
+        pytest.param({"triggers": trigger(type="cpu")}, "must be Utilization or AverageValue", id="cpu"),
+        pytest.param({"triggers": usage(metricType="Value")}, "must be Utilization or AverageValue", id="in total"),
+        pytest.param({"triggers": usage("0")}, "whole number above 0", id="no share"),
+        pytest.param({"triggers": usage("50m")}, "whole number above 0", id="a share as a quantity"),
+        pytest.param({"triggers": usage("a lot", "AverageValue")}, "must be a quantity", id="an amount in words"),
+        pytest.param({"triggers": usage("-1", "AverageValue")}, "must be above 0", id="a negative amount"),
+        pytest.param({"triggers": usage(useCachedMetrics=True)}, "useCachedMetrics", id="cached usage"),
+        pytest.param({"triggers": usage(), "minReplicaCount": 0}, "cannot scale to zero", id="usage alone, to zero"),
+        pytest.param(
+            {"triggers": usage(), "fallback": {"failureThreshold": 1, "replicas": 1}},
+            "all triggers are cpu or memory",
+            id="a fallback of usage",
+        ),
         pytest.param({"triggers": trigger(metricType="Utilization")}, "Utilization", id="a share of nothing"),
         pytest.param({"triggers": trigger(metricType="Average")}, "metricType", id="an unknown type of target"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""The `cpu` and `memory` triggers: accepted on a ScaledJob, where they do nothing."""
+"""The `cpu` and `memory` triggers, of which polls measure nothing."""
 
 import pytest
 
@@ -47,7 +47,8 @@ async def test_a_scaled_job_may_have_them(type: str, more: Object) -> None:
 
 
 @pytest.mark.parametrize("type", ["cpu", "memory"])
-async def test_a_scaled_object_may_not(type: str) -> None:
-    """Its target does consume them: a value of 0 would be wrong there."""
-    parsed = await parse(SCALED_OBJECT, {"type": type, "metadata": {"value": "60"}})
-    assert parsed.problem == f"trigger 0 ({type}): type: is not supported yet on a ScaledObject"
+async def test_a_scaled_object_may_have_them(type: str) -> None:
+    """Whoever decides on it sees what its target's pods consume: polls find nothing to do."""
+    parsed = await parse(SCALED_OBJECT, {"type": type, "metricType": "Utilization", "metadata": {"value": "60"}})
+    assert parsed.problem is None
+    assert [probe.name for probe in parsed.probes] == [f"s0-{type}"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.api.kinds import Kind, Ref
+from workers.api.kinds import POD, Kind, Ref
 from workers.controller import Target
 from workers.errors import Forbidden, NotFound, Unavailable
 from workers.scales import Scales
@@ -42,9 +42,10 @@ def pod(*, ready="True", phase="Running", **metadata):
 class Server:
     """Answers by path, or raises; remembers what it was asked."""
 
-    def __init__(self, answers, pods=()):
+    def __init__(self, answers, pods=(), metrics=()):
         self.answers = {"/apis/apps/v1": APPS, "/api/v1": CORE, **answers}
         self.pods = list(pods)
+        self.metrics = metrics
         self.asked = []
 
     async def request(self, method, path):
@@ -56,8 +57,11 @@ class Server:
         return answer
 
     async def list(self, kind, namespace, *, label_selector):
-        self.asked.append(f"{kind.plural} {namespace} {label_selector}")
-        return self.pods, "9"
+        self.asked.append(f"{kind.id} {namespace} {label_selector}")
+        answer = self.pods if kind == POD else self.metrics
+        if isinstance(answer, Exception):
+            raise answer
+        return answer, "9"
 
 
 POOL_SCALE = "/apis/apps/v1/namespaces/team/deployments/pool/scale"
@@ -116,6 +120,34 @@ async def test_ready_pods_are_counted_as_an_autoscaler_counts_them():
     found = await Scales(server).read("team", Target("apps/v1", "Deployment", "pool", ready=True))
     assert found.ready == 2
     assert "pods team app=pool" in server.asked
+
+
+CONSUMING = Target("apps/v1", "Deployment", "pool", usage=True)
+
+
+async def test_what_the_pods_consume_is_read_by_their_selector():
+    metrics = [{"metadata": {"name": "a"}, "containers": []}]
+    server = Server({POOL_SCALE: scale(5, "app=pool")}, [pod(name="a"), pod(name="b")], metrics)
+    found = await Scales(server).read("team", CONSUMING)
+    assert [each["metadata"]["name"] for each in found.pods] == ["a", "b"]
+    assert found.usage == {"a": metrics[0]}
+    assert server.asked[-2:] == ["pods team app=pool", "pods.metrics.k8s.io team app=pool"]
+    assert found.ready is None
+
+
+@pytest.mark.parametrize(
+    ("selector", "answer", "error"),
+    [
+        pytest.param("app=pool", NotFound("404", status=404), "no resource metrics API", id="no such API"),
+        pytest.param("app=pool", Unavailable("503"), "the resource metrics API: 503", id="away"),
+        pytest.param("app=pool", Forbidden("no", status=403), "the resource metrics API: no", id="not allowed"),
+        pytest.param(None, [], "no selector", id="no selector"),
+    ],
+)
+async def test_without_metrics_the_replicas_are_known_all_the_same(selector, answer, error):
+    found = await Scales(Server({POOL_SCALE: scale(5, selector)}, [], answer)).read("team", CONSUMING)
+    assert (found.replicas, found.error, found.usage) == (5, None, None)
+    assert error in found.usage_error
 
 
 async def test_without_a_selector_no_pod_is_ready():

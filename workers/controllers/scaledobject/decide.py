@@ -8,9 +8,10 @@ from functools import cached_property
 from workers.api import flags, times
 from workers.api import scaledobject as manifest
 from workers.api.kinds import SCALED_OBJECT, Object
+from workers.api.scaledjob import Trigger
 from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller, Target
-from workers.controllers.keda import Status, described
+from workers.controllers.keda import Status
 from workers.controllers.scaledobject import (
     activation,
     explaining,
@@ -20,6 +21,7 @@ from workers.controllers.scaledobject import (
     proposals,
     rescaling,
     speed,
+    usage,
 )
 from workers.controllers.scaledobject import (
     status as statuses,
@@ -30,13 +32,11 @@ from workers.controllers.scaledobject.metrics import Metric, Replicas
 from workers.controllers.scaledobject.modifiers import Composite
 from workers.controllers.scaledobject.pausing import Pause
 from workers.controllers.scaledobject.status import Conditions
+from workers.controllers.scaledobject.usage import Usage
+from workers.controllers.scaledobject.writing import FINALIZER, fields_of, hold_on, unreadable, write
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Figure, Patch, PatchStatus, Plan, Poll, Record, Step
-from workers.snapshot import Reading, Scalable, Snapshot
-
-FINALIZER = "finalizer.keda.sh"
-#: KEDA's label on the object itself.
-LABEL = "scaledobject.keda.sh/name"
+from workers.plan import NOTHING, ComeBack, Figure, Patch, Plan, Poll, Record, Step
+from workers.snapshot import Reading, Sample, Scalable, Snapshot
 
 #: Seconds beyond two polls after which a reading says nothing about now.
 GRACE = 60.0
@@ -64,27 +64,15 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         pause = pausing.of(body)
     except UserError as error:
         status = Status(body.get("status") or {}, before.failing(str(error)))
-        return Plan((*_hold_on(snapshot, body), *_write(status, before)), "the manifest is wrong")
+        return Plan((*hold_on(snapshot, body), *write(status, before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD
     if pause is not None:
         return _pause(snapshot, body, scaled, pause, now)
     if scale.error is not None:
-        status = Status(body.get("status") or {}, _unreadable(before.resumed(), scale), _fields(scaled, body, scale))
-        steps = (*_hold_on(snapshot, body), *_write(status, before), ComeBack(now + timedelta(seconds=AGAIN)))
+        status = Status(body.get("status") or {}, unreadable(before.resumed(), scale), fields_of(scaled, body, scale))
+        steps = (*hold_on(snapshot, body), *write(status, before), ComeBack(now + timedelta(seconds=AGAIN)))
         return Plan(steps, f"the target cannot be read: {scale.error}")
     return _Decision(snapshot, body, scaled, composite, scale, now).plan()
-
-
-def _hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
-    """Put KEDA's finalizer and label on, so that the two can take over from each other."""
-    metadata = body["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    change: Object = {}
-    if FINALIZER not in finalizers:
-        change["finalizers"] = [*finalizers, FINALIZER]
-    if (metadata.get("labels") or {}).get(LABEL) != metadata["name"]:
-        change["labels"] = {LABEL: metadata["name"]}
-    return (Patch(snapshot.ref, {"metadata": change}, metadata["resourceVersion"]),) if change else ()
 
 
 def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
@@ -111,38 +99,17 @@ def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause,
     """Scale to the replicas the pause names, once, and leave everything alone from then on."""
     observed, before = body.get("status") or {}, Conditions.observed(body)
     scale = snapshot.scale or _UNREAD
-    fields = _fields(scaled, body, scale) | {"pausedReplicaCount": pause.replicas}
-    steps: list[Step] = [*_hold_on(snapshot, body)]
+    fields = fields_of(scaled, body, scale) | {"pausedReplicaCount": pause.replicas}
+    steps: list[Step] = [*hold_on(snapshot, body)]
     reached = before.paused.status == "True" and observed.get("pausedReplicaCount") == pause.replicas
     if pause.replicas is not None and not reached:
         if scale.error is not None:
-            steps += _write(Status(observed, _unreadable(before, scale)), before)
+            steps += write(Status(observed, unreadable(before, scale)), before)
             steps.append(ComeBack(now + timedelta(seconds=AGAIN)))
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
         steps += rescaling.noted(observed, scale, rescaling.to(scale, pause.replicas, "paused"))
-    steps += _write(Status(observed, before.pausing(), fields), before)
+    steps += write(Status(observed, before.pausing(), fields), before)
     return Plan(tuple(steps), "paused")
-
-
-def _unreadable(before: Conditions, scale: Scalable) -> Conditions:
-    if scale.missing:
-        return before.failing(f"spec.scaleTargetRef: {scale.error}")
-    return before.failing(f"the target cannot be read: {scale.error}", "ErrorGettingCurrentReplicas")
-
-
-def _fields(scaled: ScaledObject, body: Object, scale: Scalable) -> Object:
-    """What the status says whatever was measured."""
-    fields = described(scaled.spec)
-    if scale.error is None:
-        fields |= statuses.targeted(body.get("status") or {}, scale)
-    return fields
-
-
-def _write(status: Status[Conditions], before: Conditions, reading: Reading | None = None) -> Iterator[Step]:
-    """Write a status that differs from the observed one, then tell of it: a crash may lose an Event, not repeat one."""
-    if status.changed:
-        yield PatchStatus(status.render())
-        yield from statuses.events(before, status.conditions, reading.samples if reading else ())
 
 
 @dataclass(frozen=True)
@@ -159,12 +126,12 @@ class _Decision:
     def plan(self) -> Plan:
         """All steps: replicas before everything that can wait."""
         steps: list[Step] = [
-            *_hold_on(self.snapshot, self.body),
+            *hold_on(self.snapshot, self.body),
             *rescaling.noted(self._observed, self.scale, self._scaling()),
         ]
         if self._reading is None:
             steps.append(Poll())
-        steps += _write(self._status(), self._before, self._reading)
+        steps += write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
         return Plan(tuple(steps), self._why(), tuple(self._figures()))
 
@@ -203,10 +170,27 @@ class _Decision:
     def _metrics(self) -> tuple[Metric, ...]:
         if self._reading is None or not self._known:
             return ()
-        spec, samples = self.scaled.spec, self._reading.samples
+        spec, samples = self.scaled.spec, self._samples
         if self.composite:
             return (modifiers.apply(self.composite, samples, spec.fallback, self._replicas),)
-        return metrics.of(samples, spec.triggers, spec.fallback, self._replicas)
+        return metrics.of(samples, self._measured_triggers, spec.fallback, self._replicas)
+
+    @cached_property
+    def _measured_triggers(self) -> tuple[Trigger, ...]:
+        """The triggers that are measured in polls: all but those about the target's own pods."""
+        return tuple(trigger for trigger in self.scaled.spec.triggers if not usage.is_resource(trigger))
+
+    @cached_property
+    def _samples(self) -> tuple[Sample, ...]:
+        """What those triggers measured, of a reading that is known."""
+        reading = self._reading
+        pairs = zip(reading.samples, self.scaled.spec.triggers, strict=True) if reading and self._known else ()
+        return tuple(sample for sample, trigger in pairs if not usage.is_resource(trigger))
+
+    @cached_property
+    def _usages(self) -> tuple[Usage, ...]:
+        """What the target's pods consume, for the triggers that are about that."""
+        return usage.of(self.scaled.spec.triggers, self.scale, self.now)
 
     @cached_property
     def _verdict(self) -> Verdict:
@@ -214,7 +198,7 @@ class _Decision:
             self.scaled.spec,
             activation.State(
                 current=self.scale.replicas,
-                active=self._forced or any(metric.active for metric in self._metrics),
+                active=self._forced or not self._measured_triggers or any(metric.active for metric in self._metrics),
                 failing=any(metric.error is not None for metric in self._metrics),
                 cooled=self._cools_down < self.now,
                 hold_in=self._hold_in,
@@ -254,7 +238,9 @@ class _Decision:
 
     @cached_property
     def _proposal(self) -> int | None:
-        return proposals.propose(self._metrics, self._replicas, self._speed.tolerance)
+        tolerance = self._speed.tolerance
+        others = [each.proposal(self.scale.replicas, tolerance) for each in self._usages]
+        return proposals.propose(self._metrics, self._replicas, tolerance, others)
 
     @cached_property
     def _answer(self) -> speed.Answer:
@@ -296,7 +282,7 @@ class _Decision:
 
     def _status(self) -> Status[Conditions]:
         conditions = self._before.resumed()
-        fields = _fields(self.scaled, self.body, self.scale) | {
+        fields = fields_of(self.scaled, self.body, self.scale) | {
             "pausedReplicaCount": None,
             "compositeScalerName": modifiers.NAME if self.composite else None,
         }
@@ -306,24 +292,26 @@ class _Decision:
             problem = self._reading.problem or "the reading is not of these triggers"
             return Status(self._observed, conditions.failing(problem), fields)
         memory = self._answer.memory if self._steered else self._memory or Memory()
-        fields |= statuses.measured(self._observed, self._reading.samples, memory)
+        fields |= statuses.measured(self._observed, self._samples, memory)
+        fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in self._usages)) or None
         if self._verdict.active and self._verdict.row != "A2":
             fields["lastActiveTime"] = times.render(self.now)
-        return Status(self._observed, self._judged(conditions, self._reading), fields)
+        return Status(self._observed, self._judged(conditions), fields)
 
-    def _judged(self, conditions: Conditions, reading: Reading) -> Conditions:
+    def _judged(self, conditions: Conditions) -> Conditions:
         row = self._verdict.row
-        problems = self._problems() if row in ("A2", "I2") else ""
+        # What its pods consume is of no account to a target that is not steered by it.
+        unmeasured = [each for each in self._usages if each.error is not None] if self._steered else []
+        problems = [each for each in self._metrics if each.error is not None] if row in ("A2", "I2") else []
+        failing: list[Metric | Usage] = [*problems, *unmeasured]
+        texts = [f"{each.name}: {each.error}" for each in failing]
         fallback = self.scaled.spec.fallback
-        standing_in = [sample.name for sample in reading.samples if metrics.beyond(sample, fallback)]
+        standing_in = [sample.name for sample in self._samples if metrics.beyond(sample, fallback)]
         return (
-            conditions.measured(problems, partly=row == "A2")
+            conditions.measured(", ".join(texts), partly=row != "I2")
             .acting(self._verdict.active, self._verdict.cooling)
             .standing_in(standing_in)
         )
-
-    def _problems(self) -> str:
-        return ", ".join(f"{metric.name}: {metric.error}" for metric in self._metrics if metric.error is not None)
 
     def _again(self) -> datetime:
         """When to look again: after a poll at the latest, sooner when a wait ends before that."""
@@ -333,21 +321,25 @@ class _Decision:
                 moments.append(self._cools_down + timedelta(milliseconds=1))
             if self._verdict.row == "A1" and self._verdict.replicas is not None:
                 moments.append(self.now + FIRST)
+            if self._steered and self._usages:
+                moments.append(self.now + timedelta(seconds=speed.SYNC))
             if self._steered and self._answer.again:
                 moments.append(self._answer.again)
         return min(moments)
 
     def _reason(self) -> str:
         """The metrics in a few words."""
+        found: list[Metric | Usage] = [*self._metrics, *self._usages]
         return ", ".join(
-            f"{metric.name} is {'unknown' if metric.error is not None else f'{metric.value:g}'} of {metric.target:g}"
-            for metric in self._metrics
+            f"{each.name} is {'unknown' if each.error is not None else f'{each.value:g}'} of {each.target:g}"
+            for each in found
         )
 
     def _figures(self) -> Iterator[Figure]:
         if self._known:
             current = self.scale.replicas
             yield from explaining.measured(self._metrics, current)
+            yield from explaining.consumed(self._usages)
             if self._steered:
                 yield from explaining.steered(self._bounds, self._proposal, current, self._answer.replicas)
 
@@ -366,14 +358,18 @@ def _target(body: Object) -> Target | None:
     try:
         spec = manifest.parse(body).spec
     except UserError:
-        ready = False
+        ready = consumed = False
     else:
         kinds = [trigger.metric_type for trigger in spec.triggers] + [spec.modifiers.metric_type]
-        ready = "Value" in kinds
+        ready, consumed = "Value" in kinds, any(usage.is_resource(trigger) for trigger in spec.triggers)
     if not isinstance(reference.get("name"), str):
         return None
     return Target(
-        reference.get("apiVersion") or "apps/v1", reference.get("kind") or "Deployment", reference["name"], ready
+        reference.get("apiVersion") or "apps/v1",
+        reference.get("kind") or "Deployment",
+        reference["name"],
+        ready=ready,
+        usage=consumed,
     )
 
 

@@ -184,6 +184,7 @@ _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
     ">": lambda left, right: _real(left) > _real(right),
     ">=": lambda left, right: _real(left) >= _real(right),
     "in": lambda left, right: any(_equal(left, each) for each in _listed(right)),
+    "not in": lambda left, right: not any(_equal(left, each) for each in _listed(right)),
 }
 
 

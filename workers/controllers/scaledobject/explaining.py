@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from workers.controllers.scaledobject.metrics import Metric
 from workers.controllers.scaledobject.speed import Bounds
+from workers.controllers.scaledobject.usage import Usage
 from workers.plan import Figure
 
 
@@ -17,6 +18,17 @@ def measured(metrics: Sequence[Metric], current: int) -> Iterator[Figure]:
         per = "per replica" if metric.kind == "AverageValue" else "in all"
         origin = ", from the fallback" if metric.made_up else "" if metric.active else ", not active"
         yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value)
+
+
+def consumed(usages: Sequence[Usage]) -> Iterator[Figure]:
+    """What the target's pods consume."""
+    for each in usages:
+        if each.error is not None:
+            yield Figure(f"{each.name} is not known: {each.error}", 0)
+            continue
+        per = "% of the requests" if each.kind == "Utilization" else " per pod"
+        measured = sum(pod.ready and pod.used is not None for pod in each.pods)
+        yield Figure(f"{each.name} (target {each.target:g}{per}, {measured} of {len(each.pods)} pods)", each.value)
 
 
 def steered(bounds: Bounds, proposal: int | None, current: int, allowed: int) -> Iterator[Figure]:

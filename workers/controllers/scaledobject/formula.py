@@ -56,6 +56,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = {"and": "&&", "or": "||", "not": "!", "in": "in"}
+#: Between two values; those of `_Reader._LEVELS` and the powers.
+_OPERATORS = frozenset({"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "!", "+", "-", "*", "/", "%", "**", "^"})
 _LITERALS: Mapping[str, Value] = {"true": True, "false": False, "nil": None}
 
 
@@ -104,33 +106,45 @@ class _Reader:
 
     def ternary(self) -> Node:
         with self._deeper():
-            condition = self._coalesced()
+            condition = self._binary(0)
             if not self._takes("?"):
                 return condition
             then = self.ternary()
             self._expect(":")
             return evaluating.choice(condition, then, self.ternary())
 
-    def _coalesced(self) -> Node:
-        nodes = [self._binary(0)]
-        while self._takes("??"):
-            nodes.append(self._binary(0))
-        return evaluating.coalescing(nodes) if len(nodes) > 1 else nodes[0]
-
     def _binary(self, level: int) -> Node:
         if level == len(self._LEVELS):
             return self._unary()
         first = self._binary(level + 1)
         rest: list[tuple[str, Node]] = []
-        while sign := self._one_of(self._LEVELS[level]):
+        while sign := self._operator(self._LEVELS[level]):
             rest.append((sign, self._binary(level + 1)))
         return evaluating.chain(first, rest) if rest else first
+
+    def _operator(self, signs: Sequence[str]) -> str | None:
+        if "in" in signs and self._upcoming(("!", "in")):
+            self._place += 2
+            return "not in"
+        return self._one_of(signs)
+
+    def _coalesced(self) -> Node:
+        """``??`` is stronger than every other operator, and what follows it must be kept apart by parentheses."""
+        nodes = [self._primary()]
+        while self._takes("??"):
+            nodes.append(self._unary() if self._upcoming_sign(("-", "+", "!")) else self._primary())
+        if len(nodes) == 1:
+            return nodes[0]
+        token = self._tokens[self._place]
+        if token.kind == "sign" and token.text in _OPERATORS:
+            raise FormulaError(f"position {token.at + 1} of the formula: put what ?? belongs to into parentheses")
+        return evaluating.coalescing(nodes)
 
     def _unary(self) -> Node:
         with self._deeper():
             if sign := self._one_of(("-", "+", "!")):
                 return evaluating.signed(sign, self._unary())
-            base = self._primary()
+            base = self._coalesced()
             if self._one_of(("**", "^")):
                 return evaluating.chain(base, [("**", self._unary())])
             return base
@@ -202,6 +216,13 @@ class _Reader:
 
     def _takes(self, sign: str) -> bool:
         return self._one_of((sign,)) is not None
+
+    def _upcoming(self, signs: Sequence[str]) -> bool:
+        tokens = self._tokens[self._place : self._place + len(signs)]
+        return all(token.kind == "sign" for token in tokens) and [token.text for token in tokens] == list(signs)
+
+    def _upcoming_sign(self, signs: Sequence[str]) -> bool:
+        return any(self._upcoming((sign,)) for sign in signs)
 
     def _one_of(self, signs: Sequence[str]) -> str | None:
         token = self._tokens[self._place]

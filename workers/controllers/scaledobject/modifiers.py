@@ -8,11 +8,14 @@ from workers.api.scaledobject import Fallback, MetricType, ScalingModifiers, Spe
 from workers.controllers.scaledobject import formula as language
 from workers.controllers.scaledobject.formula import Formula, FormulaError
 from workers.controllers.scaledobject.metrics import Metric, Replicas, beyond, make_up
+from workers.controllers.scaledobject.usage import is_resource
 from workers.errors import UserError
 from workers.snapshot import Sample
 
 #: What KEDA calls the metric.
 NAME = "composite-metric"
+#: Values to try a formula out with; different ones, so that no difference of two is always nothing.
+_DUMMIES = ((1.0,), (1.0, 2.0, 5.0, 11.0), (0.0,), (97.0, 13.0, 41.0))
 _WHERE = "spec.advanced.scalingModifiers.formula"
 
 
@@ -32,15 +35,32 @@ def read(spec: Spec) -> Composite | None:
     modifiers: ScalingModifiers = spec.modifiers
     if not modifiers.formula or not modifiers.target:
         return None
-    names = tuple(trigger.name or "" for trigger in spec.triggers)
+    names = tuple(trigger.name or "" for trigger in spec.triggers if not is_resource(trigger))
     try:
         formula = language.parse(modifiers.formula)
     except FormulaError as error:
         raise UserError(f"{_WHERE}: {error}") from error
+    pods = {trigger.name for trigger in spec.triggers if is_resource(trigger)}
+    if idle := formula.names & pods:
+        raise UserError(f"{_WHERE}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
     if strange := formula.names - set(names):
         raise UserError(f"{_WHERE}: there is no trigger named {', '.join(sorted(strange))}")
+    _try_out(formula)
     activation = float(modifiers.activation_target or 0)
     return Composite(formula, modifiers.metric_type or "AverageValue", float(modifiers.target), activation, names)
+
+
+def _try_out(formula: Formula) -> None:
+    """Raises UserError for a formula that has no number for any values: its parts do not fit together."""
+    problem: FormulaError | None = None
+    for values in _DUMMIES:
+        try:
+            formula.value({name: values[place % len(values)] for place, name in enumerate(sorted(formula.names))})
+        except FormulaError as error:
+            problem = problem or error
+        else:
+            return
+    raise UserError(f"{_WHERE}: {problem}") from problem
 
 
 def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | None, replicas: Replicas) -> Metric:

@@ -1,6 +1,6 @@
 """How many replicas the metrics ask for: a HorizontalPodAutoscaler's arithmetic, without one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 
@@ -22,12 +22,17 @@ class Tolerance:
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-def propose(metrics: Sequence[Metric], replicas: Replicas, tolerance: Tolerance = Tolerance()) -> int | None:
-    """The largest proposal; None when the metrics propose nothing.
+def propose(
+    metrics: Sequence[Metric],
+    replicas: Replicas,
+    tolerance: Tolerance = Tolerance(),
+    others: Iterable[int | None] = (),
+) -> int | None:
+    """The largest proposal; None when the metrics propose nothing. others: what metrics of another sort propose.
 
     With a metric that has no value only more replicas can be proposed: what it would ask for is not known.
     """
-    found = [_proposal(metric, replicas, tolerance) for metric in metrics]
+    found = [*(_proposal(metric, replicas, tolerance) for metric in metrics), *others]
     known = [proposal for proposal in found if proposal is not None]
     if not known:
         return None
