@@ -9,8 +9,8 @@ _FORM = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
 )
 #: Everything is counted in billionths: finer amounts are rounded up.
-_ONE = 10**9
-_BINARY = {suffix: 1024**power * _ONE for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
+ONE = 10**9
+_BINARY = {suffix: 1024**power * ONE for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
 _DECIMAL = {suffix: 1000**power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))}
 MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -27,7 +27,7 @@ def parse(text: str) -> int:
     """The number a quantity stands for, in billionths. Raises ValueError for a malformed one."""
     match = _match(text)
     suffix = match["suffix"] or ""
-    unit: Fraction = Fraction(10) ** int(match["exponent"] or 0) * (_BINARY.get(suffix) or _DECIMAL.get(suffix, _ONE))
+    unit: Fraction = Fraction(10) ** int(match["exponent"] or 0) * (_BINARY.get(suffix) or _DECIMAL.get(suffix, ONE))
     return math.ceil(Fraction(match["number"]) * unit)
 
 
@@ -44,8 +44,8 @@ def canonical(text: str) -> str:
         power = next(power for power in range(108, -12, -3) if value * 1000**3 % 10 ** (power + 18) == 0)
         number = value * 1000**3 // 10 ** (power + 18)
         return f"{number}e{power}" if power else str(number)
-    if match["suffix"] in _BINARY and value % _ONE == 0 and abs(value) >= _BINARY["Ki"]:
+    if match["suffix"] in _BINARY and value % ONE == 0 and abs(value) >= _BINARY["Ki"]:
         fitting = [suffix for suffix, unit in _BINARY.items() if value % unit == 0]
-        return f"{value // _BINARY[fitting[-1]]}{fitting[-1]}" if fitting else str(value // _ONE)
+        return f"{value // _BINARY[fitting[-1]]}{fitting[-1]}" if fitting else str(value // ONE)
     suffix = [suffix for suffix, unit in _DECIMAL.items() if value % unit == 0][-1]
     return f"{value // _DECIMAL[suffix]}{suffix}"

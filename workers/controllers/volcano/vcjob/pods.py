@@ -8,7 +8,6 @@ from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.vcjob import names, plugins, volumes
 from workers.controllers.volcano.vcjob.site import VOLCANO, Site
 
-VERSION = "volcano.sh/job-version"
 RETRY_COUNT = "volcano.sh/job-retry-count"
 TASK_INDEX = "volcano.sh/task-index"
 TEMPLATE_UID = "volcano.sh/template-uid"
@@ -74,7 +73,7 @@ def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -
         GROUP_NAME: names.group(job),
         names.JOB_NAME: job.metadata.name,
         names.QUEUE: job.spec.queue,
-        VERSION: str(version),
+        names.VERSION: str(version),
         TEMPLATE_UID: f"{job.metadata.name}-{task.name}",
         TASK_INDEX: str(index),
         RETRY_COUNT: str(retries),

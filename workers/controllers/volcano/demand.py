@@ -1,0 +1,67 @@
+"""What a pod asks of a cluster, and what a quota would count of it."""
+
+from collections.abc import Callable
+
+from workers.api.kinds import Object
+from workers.controllers.volcano import amounts
+from workers.controllers.volcano.amounts import Amount, Amounts
+
+#: Resources that quotas limit by requests and by limits.
+_COMMON = ("cpu", "memory", "ephemeral-storage")
+_ONE = Amount.parse("1")
+
+
+def requests(spec: Object) -> dict[str, Amount]:
+    """What a scheduler sets aside for a pod. A limit without a request is a request, as the API server makes it one."""
+    return _whole(spec, _requested)
+
+
+def limits(spec: Object) -> dict[str, Amount]:
+    """The most a pod may use, of resources that it is limited in."""
+    found = _whole({**spec, "overhead": None}, _limited)
+    overhead = {name: more for name, more in amounts.parse(spec.get("overhead")).items() if name in found}
+    return amounts.total((found, overhead))
+
+
+def usage(spec: Object) -> dict[str, Amount]:
+    """What a quota counts of a pod, by all the names it may be limited by; extended resources by their own names too.
+
+    Raises ValueError for a malformed quantity.
+    """
+    found = {"pods": _ONE, "count/pods": _ONE}
+    for name, amount in requests(spec).items():
+        if name in _COMMON or name.startswith("hugepages-") or _is_extended(name):
+            found |= {name: amount, f"requests.{name}": amount}
+    bounds = limits(spec)
+    return found | {f"limits.{name}": bounds[name] for name in _COMMON if name in bounds}
+
+
+def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
+    """Of a pod: its containers together, or the most that is needed before they start; and what the runtime takes.
+
+    A container that runs before the others and beside them counts with both.
+    """
+    beside: dict[str, Amount] = {}
+    before: list[Amounts] = []
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            beside = amounts.total((beside, of(container)))
+            before.append(beside)
+        else:
+            before.append(amounts.total((beside, of(container))))
+    running = amounts.total((beside, *(of(container) for container in spec.get("containers") or ())))
+    return amounts.total((amounts.largest((running, *before)), amounts.parse(spec.get("overhead"))))
+
+
+def _requested(container: Object) -> Amounts:
+    resources = container.get("resources") or {}
+    return amounts.parse({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _limited(container: Object) -> Amounts:
+    return amounts.parse((container.get("resources") or {}).get("limits"))
+
+
+def _is_extended(name: str) -> bool:
+    """Whether the resource is neither Kubernetes' own nor a quota's name for another."""
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")

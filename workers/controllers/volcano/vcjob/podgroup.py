@@ -1,0 +1,131 @@
+"""The PodGroup of a job: how many of its pods must fit at once, and what they take."""
+
+from collections.abc import Iterator, Mapping, Set
+
+from workers.api.kinds import POD_GROUP, Object
+from workers.api.volcano.job import Job, NetworkTopology, PartitionPolicy, Task
+from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano.amounts import Amount
+from workers.controllers.volcano.vcjob import names
+
+#: By name, the value of a PriorityClass.
+Priorities = Mapping[str, int]
+
+#: What describes the job's own manifest, and would describe a PodGroup wrongly.
+_NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+_NOBODY: frozenset[str] = frozenset()
+
+
+def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Object:
+    """The job's PodGroup as it is created.
+
+    waiting: tasks that may not start yet, because of `dependsOn`. They do not count in the gang yet: it could never be
+    whole, as they have no pods. Raises ValueError for a malformed quantity.
+    """
+    spec = job.spec
+    least = min(spec.gang, sum(task.gang for task in spec.tasks if task.name not in waiting)) if waiting else spec.gang
+    tasks = [task for task in spec.tasks if task.name not in waiting]
+    metadata = {
+        **names.metadata(job, names.group(job)),
+        "labels": dict(job.metadata.labels),
+        "annotations": {key: text for key, text in job.metadata.annotations.items() if key not in _NOT_COPIED},
+    }
+    content = {
+        "minMember": least,
+        "minTaskMember": {task.name: task.gang for task in tasks},
+        "queue": spec.queue,
+        "priorityClassName": spec.priority_class_name or None,
+        "minResources": min_resources(tasks, least, priorities),
+        "networkTopology": _topology(spec.network_topology),
+        "subGroupPolicy": [_sub_group(task, task.partition_policy) for task in tasks if task.partition_policy] or None,
+    }
+    return {
+        "apiVersion": POD_GROUP.api_version,
+        "kind": POD_GROUP.kind,
+        "metadata": metadata,
+        "spec": {name: value for name, value in content.items() if value is not None},
+    }
+
+
+def patch(existing: Object, wanted: Object) -> Object | None:
+    """The merge patch after which an existing PodGroup says what is wanted; None if it does.
+
+    Queue, labels and annotations stay as they are, and so do entries of tasks that are no longer counted.
+    """
+    old, new = existing.get("spec") or {}, wanted["spec"]
+    changes: Object = {}
+    for name in ("minMember", "priorityClassName", "subGroupPolicy"):
+        if old.get(name) != new.get(name):
+            changes[name] = new.get(name)
+    members = {task: least for task, least in new["minTaskMember"].items() if _members(old).get(task) != least}
+    if members:
+        changes["minTaskMember"] = members
+    resources = old.get("minResources") or {}
+    if _differ(resources, new["minResources"]):
+        changes["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}
+    return {"spec": changes} if changes else None
+
+
+def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict[str, str]:
+    """What the least number of pods takes, by all the names a quota may count it by."""
+    found: dict[str, Amount] = {}
+    for task, number in _chosen(_by_priority(tasks, priorities), least):
+        found = amounts.total((found, amounts.multiplied(demand.usage(task.pod_spec), number)))
+    return amounts.render(found)
+
+
+def _by_priority(tasks: list[Task], priorities: Priorities) -> list[Task]:
+    return sorted(tasks, key=lambda task: -priorities.get(str(task.pod_spec.get("priorityClassName") or ""), 0))
+
+
+def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
+    """How many pods of which task make up the gang.
+
+    Where the tasks' own minimums fit in, those come first, and the rest is filled up; otherwise whole tasks do.
+    """
+    fits = least >= sum(task.gang for task in tasks)
+    fixed = [(task.min_available or 0) if fits else 0 for task in tasks]
+    left = least
+    for task, number in zip(tasks, fixed, strict=True):
+        left -= number
+        yield task, number
+    for task, number in zip(tasks, fixed, strict=True):
+        more = max(0, min(task.replicas - number, left))
+        left -= more
+        yield task, more
+
+
+def _members(spec: Object) -> Mapping[str, int]:
+    return spec.get("minTaskMember") or {}
+
+
+def _differ(old: Object, new: Mapping[str, str]) -> bool:
+    """Whether two lists of resources mean different things; ``1000m`` is ``1``."""
+    try:
+        return {name: amount.value for name, amount in amounts.parse(old).items()} != {
+            name: amount.value for name, amount in amounts.parse(new).items()
+        }
+    except ValueError:
+        return True
+
+
+def _topology(given: NetworkTopology | None) -> Object | None:
+    """The network topology; a tier by number wins over one by name."""
+    if given is None:
+        return None
+    if given.highest_tier_allowed is not None:
+        return {"mode": given.mode, "highestTierAllowed": given.highest_tier_allowed}
+    return {"mode": given.mode, **({"highestTierName": given.highest_tier_name} if given.highest_tier_name else {})}
+
+
+def _sub_group(task: Task, parts: PartitionPolicy) -> Object:
+    """Each partition of a task as a gang of its own within the gang."""
+    topology = _topology(parts.network_topology)
+    return {
+        "name": task.name,
+        "labelSelector": {"matchLabels": {names.TASK: task.name}},
+        "matchLabelKeys": [names.PARTITION],
+        "subGroupSize": parts.partition_size,
+        "minSubGroups": parts.min_partitions,
+        **({"networkTopology": topology} if topology else {}),
+    }
