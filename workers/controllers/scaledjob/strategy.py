@@ -88,9 +88,7 @@ def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bound
     deduction = strategy.custom_scaling_queue_length_deduction or 0
     percentage = _percentage(strategy) or 0.0
     share = int(jobs.running * percentage)
-    how = (
-        f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum} - {jobs.running})"
-    )
+    how = f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum} - {jobs.running})"
     return min(demand.scale - deduction - share, bounds.maximum - jobs.running), how
 
 
