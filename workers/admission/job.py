@@ -60,7 +60,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     try:
         spec = _read(body)
     except Problems as error:
-        return _refused(error)
+        return refused(error)
     found = [*_counts(spec), *_topologies(body["spec"])]
     return [*found, *changes.forbidden(body["spec"], old.get("spec") or {})]
 
@@ -73,13 +73,14 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
     try:
         spec = _read(body)
     except Problems as error:
-        return _refused(error)
+        return refused(error)
     # A name that is still to be generated is judged when it is there.
     name = (body.get("metadata") or {}).get("name") or "" if longest is None else longest
+    misnamed = [Finding("metadata.name", problem) for problem in names.qualified_name(name)] if name else []
     found = [
         *plugins.problems(spec, "spec.plugins"),
-        *([Finding("metadata.name", problem) for problem in names.qualified_name(name)] if name else ()),
-        *tasks.problems(spec, name),
+        *misnamed,
+        *tasks.problems(spec, "" if misnamed else name),
         *policies.problems(spec.policies or (), "spec.policies"),
         *_total(spec),
         *_volumes(spec.volumes or ()),
@@ -101,7 +102,8 @@ def _read(body: Object) -> Spec:
     return model.parse(_Job, VC_JOB, body).spec
 
 
-def _refused(error: Problems) -> list[Finding]:
+def refused(error: Problems) -> list[Finding]:
+    """What a model says of an object, as findings."""
     return [Finding(each.field, "must be there" if each.missing else _lower(each.message)) for each in error.found]
 
 

@@ -45,4 +45,4 @@ class Known:
 
 def _is(body: Object, ref: Ref) -> bool:
     metadata = body["metadata"]
-    return metadata["name"] == ref.name and metadata.get("namespace", "") == ref.namespace
+    return bool(metadata["name"] == ref.name) and metadata.get("namespace", "") == ref.namespace

@@ -45,7 +45,7 @@ def gated(body: Object) -> bool:
 
 def _of_a_job(body: Object) -> bool:
     owner = controller_of(body)
-    return bool(owner) and kinds.by_manifest(owner["apiVersion"], owner["kind"]) == kinds.VC_JOB
+    return owner is not None and kinds.by_manifest(owner["apiVersion"], owner["kind"]) == kinds.VC_JOB
 
 
 def _budget(annotations: dict[str, str]) -> Iterator[Finding]:

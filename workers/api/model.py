@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from workers.api.kinds import Kind, Object
 from workers.errors import UserError
@@ -57,10 +58,19 @@ def parse(model: type[M], kind: Kind, body: Object) -> M:
         return model.model_validate(body)
     except ValidationError as error:
         found = tuple(
-            Problem(_path(each["loc"]), _message(each["msg"]), each["type"] == "missing") for each in error.errors()
+            Problem(_path(each["loc"]), _message(each["msg"]), each["type"] == "missing")
+            for each in error.errors()
+            if not _follows(each, error.errors())
         )
         text = "; ".join(f"{problem.field}: {problem.message}" for problem in found)
         raise Problems(f"{_address(kind, body)}: {text}", found) from None
+
+
+def _follows(each: ErrorDetails, others: list[ErrorDetails]) -> bool:
+    """Whether a list is too short only because items of it are wrong: pydantic counts those that are right."""
+    place = each["loc"]
+    below = any(len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in others)
+    return each["type"] == "too_short" and below
 
 
 def _address(kind: Kind, body: Object) -> str:

@@ -1,0 +1,90 @@
+"""The rules by kind, for those who judge objects of any kind: API servers and webhooks."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from workers.admission import cronjob, job, pod, podgroup, queue
+from workers.admission.findings import Finding
+from workers.admission.lookup import Lookup
+from workers.admission.options import Options
+from workers.api.kinds import POD, POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
+
+#: What must be looked at before a rule is asked: single objects, and kinds as a whole.
+Needs = tuple[Ref | Kind, ...]
+
+
+def _as_it_is(body: Object, _lookup: Lookup, _options: Options) -> Object:
+    return body
+
+
+def _nothing_wrong(_body: Object, _lookup: Lookup) -> Iterable[Finding]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one kind.
+
+    defaulted: a new object, filled in. problems: what is wrong with an object that the schema accepts, in place of an
+    old one or None. removal: why one must not be deleted. templates: its pod templates and their paths, whose form an
+    API server knows. looks: what `defaulted` looks at; judges: what `problems` looks at; removes: what
+    `removal` does.
+    """
+
+    kind: Kind
+    problems: Callable[[Object, Object | None, Lookup, Options], Iterable[Finding]]
+    defaulted: Callable[[Object, Lookup, Options], Object] = _as_it_is
+    removal: Callable[[Object, Lookup], Iterable[Finding]] = _nothing_wrong
+    templates: Callable[[Object], Iterable[tuple[str, Object]]] = lambda _body: ()
+    looks: Callable[[Object], Needs] = lambda _body: ()
+    judges: Needs = ()
+    removes: Needs = ()
+
+    @property
+    def fills_in(self) -> bool:
+        """Whether new objects are changed at all."""
+        return self.defaulted is not _as_it_is
+
+    @property
+    def keeps(self) -> bool:
+        """Whether deletions are judged."""
+        return self.removal is not _nothing_wrong
+
+
+_ALL = (
+    Rules(
+        VC_JOB,
+        lambda body, old, lookup, _options: job.problems(body, old, lookup),
+        defaulted=lambda body, _lookup, options: job.defaulted(body, options.schedulers),
+        templates=job.templates,
+        judges=(QUEUE,),
+    ),
+    Rules(
+        VC_CRON_JOB,
+        lambda body, old, _lookup, _options: cronjob.problems(body, old),
+        templates=cronjob.templates,
+    ),
+    Rules(
+        QUEUE,
+        lambda body, old, lookup, _options: queue.problems(body, old, lookup),
+        defaulted=lambda body, _lookup, _options: queue.defaulted(body),
+        removal=queue.removal,
+        judges=(QUEUE,),
+        removes=(QUEUE, POD_GROUP),
+    ),
+    Rules(
+        POD_GROUP,
+        lambda body, old, lookup, _options: podgroup.problems(body, old, lookup),
+        defaulted=lambda body, lookup, _options: podgroup.defaulted(body, lookup),
+        looks=lambda body: (podgroup.namespace_of(body),),
+        judges=(QUEUE,),
+    ),
+    Rules(
+        POD,
+        lambda body, old, _lookup, options: pod.problems(body, old, options),
+        defaulted=lambda body, _lookup, options: pod.defaulted(body, options),
+    ),
+)
+
+#: By kind id.
+RULES: Mapping[str, Rules] = {rules.kind.id: rules for rules in _ALL}

@@ -1,0 +1,65 @@
+"""What a queue may take, deserves and is guaranteed: amounts of resources, and how they bound each other."""
+
+from collections.abc import Iterator, Mapping
+
+from workers.admission.findings import Finding
+from workers.api import quantities
+from workers.api.kinds import Object
+
+#: The fields of a Queue's spec that hold amounts.
+FIELDS = ("capability", "deserved", "guarantee")
+_ONE = quantities.parse("1")
+#: These are measured; everything else is counted, in whole numbers.
+_MEASURED = ("cpu", "memory", "ephemeral-storage")
+
+Amounts = Mapping[str, int]
+
+
+def amounts(spec: Object, field: str) -> Amounts:
+    """The amounts of one field, by resource, in billionths; without those that are no quantities."""
+    return {name: number for name, value in _written(spec, field).items() if (number := _parsed(value)) is not None}
+
+
+def problems(spec: Object) -> list[Finding]:
+    """What is wrong with the amounts of one queue."""
+    found = [finding for field in FIELDS for finding in _each(spec, field)]
+    return found or [*_bounded(spec)]
+
+
+def path(field: str) -> str:
+    """Where the amounts stand."""
+    return "spec.guarantee.resource" if field == "guarantee" else f"spec.{field}"
+
+
+def _written(spec: Object, field: str) -> Object:
+    value = spec.get(field) or {}
+    return (value.get("resource") or {}) if field == "guarantee" else value
+
+
+def _parsed(value: str | int) -> int | None:
+    try:
+        return quantities.parse(str(value))
+    except ValueError:
+        return None
+
+
+def _each(spec: Object, field: str) -> Iterator[Finding]:
+    for name, value in _written(spec, field).items():
+        place, number = f"{path(field)}[{name}]", _parsed(value)
+        if number is None:
+            yield Finding(place, f"{value!r} is no quantity")
+        elif number < 0:
+            yield Finding(place, f"must not be below 0, {value}")
+        elif number % _ONE and not (name in _MEASURED or name.startswith("hugepages-")):
+            yield Finding(place, f"must be a whole number, {value}")
+
+
+def _bounded(spec: Object) -> Iterator[Finding]:
+    capability, deserved, guarantee = (amounts(spec, field) for field in FIELDS)
+    # Queues of Volcano 1.8 have a guarantee and no deserved share: it was computed from the weights.
+    for name, number in guarantee.items() if deserved else ():
+        if number > deserved.get(name, 0):
+            yield Finding(f"{path('guarantee')}[{name}]", "must not be greater than the deserved amount")
+    for name, number in deserved.items():
+        if name in capability and number > capability[name]:
+            yield Finding(f"{path('deserved')}[{name}]", "must not be greater than the capability")

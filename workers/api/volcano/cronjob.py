@@ -1,0 +1,64 @@
+"""`batch.volcano.sh/v1alpha1` CronJob as a typed model: Volcano Jobs at the times a schedule names."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workers.api import model
+from workers.api.kinds import VC_CRON_JOB, Object
+from workers.api.model import Items, Model
+from workers.api.scaledjob import Natural, Text
+from workers.api.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant
+from workers.api.volcano import job
+
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+_METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
+
+
+class JobTemplate(Model):
+    """What every run's Job is made from."""
+
+    metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
+    """Labels and annotations of the Jobs."""
+    spec: job.Spec
+
+
+class Spec(Model):
+    """When Jobs are made, and from what."""
+
+    schedule: Text
+    """Five fields, or a word such as `@hourly` or `@every 90m`."""
+    time_zone: str | None = None
+    """IANA name; default UTC."""
+    starting_deadline_seconds: Natural | None = None
+    """A run that could not start for so long is missed."""
+    concurrency_policy: ConcurrencyPolicy = "Allow"
+    """What happens to a run that is due while another is at work."""
+    suspend: bool | None = False
+    """No run starts."""
+    job_template: JobTemplate
+    successful_jobs_history_limit: Natural | None = 3
+    """Completed Jobs to keep."""
+    failed_jobs_history_limit: Natural | None = 1
+    """Failed Jobs to keep."""
+
+
+class Status(Model):
+    """What is written back."""
+
+    active: Items[ActiveJob] | None = None
+    """References to the Jobs at work."""
+    last_schedule_time: Instant | None = None
+    """The newest slot whose run was started."""
+    last_successful_time: Instant | None = None
+
+
+class CronJob(Model):
+    """One CronJob of Volcano."""
+
+    spec: Spec
+
+
+def parse(body: Object) -> CronJob:
+    """The typed form of a CronJob; raises UserError that names the object and every field that is wrong."""
+    return model.parse(CronJob, VC_CRON_JOB, body)
