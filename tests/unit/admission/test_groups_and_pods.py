@@ -1,0 +1,161 @@
+"""PodGroups, ordinary pods and CronJobs."""
+
+import copy
+
+import pytest
+
+from tests.unit.admission.bodies import fields, group, job, known, queue, task
+from workers.admission import cronjob, pod, podgroup
+from workers.admission.lookup import Known, Unseen
+from workers.admission.options import Options
+from workers.api.kinds import QUEUE, Ref
+from workers.api.ties import GANG_GATE
+
+OURS = {podgroup.QUEUE_NAME: "team"}
+QUEUES = {
+    "none": (None, {}, "default"),
+    "an empty text": ("", {}, "default"),
+    "the default": ("default", {}, "default"),
+    "its own": ("own", {}, "own"),
+    "none, and the namespace's": (None, OURS, "team"),
+    "the default, and the namespace's": ("default", OURS, "team"),
+    "its own, and the namespace's": ("own", OURS, "own"),
+}
+
+
+@pytest.mark.parametrize(("named", "annotations", "expected"), QUEUES.values(), ids=QUEUES)
+def test_a_group_goes_into_the_queue_of_its_namespace_if_it_names_none(named, annotations, expected):
+    body = group(queue=named)
+    before = copy.deepcopy(body)
+    cluster = known(annotations=annotations)
+    filled = podgroup.defaulted(body, cluster)
+    assert body == before
+    assert filled["spec"]["queue"] == expected
+    assert podgroup.defaulted(filled, cluster) == filled
+
+
+TIERS = {"highestTierAllowed": 0, "highestTierName": "rack"}
+GROUPS = {
+    "an open queue": (group(queue="open"), []),
+    "no queue": (group(), []),
+    "a queue with others below it": (group(queue="root"), []),
+    "a queue that is closed": (group(queue="closed"), ["spec.queue"]),
+    "a queue that is not there": (group(queue="nowhere"), ["spec.queue"]),
+    "both ways to name a tier": (group(networkTopology=TIERS), ["spec.networkTopology"]),
+    "both ways to name a part's tier": (
+        group(subGroupPolicy=[{"name": "a"}, {"name": "b", "networkTopology": TIERS}]),
+        ["spec.subGroupPolicy[1].networkTopology"],
+    ),
+    "one way to name a tier": (group(networkTopology={"highestTierAllowed": 1}), []),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), GROUPS.values(), ids=GROUPS)
+def test_a_new_group_needs_an_open_queue(body, expected):
+    cluster = known(queue("open"), queue("closed", "Closed"))
+    assert fields(podgroup.problems(body, None, cluster)) == expected
+    assert podgroup.problems(body, body, cluster) == []
+
+
+def a_pod(scheduler="volcano", owner=None, annotations=None, **spec):
+    """A pod."""
+    metadata = {"name": "p", "namespace": "default", "annotations": annotations or {}}
+    if owner:
+        metadata["ownerReferences"] = [{"apiVersion": owner[0], "kind": owner[1], "name": "o", "controller": True}]
+    return {"metadata": metadata, "spec": {"schedulerName": scheduler, **spec}}
+
+
+GATE, OTHER = {"name": GANG_GATE}, {"name": "example.com/wait"}
+OPTIONS = Options(schedulers=("volcano", "gang"), pod_scheduler="plain")
+PODS = {
+    "ours": (a_pod(), "plain", [GATE]),
+    "ours by another name": (a_pod("gang"), "plain", [GATE]),
+    "somebody else's": (a_pod("default-scheduler"), "default-scheduler", []),
+    "with another gate": (a_pod(schedulingGates=[OTHER]), "plain", [OTHER, GATE]),
+    "with our gate": (a_pod(schedulingGates=[GATE]), "plain", [GATE]),
+    "with a node": (a_pod(nodeName="n"), "plain", []),
+    "a ReplicaSet's": (a_pod(owner=("apps/v1", "ReplicaSet")), "plain", [GATE]),
+    "a batch Job's": (a_pod(owner=("batch/v1", "Job")), "plain", [GATE]),
+    "a Volcano Job's": (a_pod(owner=("batch.volcano.sh/v1alpha1", "Job")), "volcano", []),
+}
+
+
+@pytest.mark.parametrize(("body", "scheduler", "gates"), PODS.values(), ids=PODS)
+def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
+    before = copy.deepcopy(body)
+    filled = pod.defaulted(body, OPTIONS)
+    assert body == before
+    assert filled["spec"]["schedulerName"] == scheduler
+    assert filled["spec"].get("schedulingGates", []) == gates
+    assert pod.defaulted(filled, OPTIONS) == filled
+
+
+def test_nobody_is_held_back_where_nobody_admits_gangs():
+    assert pod.defaulted(a_pod(), Options(gangs=False)) == a_pod()
+
+
+LEAST, MOST = (f"metadata.annotations[{name}]" for name in (pod.MIN_AVAILABLE, pod.MAX_UNAVAILABLE))
+WRONG = ("0", "-1", "1.5", "0%", "100%", "")
+BUDGETS = {
+    **{f"least {amount}": ({pod.MIN_AVAILABLE: amount}, []) for amount in ("1", "30", "1%", "99%")},
+    **{
+        f"not least {amount}": ({pod.MIN_AVAILABLE: amount}, [LEAST]) for amount in ("0", "-1", "1.5", "0%", "100%", "")
+    },
+    **{f"not most {amount}": ({pod.MAX_UNAVAILABLE: amount}, [MOST]) for amount in ("many", "%", "5 ")},
+    "most": ({pod.MAX_UNAVAILABLE: "50%"}, []),
+    "both": ({pod.MIN_AVAILABLE: "1", pod.MAX_UNAVAILABLE: "1"}, ["metadata.annotations"]),
+}
+
+
+@pytest.mark.parametrize(("annotations", "expected"), BUDGETS.values(), ids=BUDGETS)
+def test_how_many_pods_must_stay_is_a_number_or_a_percentage(annotations, expected):
+    held_back = pod.defaulted(a_pod(annotations=annotations), OPTIONS)
+    for body in (a_pod(annotations=annotations), held_back):
+        assert fields(pod.problems(body, None, OPTIONS)) == expected
+        assert pod.problems(body, body, OPTIONS) == []
+    assert pod.problems(a_pod("default-scheduler", annotations=annotations), None, OPTIONS) == []
+
+
+def cron_job(name="nightly", template=None, **spec):
+    """A CronJob of Volcano."""
+    found = {"schedule": "0 2 * * *", "jobTemplate": {"spec": (template or job())["spec"]}, **spec}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": found}
+
+
+CRON_JOBS = {
+    "five fields": (cron_job(), []),
+    "a word": (cron_job(schedule="@every 90m"), []),
+    "six fields": (cron_job(schedule="0 0 2 * * *"), ["spec.schedule"]),
+    "no schedule": (cron_job(schedule="now and then"), ["spec.schedule"]),
+    "a zone in the schedule": (cron_job(schedule="TZ=UTC 0 2 * * *"), ["spec.schedule"]),
+    "a zone in the schedule in other words": (cron_job(schedule="CRON_TZ=UTC 0 2 * * *"), ["spec.schedule"]),
+    "a zone": (cron_job(timeZone="Europe/Berlin"), []),
+    "no zone": (cron_job(timeZone="Middle/Earth"), ["spec.timeZone"]),
+    "an empty zone": (cron_job(timeZone=""), ["spec.timeZone"]),
+    "the machine's zone": (cron_job(timeZone="Local"), ["spec.timeZone"]),
+    "the longest name": (cron_job("n" * 47), []),
+    "a name without room for the time": (cron_job("n" * 53), ["metadata.name"]),
+    "a name without room for the pods": (cron_job("n" * 52), ["spec.jobTemplate.spec.tasks[0].name"]),
+    "a Job that would be refused": (
+        cron_job(template=job(task(minAvailable=2))),
+        ["spec.jobTemplate.spec.tasks[0].minAvailable", "spec.jobTemplate.spec.minAvailable"],
+    ),
+    "a Job without a task": (cron_job(template=job(tasks=[])), ["spec.jobTemplate.spec.tasks"]),
+    "a Job in no queue": (cron_job(template=job(queue="nowhere")), []),
+    "a deadline below 0": (cron_job(startingDeadlineSeconds=-1), ["spec.startingDeadlineSeconds"]),
+    "a policy that is none": (cron_job(concurrencyPolicy="Sometimes"), ["spec.concurrencyPolicy"]),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), CRON_JOBS.values(), ids=CRON_JOBS)
+def test_a_cron_job_whose_jobs_can_never_be_made_is_refused(body, expected):
+    assert fields(cronjob.problems(body)) == expected
+    assert cronjob.problems(body, body) == []
+
+
+def test_what_nobody_looked_at_is_not_absent():
+    with pytest.raises(Unseen):
+        Known().every(QUEUE)
+    with pytest.raises(Unseen):
+        Known().get(Ref(QUEUE, "", "default"))
+    assert Known(whole={QUEUE.id: []}).get(Ref(QUEUE, "", "default")) is None
