@@ -13,8 +13,8 @@ from workers.api import kinds, scaledjob, scaledobject, scalepolicy, scheduledjo
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
+from workers.api.volcano import command, jobflow, jobtemplate, podgroup, queue
 from workers.api.volcano import job as vcjob
-from workers.api.volcano import jobflow, jobtemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,20 @@ def condition(name: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CustomResourceDefinition says about a kind beyond the models."""
+    """What a CustomResourceDefinition says about a kind beyond the models.
+
+    spec: None for a kind that has none, and no status either; `fields` are what stands beside its metadata.
+    bare: an object without a spec is one whose spec says nothing.
+    """
 
     kind: Kind
-    spec: type[Model]
-    status: type[Model]
+    spec: type[Model] | None
+    status: type[Model] | None
     short_names: tuple[str, ...]
     columns: tuple[Column, ...]
     description: str
+    fields: type[Model] | None = None
+    bare: bool = False
 
     def render(self) -> Object:
         """The whole CustomResourceDefinition."""
@@ -73,19 +79,20 @@ class Definition:
             "name": self.kind.version,
             "served": True,
             "storage": True,
-            "subresources": {"status": {}},
+            **({"subresources": {"status": {}}} if self.kind.status else {}),
             "additionalPrinterColumns": [column.render() for column in self.columns],
             "schema": {
                 "openAPIV3Schema": {
                     "type": "object",
                     "description": self.description,
-                    "required": ["spec"],
+                    **({"required": ["spec"]} if self.spec and not self.bare else {}),
                     "properties": {
                         "apiVersion": {"type": "string"},
                         "kind": {"type": "string"},
                         "metadata": {"type": "object"},
-                        "spec": structural(self.spec),
-                        "status": structural(self.status),
+                        **(structural(self.fields)["properties"] if self.fields else {}),
+                        **({"spec": structural(self.spec)} if self.spec else {}),
+                        **({"status": structural(self.status)} if self.status else {}),
                     },
                 }
             },
@@ -201,6 +208,53 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("QUEUE", ".spec.queue", wide=True),
         ),
         "Runs pods of several tasks as one gang.",
+    ),
+    Definition(
+        kinds.QUEUE,
+        queue.Spec,
+        queue.Status,
+        ("q", "queue-v1beta1"),
+        (
+            Column("PARENT", ".spec.parent"),
+            Column("STATE", ".status.state"),
+            Column("WEIGHT", ".spec.weight", "integer"),
+            Column("PENDING", ".status.pending", "integer"),
+            Column("INQUEUE", ".status.inqueue", "integer"),
+            Column("RUNNING", ".status.running", "integer"),
+            Column("COMPLETED", ".status.completed", "integer", wide=True),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+        ),
+        "A share of the cluster that gangs wait for.",
+        bare=True,
+    ),
+    Definition(
+        kinds.POD_GROUP,
+        podgroup.Spec,
+        podgroup.Status,
+        ("pg", "podgroup-v1beta1"),
+        (
+            Column("STATUS", ".status.phase"),
+            Column("minMember", ".spec.minMember", "integer"),
+            Column("RUNNINGS", ".status.running", "integer"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("QUEUE", ".spec.queue", wide=True),
+        ),
+        "Pods that start together or not at all.",
+        bare=True,
+    ),
+    Definition(
+        kinds.COMMAND,
+        None,
+        None,
+        (),
+        (
+            Column("ACTION", ".action"),
+            Column("KIND", ".target.kind"),
+            Column("TARGET", ".target.name"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+        ),
+        "Asks a Job or a Queue to do something, once.",
+        fields=command.Fields,
     ),
     Definition(
         kinds.JOB_FLOW,

@@ -51,15 +51,15 @@ def test_the_command_prints_them_as_one_stream_and_writes_them_to_a_folder(tmp_p
 
 @pytest.mark.parametrize("crd", crds.all_crds(), ids=lambda crd: crd["metadata"]["name"])
 def test_every_schema_is_structural(crd):
-    """Each node has one type and no references; alternatives only say which fields must be there."""
+    """Each node has one type (or is a quantity) and no references; alternatives only say which fields must be there."""
     allowed = {
         *("type", "properties", "items", "additionalProperties", "required", "enum", "description", "format"),
         *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"),
-        *("anyOf", "default", "x-kubernetes-preserve-unknown-fields"),
+        *("anyOf", "default", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"),
     }
     for path, node in walk(schema_of(crd)):
         assert set(node) <= allowed, path
-        assert isinstance(node["type"], str), path
+        assert isinstance(node.get("type"), str) != node.get("x-kubernetes-int-or-string", False), path
         assert not ("properties" in node and "additionalProperties" in node), path
         for alternative in node.get("anyOf", ()):
             assert set(alternative) == {"required"}, path

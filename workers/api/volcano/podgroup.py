@@ -1,0 +1,75 @@
+"""`scheduling.volcano.sh/v1beta1` PodGroup as a typed model: pods that start together or not at all.
+
+Its status is no subresource: it is written with the rest of the object. What Volcano does not have says so.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workers.api import model
+from workers.api.kinds import POD_GROUP, Object
+from workers.api.model import Items, Model
+from workers.api.scaledjob import Natural, Positive
+from workers.api.ties import DEFAULT_QUEUE
+from workers.api.volcano.job import Count, Instant, Metadata, NetworkTopology
+from workers.api.volcano.resources import Resources
+
+
+class SubGroup(Model):
+    """A gang within the gang. Kept for schedulers that know about it."""
+
+    name: str | None = None
+    label_selector: dict[str, Any] | None = None
+    match_label_keys: Items[str] | None = None
+    sub_group_size: Positive | None = None
+    min_sub_groups: Natural | None = None
+    network_topology: NetworkTopology | None = None
+
+
+class Spec(Model):
+    """How many pods must be able to start together, and what they need."""
+
+    min_member: Count = 0
+    min_task_member: dict[str, Count] | None = None
+    """By task, how many of its pods."""
+    queue: Annotated[str, Field(max_length=253)] = DEFAULT_QUEUE
+    priority_class_name: str | None = None
+    min_resources: Resources | None = None
+    """What the least number of pods takes; the group waits until so much is free. Default: it need not wait."""
+    network_topology: NetworkTopology | None = None
+    sub_group_policy: Items[SubGroup] | None = None
+
+
+class Condition(Model):
+    """Why the group waits, or that it need not."""
+
+    type: str | None = None
+    """Unschedulable or Scheduled."""
+    status: str | None = None
+    transition_id: str | None = Field(None, alias="transitionID")
+    last_transition_time: Instant | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class Status(Model):
+    """What is written back."""
+
+    phase: Literal["", "Pending", "Inqueue", "Running", "Unknown", "Completed"] | None = None
+    conditions: Items[Condition] | None = None
+    running: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+
+
+class PodGroup(Model):
+    """One PodGroup. Its status is not read through this model: decisions compare it as it was written."""
+
+    metadata: Metadata
+    spec: Spec = Spec()
+
+
+def parse(body: Object) -> PodGroup:
+    """The typed form of a PodGroup; raises UserError that names the object and every field that is wrong."""
+    return model.parse(PodGroup, POD_GROUP, body)

@@ -1,0 +1,104 @@
+"""`scheduling.volcano.sh/v1beta1` Queue as a typed model: everything Volcano 1.8 and today's accept.
+
+What a schema cannot say is checked in workers/admission/queue.py. `maxRunningJobs` and `handled` are not Volcano's.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workers.api import model
+from workers.api.kinds import QUEUE, Object
+from workers.api.model import Items, Model
+from workers.api.scaledjob import Natural
+from workers.api.volcano.job import Count, Metadata
+from workers.api.volcano.resources import Resources
+
+#: The queue above all others, which has no parent.
+ROOT = "root"
+
+
+class Guarantee(Model):
+    """What is kept free for a queue even while it does not need it."""
+
+    resource: Resources | None = None
+
+
+class Extended(Model):
+    """Another cluster that jobs of the queue may be forwarded to. Kept for those who forward."""
+
+    name: str | None = None
+    weight: int | None = None
+    capacity: Resources | None = None
+
+
+class NodeGroups(Model):
+    """Groups of nodes, by name."""
+
+    required_during_scheduling_ignored_during_execution: Items[str] | None = None
+    preferred_during_scheduling_ignored_during_execution: Items[str] | None = None
+
+
+class Affinity(Model):
+    """Where a scheduler that knows groups of nodes is to place the queue's pods."""
+
+    node_group_affinity: NodeGroups | None = None
+    node_group_anti_affinity: NodeGroups | None = None
+
+
+class Spec(Model):
+    """How much of the cluster the work of a queue may take."""
+
+    weight: Annotated[int, Field(ge=1, le=65535)] = 1
+    """The queue's share, in proportion to its siblings' weights."""
+    capability: Resources | None = None
+    """The most it may ever take."""
+    reclaimable: bool | None = None
+    guarantee: Guarantee | None = None
+    extend_clusters: Items[Extended] | None = None
+    type: str | None = None
+    affinity: Affinity | None = None
+    parent: Annotated[str, Field(max_length=253)] | None = None
+    """The queue that this one is a part of; default `root`."""
+    deserved: Resources | None = None
+    """What it is owed while others wait; instead of the weight."""
+    priority: Natural | None = None
+    """Queues of higher priority are served first."""
+    dequeue_strategy: Literal["traverse", "fifo"] | None = None
+    """fifo: nobody overtakes the first who waits. traverse: whoever fits may."""
+    max_running_jobs: Count | None = None
+    """Most PodGroups that are admitted and not completed at once; default any number. Not Volcano's."""
+
+
+class Reservation(Model):
+    """Nodes that a scheduler has set aside for the queue."""
+
+    nodes: Items[str] | None = None
+    resource: Resources | None = None
+
+
+class Status(Model):
+    """What is written back: the state, and the queue's PodGroups by their phase."""
+
+    state: Literal["", "Open", "Closed", "Closing", "Unknown"] | None = None
+    pending: int | None = None
+    running: int | None = None
+    unknown: int | None = None
+    inqueue: int | None = None
+    completed: int | None = None
+    allocated: Resources | None = None
+    reservation: Reservation | None = None
+    handled: Items[str] | None = None
+    """Uids of Commands that have taken effect and are not deleted yet. Not Volcano's."""
+
+
+class Queue(Model):
+    """One Queue. Its status is not read through this model: decisions compare it as it was written."""
+
+    metadata: Metadata
+    spec: Spec = Spec()
+
+
+def parse(body: Object) -> Queue:
+    """The typed form of a Queue; raises UserError that names the object and every field that is wrong."""
+    return model.parse(Queue, QUEUE, body)
