@@ -80,7 +80,11 @@ def mirror_of(
         lanes_of(controllers, lanes),
         accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
         adopted={kind.id for controller in controllers.values() for kind in controller.adopts},
-        ties={kind.id: TIES[kind.id] for controller in controllers.values() for kind in controller.tied},
+        ties={
+            kind.id: TIES[kind.id]
+            for controller in controllers.values()
+            for kind in (*controller.tied, *((controller.kind,) if controller.peers else ()))
+        },
     )
 
 

@@ -51,6 +51,7 @@ class Controller:
     (`Snapshot.loose`).
     tied: kinds whose objects name the reconciled one (`workers.api.ties`) and that the decision must see
     (`Snapshot.tied`); a change of such an object wakes this one.
+    peers: whether the decision must see the objects of its own kind that name the same one (`Snapshot.peers`).
     relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
     follows: kinds that relatives may be of, beside those that some controller has or sees already.
     labelled: by kind id, the label that all children of that kind carry; objects of it without are not followed.
@@ -67,6 +68,7 @@ class Controller:
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
     tied: tuple[Kind, ...] = ()
+    peers: bool = False
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)

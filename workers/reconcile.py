@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import TypeVar
 
 from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
-from workers import metrics
+from workers import metrics, records
 from workers import plan as steps
 from workers.act import Actor
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
+from workers.api.ties import TIES
 from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
@@ -130,6 +131,7 @@ class Reconciler:
         unseen |= more
         everywhere, more = await self._everywhere(found)
         unseen |= more
+        peers = await self._peers(found)
         polled = [lease.key for lease, ref in refs.items() if self._controllers[ref.kind.id].polled]
         readings = dict(zip(polled, await self._readings.get_many(polled), strict=True)) if polled else {}
         return unseen | {
@@ -140,6 +142,7 @@ class Reconciler:
                 loose=found[lease].loose,
                 tied=found[lease].tied,
                 everywhere=everywhere.get(lease, {}),
+                peers=peers.get(lease, ()),
                 relatives=relatives.get(lease, {}),
                 scale=scalables.get(lease),
                 reading=_reading_of(found[lease].entry, readings.get(lease.key)),
@@ -149,6 +152,21 @@ class Reconciler:
             )
             for lease, ref in refs.items()
             if lease not in unseen
+        }
+
+    async def _peers(self, found: Mapping[Lease, Observation]) -> dict[Lease, tuple[Entry, ...]]:
+        """The others that name what these objects name; one more round trip if any decision asks."""
+        asked, _ = self._ask(
+            found, lambda controller, body: (TIES[controller.kind.id](body),) if controller.peers else ()
+        )
+        wanted = {lease: named for lease, (named,) in asked.items() if named is not None}
+        if not wanted:
+            return {}
+        owners = [(kinds.parse_key(lease.key).kind, records.naming(named.key)) for lease, named in wanted.items()]
+        answers = await self._mirror.children_many(owners)
+        return {
+            lease: tuple(entry for entry in entries if entry.ref.key != lease.key and not entry.gone)
+            for lease, entries in zip(wanted, answers, strict=True)
         }
 
     async def _everywhere(

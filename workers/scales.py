@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from workers.api.kinds import POD, POD_METRICS, Object, Ref
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, POD, POD_METRICS, Object, Ref
 from workers.cluster import Cluster
 from workers.controller import Target
 from workers.controllers import conditions
-from workers.errors import ClusterError, NotFound
+from workers.errors import ClusterError, Forbidden, NotFound
 from workers.resources import Resources
 from workers.snapshot import Scalable
+
+#: Seconds for which the autoscalers of a namespace are remembered.
+AUTOSCALERS = 15.0
 
 
 class Scales:
@@ -35,6 +38,8 @@ class Scales:
     ) -> None:
         self._cluster = cluster
         self._patience = patience
+        self._clock = clock
+        self._listed: dict[str, tuple[float, tuple[Object, ...]]] = {}
         self._resources = Resources(cluster.request, seconds=seconds, clock=clock)
 
     async def read(self, namespace: str, target: Target) -> Scalable:
@@ -65,7 +70,23 @@ class Scales:
             ready=sum(map(_is_ready, pods)) if target.ready else None,
             resource_version=scale["metadata"]["resourceVersion"],
         )
+        found = replace(found, autoscalers=await self._autoscalers(namespace, target))
         return await self._measured(found, selector, pods) if target.usage else found
+
+    async def _autoscalers(self, namespace: str, target: Target) -> tuple[Object, ...]:
+        """The autoscalers of this target, by a listing of the namespace that is used for a while.
+
+        Where they may not be listed, or there is no such API, none is seen.
+        """
+        known = self._listed.get(namespace)
+        if known is None or self._clock() - known[0] >= AUTOSCALERS:
+            try:
+                listed, _ = await self._cluster.list(HORIZONTAL_POD_AUTOSCALER, namespace)
+            except (NotFound, Forbidden):
+                listed = []
+            known = self._listed[namespace] = (self._clock(), tuple(listed))
+        group = target.api_version.rpartition("/")[0]
+        return tuple(each for each in known[1] if _scaled_by(each) == (group, target.kind, target.name))
 
     async def _measured(self, found: Scalable, selector: str, pods: Sequence[Object]) -> Scalable:
         """With what these pods consume, as the resource metrics API has it."""
@@ -78,6 +99,13 @@ class Scales:
         except ClusterError as error:
             return replace(found, usage_error=f"the resource metrics API: {error}")
         return replace(found, pods=tuple(pods), usage={each["metadata"]["name"]: each for each in metrics})
+
+
+def _scaled_by(autoscaler: Object) -> tuple[str, str, str]:
+    """Group, kind and name of what an autoscaler scales."""
+    reference = (autoscaler.get("spec") or {}).get("scaleTargetRef") or {}
+    group = str(reference.get("apiVersion") or "").rpartition("/")[0]
+    return group, str(reference.get("kind") or ""), str(reference.get("name") or "")
 
 
 def _is_ready(pod: Object) -> bool:

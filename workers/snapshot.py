@@ -87,7 +87,7 @@ class Scalable:
     that are ready, None unless the decision asked. error: why it could not be read; replicas and ready mean nothing
     then. missing: the API server knows no such workload, or it has no scale subresource. pods: its pods, where the
     decision asked what they consume; usage: by name, their PodMetrics, None where that is not known, and usage_error
-    says why.
+    says why. autoscalers: the HorizontalPodAutoscalers that scale it too, as far as they may be seen.
     """
 
     ref: Ref | None = None
@@ -99,6 +99,7 @@ class Scalable:
     pods: tuple[Object, ...] = ()
     usage: Mapping[str, Object] | None = None
     usage_error: str = ""
+    autoscalers: tuple[Object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class Snapshot:
     particular order; of an object that is gone, those it left behind.
     loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
     tied: by kind id, the living objects that name this one without being owned by it (`workers.api.ties`).
+    peers: the other living objects of its kind that name the same one as it does.
     relatives: other objects the controller asked to see; None for one that is known not to exist.
     everywhere: by kind id, all objects of kinds the controller asked to see whole.
     allowance: the answer to a plan's reservation: the most unfinished Jobs this object may have; None until it asked.
@@ -124,6 +126,7 @@ class Snapshot:
     children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     tied: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    peers: tuple[Entry, ...] = ()
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
     everywhere: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     allowance: int | None = None

@@ -78,6 +78,7 @@ CONTROLLER_REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisi
 SCALE_POLICY = Kind("penstock.dev", "v1alpha1", "ScalePolicy", "scalepolicies", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
+HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 EVENT = Kind("", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)

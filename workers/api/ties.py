@@ -47,6 +47,17 @@ def _group_of_workload(workload: Object) -> Ref | None:
     return Ref(kinds.POD_GROUP, metadata["namespace"], f"podgroup-{metadata['uid']}")
 
 
+def _target_of_scaled(scaled: Object) -> Ref | None:
+    target = (scaled.get("spec") or {}).get("scaleTargetRef") or {}
+    kind, name = target.get("kind") or "Deployment", target.get("name")
+    if not isinstance(kind, str) or not isinstance(name, str):
+        return None
+    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    # Whoever scales the same stands under the same key. The target itself is not to hear of it: no kind's id has
+    # upper case.
+    return Ref(kinds.Kind(group, "", kind, f"Target-{kind}"), scaled["metadata"]["namespace"], name)
+
+
 #: By kind id: whom an object of that kind names, None for nobody.
 TIES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.POD.id: _group_of,
@@ -55,4 +66,5 @@ TIES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.POD_GROUP.id: _queue_of,
     kinds.COMMAND.id: _target_of,
     kinds.VC_JOB.id: _template_of,
+    kinds.SCALED_OBJECT.id: _target_of_scaled,
 }

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.api.kinds import POD, Kind, Ref
+from workers.api.kinds import POD, POD_METRICS, Kind, Ref
 from workers.controller import Target
 from workers.errors import Forbidden, NotFound, Unavailable
 from workers.scales import Scales
@@ -46,6 +46,7 @@ class Server:
         self.answers = {"/apis/apps/v1": APPS, "/api/v1": CORE, **answers}
         self.pods = list(pods)
         self.metrics = metrics
+        self.autoscalers = NotFound("404", status=404)
         self.asked = []
 
     async def request(self, method, path):
@@ -56,9 +57,9 @@ class Server:
             raise answer
         return answer
 
-    async def list(self, kind, namespace, *, label_selector):
+    async def list(self, kind, namespace, *, label_selector=""):
         self.asked.append(f"{kind.id} {namespace} {label_selector}")
-        answer = self.pods if kind == POD else self.metrics
+        answer = {POD: self.pods, POD_METRICS: self.metrics}.get(kind, self.autoscalers)
         if isinstance(answer, Exception):
             raise answer
         return answer, "9"
@@ -131,7 +132,7 @@ async def test_what_the_pods_consume_is_read_by_their_selector():
     found = await Scales(server).read("team", CONSUMING)
     assert [each["metadata"]["name"] for each in found.pods] == ["a", "b"]
     assert found.usage == {"a": metrics[0]}
-    assert server.asked[-2:] == ["pods team app=pool", "pods.metrics.k8s.io team app=pool"]
+    assert {"pods team app=pool", "pods.metrics.k8s.io team app=pool"} <= set(server.asked)
     assert found.ready is None
 
 
@@ -173,3 +174,49 @@ async def test_a_kind_that_comes_later_is_found():
     resources = [{"name": name, "kind": "Crane", "namespaced": True} for name in ("cranes", "cranes/scale")]
     server.answers["/apis/example.com/v1"] = {"resources": resources}
     assert (await scales.read("team", target)).replicas == 3
+
+
+def autoscaler(name, target="pool", kind="Deployment", api_version="apps/v1"):
+    reference = {"apiVersion": api_version, "kind": kind, "name": target}
+    return {"metadata": {"name": name}, "spec": {"scaleTargetRef": reference}}
+
+
+async def test_autoscalers_of_the_same_target_are_seen():
+    server = Server({POOL_SCALE: scale(1)})
+    server.autoscalers = [
+        autoscaler("same"),
+        autoscaler("older API", api_version="apps/v1beta2"),
+        autoscaler("another", target="other"),
+        autoscaler("another kind", kind="StatefulSet"),
+        autoscaler("another group", api_version="example.com/v1"),
+        {"metadata": {"name": "malformed"}},
+    ]
+    found = await Scales(server).read("team", TARGET)
+    assert [each["metadata"]["name"] for each in found.autoscalers] == ["same", "older API"]
+
+
+async def test_a_namespaces_autoscalers_are_remembered_for_a_while():
+    server, now = Server({POOL_SCALE: scale(1)}), [0.0]
+    server.autoscalers = [autoscaler("same")]
+    scales = Scales(server, clock=lambda: now[0])
+    for moment, expected in ((0.0, ["same"]), (14.9, ["same"]), (15.0, [])):
+        now[0] = moment
+        found = await scales.read("team", TARGET)
+        assert [each["metadata"]["name"] for each in found.autoscalers] == expected
+        server.autoscalers = []
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param(NotFound("404", status=404), None, id="no such API"),
+        pytest.param(Forbidden("403", status=403), None, id="not allowed"),
+        pytest.param(Unavailable("away"), "away", id="away"),
+    ],
+)
+async def test_autoscalers_that_cannot_be_seen(answer, error):
+    """Clusters need not have them nor let them be seen; but what is unknown for a moment is not none."""
+    server = Server({POOL_SCALE: scale(1)})
+    server.autoscalers = answer
+    found = await Scales(server).read("team", TARGET)
+    assert (found.error, found.autoscalers) == (error, ())

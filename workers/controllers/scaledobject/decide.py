@@ -20,6 +20,7 @@ from workers.controllers.scaledobject import (
     pausing,
     proposals,
     rescaling,
+    rivals,
     speed,
     usage,
 )
@@ -66,6 +67,11 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         status = Status(body.get("status") or {}, before.failing(str(error)))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD
+    taken = rivals.found(scaled, body, snapshot.peers, scale)
+    if taken is not None:
+        steps = (*hold_on(snapshot, body), *write(Status(body.get("status") or {}, before.failing(taken.why)), before))
+        away = (rivals.take_away(taken.replaced),) if taken.replaced else ()
+        return Plan((*steps, *away, ComeBack(now + timedelta(seconds=AGAIN))), taken.why)
     if pause is not None:
         return _pause(snapshot, body, scaled, pause, now)
     if scale.error is not None:
@@ -84,7 +90,8 @@ def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     steps: list[Step] = []
     advanced = (body.get("spec") or {}).get("advanced") or {}
     original = (body.get("status") or {}).get("originalReplicaCount")
-    if advanced.get("restoreToOriginalReplicaCount") and original is not None:
+    elder = rivals.elder(body, snapshot.peers)
+    if advanced.get("restoreToOriginalReplicaCount") and original is not None and elder is None:
         scale = snapshot.scale or _UNREAD
         if scale.error is not None and not scale.missing:
             return Plan((ComeBack(now + timedelta(seconds=AGAIN)),), f"the target cannot be read: {scale.error}")
@@ -373,4 +380,4 @@ def _target(body: Object) -> Target | None:
     )
 
 
-CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, scales=_target, polled=True)
+CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=_target, polled=True)
