@@ -109,6 +109,11 @@ class Options:
         """Whether the cluster is embedded: neither a kubeconfig nor a context was named."""
         return self.settings.kubeconfig is None and self.settings.context is None
 
+    @property
+    def volcano(self) -> bool:
+        """Whether Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
+        return self.settings.volcano or (self.own_cluster and "volcano" not in self.settings.model_fields_set)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -140,6 +145,11 @@ def _apiserver(options: Options, store: str) -> Component:
         "--logs": home.pod_logs,
         "--ready-file": home.ready("apiserver"),
     }
+    if options.volcano:
+        arguments |= {
+            "--gangs": ",".join(options.settings.scheduler_names),
+            "--pod-scheduler": options.settings.pod_scheduler,
+        }
     return Component(
         "apiserver",
         _module("deploy.local.apiserver", arguments),

@@ -14,6 +14,7 @@ from workers.api.kinds import Kind, Object
 from workers.api.model import Model
 from workers.api.schemas import structural
 from workers.api.volcano import command, jobflow, jobtemplate, podgroup, queue
+from workers.api.volcano import cronjob as vccronjob
 from workers.api.volcano import job as vcjob
 
 
@@ -208,6 +209,20 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("QUEUE", ".spec.queue", wide=True),
         ),
         "Runs pods of several tasks as one gang.",
+    ),
+    Definition(
+        kinds.VC_CRON_JOB,
+        vccronjob.Spec,
+        vccronjob.Status,
+        ("cronvcjob", "cronvj"),
+        (
+            Column("Schedule", ".spec.schedule"),
+            Column("Suspend", ".spec.suspend", "boolean"),
+            Column("Active", ".status.active[*].name"),
+            Column("Last", ".status.lastScheduleTime", "date"),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Runs Volcano's Jobs at the times its schedule names.",
     ),
     Definition(
         kinds.QUEUE,

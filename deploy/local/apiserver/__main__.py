@@ -36,6 +36,10 @@ def options(arguments: list[str] | None = None) -> Options:
     parser.add_argument("--kubeconfig", required=True, type=Path, metavar="OUT", help="is written for clients")
     parser.add_argument("--logs", required=True, type=Path, metavar="DIR", help="where the kubelet leaves output")
     parser.add_argument("--tls", type=Path, metavar="DIR", help="certificates; default: beside the kubeconfig")
+    parser.add_argument(
+        "--gangs", default="", metavar="NAMES", help="schedulers whose pods wait for their gang, comma separated"
+    )
+    parser.add_argument("--pod-scheduler", default="default-scheduler", metavar="NAME", help="who places them then")
     parser.add_argument("--ready-file", type=Path, metavar="F", help="is written once requests are answered")
     found = parser.parse_args(arguments)
     return Options(
@@ -48,6 +52,8 @@ def options(arguments: list[str] | None = None) -> Options:
         ready=found.ready_file,
         tls=found.tls,
         prefix=found.prefix,
+        gangs=tuple(name.strip() for name in found.gangs.split(",") if name.strip()),
+        pod_scheduler=found.pod_scheduler,
     )
 
 

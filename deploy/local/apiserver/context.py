@@ -11,6 +11,7 @@ from deploy.local.apiserver.paging import Snapshots
 from deploy.local.apiserver.resources import Registry
 from deploy.local.apiserver.store import Displaced, Overloaded, Record, Store
 from deploy.local.apiserver.watch import Hub
+from workers.admission.options import Options
 from workers.api.kinds import Object
 
 #: Longest wait for the broker to take a write, in seconds.
@@ -24,13 +25,17 @@ def utcnow() -> datetime:
 
 @dataclass(slots=True)
 class Context:
-    """The parts of a running server. logs: where the kubelet leaves containers' output."""
+    """The parts of a running server.
+
+    logs: where the kubelet leaves containers' output. admission: what the rules of Volcano's kinds take from settings.
+    """
 
     store: Store
     hub: Hub
     registry: Registry
     logs: Path
     now: Callable[[], datetime] = utcnow
+    admission: Options = field(default_factory=lambda: Options(gangs=False))
     snapshots: Snapshots = field(default_factory=Snapshots)
 
     def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from deploy.local.apiserver import answers, fields, reading
+from deploy.local.apiserver import admission, answers, fields, reading
 from deploy.local.apiserver.answers import bad_request
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.decoding import decoder
@@ -104,6 +104,7 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
         raise answers.forbidden(kind, name, "this namespace may not be deleted")
+    admission.keep(resource, body, ctx.store)
     before = record.body
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), *([] if record.deleting else [CLEANUP])]

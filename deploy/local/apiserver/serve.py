@@ -25,6 +25,7 @@ from deploy.local.apiserver.gc import Collector
 from deploy.local.apiserver.resources import Registry
 from deploy.local.apiserver.store import Store, StoreKeys
 from deploy.local.apiserver.watch import Hub
+from workers.admission import options as admission
 from workers.api import times
 from workers.errors import UserError
 
@@ -36,7 +37,8 @@ class Options:
     """How to run. store: URL of a Redis server. port: 0 takes the one of the last run if it is free, else any.
 
     ready: a file that is written, with the URL in it, once requests are answered. tls: folder of the certificates;
-    without one the kubeconfig's folder.
+    without one the kubeconfig's folder. gangs: schedulers whose pods are held back until their gang is admitted, none
+    where nobody admits gangs; pod_scheduler: the scheduler they get in their stead.
     """
 
     store: str
@@ -48,6 +50,15 @@ class Options:
     ready: Path | None = None
     tls: Path | None = None
     prefix: str = "penstock"
+    gangs: tuple[str, ...] = ()
+    pod_scheduler: str = "default-scheduler"
+
+    @property
+    def admission(self) -> admission.Options:
+        """What the rules of Volcano's kinds take from the options."""
+        if not self.gangs:
+            return admission.Options(gangs=False)
+        return admission.Options(self.gangs, self.pod_scheduler)
 
 
 def loopback(host: str) -> str:
@@ -168,7 +179,7 @@ async def serve(options: Options) -> None:
         await store.load()
         registry = Registry()
         crds.follow(store, registry)
-        ctx = Context(store, Hub(store), registry, options.logs)
+        ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission)
         config = uvicorn.Config(
             App(ctx, token),
             loop="none",

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import orjson
 
-from deploy.local.apiserver import answers, crds, fields, patches, patching, reading, strategic
+from deploy.local.apiserver import admission, answers, crds, fields, patches, patching, reading, strategic
 from deploy.local.apiserver.answers import ApiError, bad_request
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.fields import FieldError
@@ -177,9 +177,11 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     meta["creationTimestamp"] = times.render(now)
     _open_namespace(ctx, target, meta.get("name") or "")
     strategy = resource.strategy
-    body = strategy.prepare_create(resource.schema.default(body), now)
+    body = admission.filled_in(resource, resource.schema.default(body), ctx.store, ctx.admission)
+    body = strategy.prepare_create(body, now)
     name = body["metadata"].get("name") or ""
-    if errors := _problems(resource.schema.validate(body), strategy.validate_create(body)):
+    errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
+    if errors := errors or admission.judge(resource, body, None, ctx.store, ctx.admission):
         raise answers.invalid(kind, name, errors)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
@@ -314,6 +316,7 @@ async def _replace(
     else:
         body = strategy.prepare_update(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
+        errors = errors or admission.judge(resource, body, old, ctx.store, ctx.admission)
         warnings += strategy.warnings(body, old)
     if errors:
         raise answers.invalid(kind, target.name, errors)
