@@ -70,7 +70,8 @@ def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict
     """What the least number of pods takes, by all the names a quota may count it by."""
     found: dict[str, Amount] = {}
     for task, number in _chosen(_by_priority(tasks, priorities), least):
-        found = amounts.total((found, amounts.multiplied(demand.usage(task.pod_spec), number)))
+        if number:
+            found = amounts.total((found, amounts.multiplied(demand.usage(task.pod_spec), number)))
     return amounts.render(found)
 
 
