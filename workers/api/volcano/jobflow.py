@@ -67,11 +67,14 @@ class Probe(Model):
     task_status_list: Items[TaskPhase] = ()
 
     @property
+    def asked(self) -> tuple[HttpGet | TcpSocket, ...]:
+        """What pods are asked over the network."""
+        return (*self.http_get_list, *self.tcp_socket_list)
+
+    @property
     def tasks(self) -> frozenset[str]:
         """The tasks that are asked."""
-        return frozenset(
-            each.task_name for each in (*self.http_get_list, *self.tcp_socket_list, *self.task_status_list)
-        )
+        return frozenset(each.task_name for each in self.asked) | {each.task_name for each in self.task_status_list}
 
 
 class DependsOn(Model):

@@ -1,0 +1,129 @@
+"""What of a JobFlow is refused that its schema accepts: by the API server's side, and by the controller without one."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from scheduler import cron
+from workers.admission.findings import Finding
+from workers.admission.lookup import Lookup
+from workers.api import model, names
+from workers.api.kinds import JOB_FLOW, Object
+from workers.api.volcano.jobflow import WIDEST, Entry, ForEach, JobFlow, Spec
+from workers.errors import UserError
+from workers.flows import expressions, nodes
+
+#: Longest name of a Job: its pods' names and the values of their labels come from it.
+LONGEST = 63
+#: A flow that a schedule makes is named like the flow and the minute it is for.
+_MINUTE = "-29000000"
+
+
+def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:  # noqa: ARG001 - as rules are asked
+    """Everything that is wrong with a flow. Templates may come later, so none is looked up.
+
+    old: what it replaces. A flow whose spec stays may always be written.
+    """
+    if old is not None and old.get("spec") == body.get("spec"):
+        return []
+    try:
+        spec = model.parse(JobFlow, JOB_FLOW, body).spec
+    except UserError as error:
+        return [Finding("spec", str(error))]
+    return faults(body["metadata"].get("name") or "", spec)
+
+
+def faults(name: str, spec: Spec) -> list[Finding]:
+    """Everything that is wrong with the spec of a flow of this name."""
+    found = [*_names(name, spec), *_dependencies(spec), *_clock(spec), *_parameters(spec)]
+    for place, entry in enumerate(spec.flows):
+        found += _entry(f"spec.flows[{place}]", entry, spec)
+    return found
+
+
+def _names(name: str, spec: Spec) -> Iterator[Finding]:
+    counted = Counter(entry.name for entry in spec.flows)
+    made = _jobs(name + _MINUTE if spec.schedule else name, spec)
+    owners: dict[str, str] = {}
+    for place, entry in enumerate(spec.flows):
+        field, own = f"spec.flows[{place}].name", made.get(entry.name, [])
+        if counted[entry.name] > 1:
+            yield Finding(field, f"{entry.name} is the name of {counted[entry.name]} entries")
+            continue
+        if other := next((owners[job] for job in own if job in owners), None):
+            yield Finding(field, f"a Job of {entry.name} would be named like one of {other}")
+        owners |= dict.fromkeys(own, entry.name)
+        longest = max(own, key=len, default="")
+        if len(longest) > LONGEST:
+            yield Finding(field, f"the Job's name {longest} has {len(longest)} characters, {LONGEST} are possible")
+        elif longest and (wrong := names.dns_subdomain(longest)):
+            yield Finding(field, f"{longest} is no name of a Job: {wrong[0]}")
+
+
+def _jobs(flow: str, spec: Spec) -> dict[str, list[str]]:
+    """The names of all Jobs that each entry may have."""
+    found: dict[str, list[str]] = {}
+    for node in nodes.of(spec):
+        attempts = 1 + (node.entry.retry.limit if node.entry.retry else 0)
+        found.setdefault(node.entry.name, []).extend(node.job(flow, each) for each in range(1, attempts + 1))
+    return found
+
+
+def _dependencies(spec: Spec) -> Iterator[Finding]:
+    known = {entry.name for entry in spec.flows}
+    for place, entry in enumerate(spec.flows):
+        field = f"spec.flows[{place}].dependsOn.targets"
+        for target in entry.targets:
+            if target == entry.name:
+                yield Finding(field, f"{entry.name} depends on itself")
+            elif target not in known:
+                yield Finding(field, f"there is no entry {target}")
+    graph = {entry.name: [each for each in entry.targets if each != entry.name] for entry in spec.flows}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield Finding("spec.flows", f"entries depend on each other in a circle: {' -> '.join(reversed(error.args[1]))}")
+
+
+def _clock(spec: Spec) -> Iterator[Finding]:
+    if not spec.schedule:
+        if spec.time_zone:
+            yield Finding("spec.timeZone", "means nothing without a schedule")
+        return
+    try:
+        cron.parse(spec.schedule, zone=spec.time_zone)
+    except cron.ZoneError as error:
+        yield Finding("spec.timeZone", str(error))
+    except cron.CronError as error:
+        yield Finding("spec.schedule", str(error))
+
+
+def _parameters(spec: Spec) -> Iterator[Finding]:
+    for name in spec.parameters or ():
+        if not name.isidentifier() or not name.isascii():
+            yield Finding(f"spec.parameters[{name}]", "must be a name of a variable: letters, digits and _")
+
+
+def _entry(field: str, entry: Entry, spec: Spec) -> Iterator[Finding]:
+    parameters, names_ = spec.parameters or {}, [each.name for each in spec.flows]
+    texts = {"if": entry.if_, "switch.of": entry.switch.of if entry.switch else None}
+    for key, text in texts.items():
+        if text is not None and (wrong := expressions.problem(text, parameters, names_)):
+            yield Finding(f"{field}.{key}", wrong)
+    if entry.patch and (wrong := expressions.patch_problem(entry.patch.job_spec, parameters, names_)):
+        yield Finding(f"{field}.patch.jobSpec", wrong)
+    if entry.probe and not entry.targets:
+        yield Finding(f"{field}.dependsOn.probe", "needs targets to ask")
+    if entry.when and not entry.targets:
+        yield Finding(f"{field}.when", "needs targets that end")
+    if entry.for_each:
+        yield from _fan_out(f"{field}.forEach", entry.for_each, spec, parameters)
+
+
+def _fan_out(field: str, each: ForEach, spec: Spec, parameters: Collection[str]) -> Iterator[Finding]:
+    if sum(given is not None for given in (each.items, each.parameter, each.count)) != 1:
+        yield Finding(field, "needs one of items, parameter and count")
+    elif each.parameter is not None and each.parameter not in parameters:
+        yield Finding(f"{field}.parameter", f"there is no parameter {each.parameter}")
+    elif (number := len(nodes.items(each, spec))) > WIDEST:
+        yield Finding(field, f"{number} items are more than the {WIDEST} that an entry may have")

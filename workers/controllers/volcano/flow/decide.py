@@ -1,0 +1,350 @@
+"""The decision about one JobFlow: Volcano's semantics, made to end, and what people wished for.
+
+Jobs are made first, then the status says so: a Job that was made is known by its name, whatever the status says. An end
+that was seen is written down once, and stands from then on whatever becomes of the Job.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from workers.admission import findings
+from workers.admission import jobflow as admission
+from workers.api import times
+from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
+from workers.api.volcano import jobflow as manifest
+from workers.controller import Controller
+from workers.controllers.volcano.flow import jobs, phases, schedule, starting, status, tracks
+from workers.controllers.volcano.flow.phases import Counts
+from workers.controllers.volcano.flow.sight import Sight, relatives
+from workers.controllers.volcano.flow.starting import Round
+from workers.controllers.volcano.flow.status import Ready
+from workers.controllers.volcano.flow.tracks import Track
+from workers.errors import UserError
+from workers.flows.nodes import Node
+from workers.plan import NOTHING, ComeBack, Create, Delete, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.snapshot import Snapshot
+
+#: What may come to be without waking the flow (a template, a name that becomes free) is looked for so often.
+LOOK = timedelta(seconds=10)
+#: Phases of a Job that ends by itself.
+_ENDING = frozenset({"Completing", "Terminating"})
+
+
+def decide(snapshot: Snapshot, now: datetime) -> Plan:
+    """What to do about a JobFlow."""
+    body = snapshot.body
+    if body is None or body["metadata"].get("deletionTimestamp"):
+        return NOTHING
+    try:
+        spec = manifest.parse(body).spec
+    except UserError as error:
+        return _refused(body, str(error), now)
+    if wrong := admission.faults(body["metadata"]["name"], spec):
+        return _refused(body, findings.told(wrong), now)
+    sight = Sight(snapshot, body, spec, now)
+    return schedule.decide(sight) if spec.schedule else _Decision(sight).plan()
+
+
+def _refused(body: Object, message: str, now: datetime) -> Plan:
+    """A manifest that cannot be followed: nothing starts until it is changed."""
+    observed, ready = body.get("status") or {}, Ready("False", "InvalidSpec", message)
+    phase = (observed.get("state") or {}).get("phase") or phases.PENDING
+    computed: Object = {
+        "state": {"phase": phase, "reason": ready.reason, "message": message},
+        "flowConditions": ready.render(observed, now),
+        "observedGeneration": body["metadata"].get("generation"),
+    }
+    steps: list[Step] = []
+    if (new := status.merged(observed, computed)) != observed:
+        steps.append(PatchStatus(new))
+    if ready.is_news(observed):
+        steps.append(Record("Warning", ready.reason, message))
+    return Plan(tuple(steps), "the manifest is wrong")
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """The decision about one flow that runs its own Jobs."""
+
+    sight: Sight
+
+    def plan(self) -> Plan:
+        """All steps, in the order in which each may be the last."""
+        sight, phase = self.sight, self.sight.phase
+        if phase == phases.SUCCEED and sight.spec.job_retain_policy == "delete" and sight.jobs:
+            doomed = [job for job in sight.jobs.values() if not job["metadata"].get("deletionTimestamp")]
+            deletions = tuple(Delete(ref_of(VC_JOB, job), job["metadata"]["uid"]) for job in doomed)
+            together = (Together(deletions),) if deletions else ()
+            return Plan((*together, *self._expiry()), f"{len(doomed)} Jobs to delete")
+        return Plan((*self._made(), *self._written(), *self._ended(), *self._later()), self._why())
+
+    # What happens now
+
+    @cached_property
+    def _round(self) -> Round:
+        return starting.decided(self.sight)
+
+    @cached_property
+    def _tracks(self) -> dict[str, Track]:
+        """How far each node is when this decision is carried out."""
+        return {id: self._timed(id, track) for id, track in self._round.tracks.items()}
+
+    def _timed(self, id: str, track: Track) -> Track:
+        """The track with what it is told for: a Job that takes too long is ended."""
+        deadline = self._deadlines.get(id)
+        if deadline is None or self.sight.now < deadline or track.reason == tracks.TIMED_OUT:
+            return track
+        return replace(
+            track, reason=tracks.TIMED_OUT, message=f"job {track.job} took longer than {self._limits[id]} seconds"
+        )
+
+    @cached_property
+    def _limits(self) -> dict[str, int]:
+        """Seconds that a Job of a node may take."""
+        return {node.id: node.entry.timeout_seconds for node in self.sight.nodes if node.entry.timeout_seconds}
+
+    @cached_property
+    def _deadlines(self) -> dict[str, datetime]:
+        """When Jobs that are at work have taken too long."""
+        found = {}
+        for id, seconds in self._limits.items():
+            job = self._live(self._round.tracks[id])
+            created = (job or {}).get("metadata", {}).get("creationTimestamp")
+            if created:
+                found[id] = times.parse(created) + timedelta(seconds=seconds)
+        return found
+
+    def _live(self, track: Track) -> Object | None:
+        """The Job of a node that has not ended."""
+        return self.sight.jobs.get(track.job or "") if track.live else None
+
+    def _made(self) -> Iterator[Step]:
+        """Make the Jobs. While making them fails, what is known is written first: nobody would see why."""
+        if not self._round.jobs:
+            return
+        if self.sight.snapshot.failures:
+            yield from self._write(self._status(made=False))
+        yield Together(
+            tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
+            otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
+        )
+        for job in self._round.jobs:
+            yield Record("Normal", "Created", f"create a job named {job['metadata']['name']}!")
+
+    def _written(self) -> Iterator[Step]:
+        yield from self._write(self._status())
+        observed, ready = self.sight.status, self._ready
+        if ready.status == "False" and ready.reason != "Suspended" and ready.is_news(observed):
+            yield Record("Warning", ready.reason, ready.message)
+        if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
+            well = self._phase == phases.SUCCEED
+            yield Record("Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over")
+
+    def _write(self, new: Object) -> Iterator[Step]:
+        if new != self.sight.status:
+            yield PatchStatus(new)
+
+    def _ended(self) -> Iterator[Step]:
+        """End Jobs that take too long, and those of a flow that is cancelled. That they are is written down by then."""
+        for node in self.sight.nodes:
+            track = self._tracks[node.id]
+            job = self._live(track)
+            if job is None or track.phase in _ENDING:
+                continue
+            if self.sight.spec.cancel and track.phase != "Aborted":
+                yield Create(COMMAND, jobs.end(self.sight.body, job, "the flow is cancelled"))
+            elif track.reason == tracks.TIMED_OUT and track.phase != "Aborted":
+                yield Create(COMMAND, jobs.end(self.sight.body, job, track.message or tracks.TIMED_OUT))
+
+    # What is written
+
+    @cached_property
+    def _counts(self) -> Counts:
+        """Nodes by how they stand."""
+        fatal = {node.id for node in starting.fatal(self.sight, self._tracks)}
+        settled = all(track.over for track in self._tracks.values())
+        running = completed = failed = terminated = 0
+        for node in self.sight.nodes:
+            track = self._tracks[node.id]
+            bad = track.phase in (tracks.FAILED, tracks.TERMINATED)
+            running += track.phase == "Running"
+            completed += track.over and (not bad or node.entry.allow_failure)
+            counts = bad and not node.entry.allow_failure and (settled or node.id in fatal)
+            failed += counts and track.phase == tracks.FAILED
+            terminated += counts and track.phase == tracks.TERMINATED
+        return Counts(len(self.sight.nodes), running, completed, failed, terminated)
+
+    @cached_property
+    def _phase(self) -> str:
+        current = self.sight.phase
+        if self.sight.spec.cancel and current not in phases.FINAL:
+            at_work = any(track.live and track.phase != "Aborted" for track in self._tracks.values())
+            return phases.TERMINATING if at_work else phases.TERMINATED
+        return phases.following(phases.RUNNING if current == phases.TERMINATING else current, self._counts)
+
+    @cached_property
+    def _state(self) -> tuple[str | None, str | None]:
+        """Why the flow stands where it does."""
+        if self._phase == phases.FAILED:
+            bad = starting.fatal(self.sight, self._tracks) or [
+                node
+                for node in self.sight.nodes
+                if self._tracks[node.id].phase in (tracks.FAILED, tracks.TERMINATED) and not node.entry.allow_failure
+            ]
+            return "EntryFailed", "; ".join(self._failure(node) for node in bad[:3])
+        if self._phase in (phases.TERMINATING, phases.TERMINATED):
+            return "Cancelled", "the flow was cancelled"
+        if self._ready.status == "False":
+            return self._ready.reason, self._ready.message
+        return None, None
+
+    def _failure(self, node: Node) -> str:
+        track = self._tracks[node.id]
+        why = ": ".join(part for part in (track.reason, track.message) if part)
+        return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
+
+    @cached_property
+    def _ready(self) -> Ready:
+        sight, missing = self.sight, self._round.missing
+        if sight.phase in phases.FINAL:
+            return Ready("True", "Finished", "the flow is over")
+        if missing:
+            named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(missing.items()))
+            return Ready("False", "MissingTemplate", f"there is no JobTemplate {named}")
+        if taken := [node for node in sight.nodes if self._tracks[node.id].taken]:
+            name = taken[0].job(sight.name, self._tracks[taken[0].id].next)
+            return Ready("False", "NameTaken", f"job {name} exists and belongs to somebody else")
+        if sight.snapshot.last_error:
+            return Ready("False", "ReconcileFailing", f"the last attempt failed: {sight.snapshot.last_error}")
+        if sight.spec.suspend:
+            return Ready("False", "Suspended", "nothing new starts while the flow is suspended")
+        return Ready("True", "AsSpecified", "entries start when what they depend on has happened")
+
+    def _status(self, *, made: bool = True) -> Object:
+        """The whole status. made: the Jobs of this plan are there."""
+        sight = self.sight
+        known = self._tracks if made else sight.tracks
+        before, final = sight.status, self._phase in phases.FINAL
+        reason, message = self._state
+        started = before.get("startTime") or (times.render(sight.now) if any(_begun(known)) else None)
+        computed: Object = {
+            **status.lists(sight.nodes, known, sight.jobs),
+            "jobStatusList": status.histories(before.get("jobStatusList") or (), self._listed, sight.now),
+            "conditions": status.conditions(self._listed),
+            "state": {key: value for key, value in _state(self._phase, reason, message).items() if value},
+            "entries": {id: written for id, track in known.items() if (written := track.render())},
+            "flowConditions": self._ready.render(before, sight.now),
+            "startTime": started,
+            "completionTime": (self._kept_end or times.render(sight.now)) if final else None,
+            "retried": sight.token or before.get("retried"),
+            "observedGeneration": sight.body["metadata"].get("generation"),
+        }
+        return status.merged(before, computed)
+
+    @property
+    def _kept_end(self) -> str | None:
+        """The end that is written down already, of a flow that does not try again."""
+        return None if self.sight.tries_again else self.sight.status.get("completionTime")
+
+    @cached_property
+    def _listed(self) -> list[Object]:
+        """The flow's Jobs that are there, in an order that stays."""
+        places = {track.job: place for place, track in enumerate(self._tracks.values())}
+        return sorted(
+            self.sight.jobs.values(),
+            key=lambda job: (places.get(job["metadata"]["name"], len(places)), job["metadata"]["name"]),
+        )
+
+    # When to look again
+
+    def _later(self) -> Iterator[Step]:
+        if self._asks:
+            yield Poll()
+        moments = [*self._moments()]
+        if moments:
+            yield ComeBack(min(moments))
+        yield from self._expiry()
+
+    def _moments(self) -> Iterator[datetime]:
+        sight, now = self.sight, self.sight.now
+        if self._round.more or phases.following(self._phase, self._counts) != self._phase:
+            yield now
+        if self._phase == phases.SUCCEED and sight.spec.job_retain_policy == "delete":
+            yield now
+        if self._phase in phases.FINAL:
+            return
+        if self._round.missing or any(track.taken for track in self._tracks.values()):
+            yield now + LOOK
+        if not starting.halted(sight, self._tracks) and not sight.spec.suspend:
+            yield from (
+                again
+                for track in self._tracks.values()
+                if track.phase == tracks.RETRYING and (again := track.again) and again > now
+            )
+        yield from (deadline for id, deadline in self._deadlines.items() if self._tracks[id].live and deadline > now)
+        if any(track.lost for track in self._tracks.values()):
+            yield now + LOOK
+
+    @property
+    def _asks(self) -> bool:
+        """Whether somebody has to ask pods: an entry waits for an answer that there is no reading of."""
+        if self._phase in phases.FINAL or self.sight.spec.cancel:
+            return False
+        reading = self.sight.snapshot.reading
+        known = {sample.name for sample in reading.samples} if reading else set()
+        return any(name not in known for name in self._questions())
+
+    def _questions(self) -> Iterator[str]:
+        """The samples that entries wait for."""
+        for entry in self.sight.spec.flows:
+            if entry.probe is None or all(self._tracks[node.id].phase for node in self.sight.members[entry.name]):
+                continue
+            for target in entry.targets:
+                for node in self.sight.members[target]:
+                    if job := self._live(self._tracks[node.id]):
+                        tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
+                        for asked in entry.probe.asked:
+                            if asked.task_name in tasks:
+                                yield manifest.probed(asked, job["metadata"]["name"])
+
+    def _expiry(self) -> Iterator[Step]:
+        """Delete the flow when it is over for long enough; its Jobs go with it."""
+        sight, ttl = self.sight, self.sight.spec.ttl_seconds_after_finished
+        ended = sight.status.get("completionTime") if sight.phase in phases.FINAL else None
+        if ttl is None or self._phase not in phases.FINAL:
+            return
+        expires = (times.parse(ended) if ended else sight.now) + timedelta(seconds=ttl)
+        if any(track.live for track in self._tracks.values()):
+            return
+        if ended and expires <= sight.now:
+            yield Delete(sight.snapshot.ref, sight.body["metadata"]["uid"])
+        else:
+            yield ComeBack(expires)
+
+    def _why(self) -> str:
+        over = sum(track.over for track in self._tracks.values())
+        return f"{self._phase}: {over} of {len(self._tracks)} over, {len(self._round.jobs)} to create"
+
+
+def _begun(known: Mapping[str, Track]) -> Iterator[bool]:
+    return (track.attempts > 0 for track in known.values())
+
+
+def _state(phase: str, reason: str | None, message: str | None) -> Object:
+    return {"phase": phase, "reason": reason, "message": message}
+
+
+def _taken(job: Object) -> Record:
+    return Record("Warning", "NameTaken", f"job {job['metadata']['name']} exists and belongs to somebody else")
+
+
+CONTROLLER = Controller(
+    kind=JOB_FLOW,
+    decide=decide,
+    children=(VC_JOB, JOB_FLOW),
+    relatives=relatives,
+    follows=(JOB_TEMPLATE,),
+    polled=True,
+)

@@ -1,0 +1,37 @@
+"""Whether the probes of an entry succeed. Unknown is not ready: without an answer nothing starts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from workers.api.kinds import Object
+from workers.api.volcano import jobflow
+from workers.api.volcano.jobflow import Probe, TaskPhase
+from workers.snapshot import Reading, Sample
+
+
+def answers(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> bool:
+    """Whether everything holds that a probe asks of the Jobs of one target.
+
+    A target without any of the probe's tasks is not asked: it has to complete.
+    """
+    samples = {sample.name: sample for sample in reading.samples} if reading else {}
+    verdicts = [verdict for job in jobs for verdict in _verdicts(probe, job, samples)]
+    return bool(verdicts) and all(verdicts)
+
+
+def _verdicts(probe: Probe, job: Object, samples: Mapping[str, Sample]) -> Iterator[bool]:
+    tasks = {task.get("name"): task for task in job["spec"].get("tasks") or ()}
+    for asked in probe.asked:
+        if asked.task_name in tasks:
+            sample = samples.get(jobflow.probed(asked, job["metadata"]["name"]))
+            yield sample is not None and sample.error is None and sample.active
+    for wanted in probe.task_status_list:
+        if wanted.task_name in tasks:
+            yield _has_come_to(wanted, tasks[wanted.task_name], job)
+
+
+def _has_come_to(wanted: TaskPhase, task: Object, job: Object) -> bool:
+    """Whether so many pods of the task are in the phase as its gang has."""
+    counted = ((job.get("status") or {}).get("taskStatusCount") or {}).get(wanted.task_name) or {}
+    needed = task.get("minAvailable")
+    needed = task.get("replicas") or 0 if needed is None else needed
+    return bool(((counted.get("phase") or {}).get(wanted.phase) or 0) >= max(1, needed))

@@ -1,0 +1,135 @@
+"""What a decision on a flow sees: its entries, how far each of them is, and what else it was given to look at."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from workers.api import model
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref, controller_of
+from workers.api.volcano.jobflow import RETRY, JobFlow, Spec
+from workers.controllers.volcano.flow import phases, tracks
+from workers.controllers.volcano.flow.tracks import Track
+from workers.errors import UserError
+from workers.flows import nodes
+from workers.flows.nodes import Node
+from workers.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One flow as it is now."""
+
+    snapshot: Snapshot
+    body: Object
+    spec: Spec
+    now: datetime
+
+    @property
+    def name(self) -> str:
+        """The flow's."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def status(self) -> Object:
+        """As it was written last."""
+        return dict(self.body.get("status") or {})
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Everything the flow runs."""
+        return tuple(nodes.of(self.spec))
+
+    @cached_property
+    def members(self) -> Mapping[str, tuple[Node, ...]]:
+        """The nodes of each entry."""
+        found: dict[str, tuple[Node, ...]] = {entry.name: () for entry in self.spec.flows}
+        for node in self.nodes:
+            found[node.entry.name] = (*found[node.entry.name], node)
+        return found
+
+    @cached_property
+    def jobs(self) -> Mapping[str, Object]:
+        """The flow's Jobs that are there, by name."""
+        entries = self.snapshot.children.get(VC_JOB.id, ())
+        return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """Names of Jobs that are somebody else's."""
+        found = {ref.name: body for ref, body in self.snapshot.relatives.items() if ref.kind == VC_JOB and body}
+        return frozenset(name for name, body in found.items() if not self._owns(body))
+
+    def _owns(self, job: Object) -> bool:
+        return bool((controller_of(job) or {}).get("uid") == self.body["metadata"]["uid"])
+
+    def template(self, name: str) -> Object | None:
+        """The JobTemplate of this name, None when there is none."""
+        return self.snapshot.relatives.get(Ref(JOB_TEMPLATE, self.body["metadata"]["namespace"], name))
+
+    @property
+    def phase(self) -> str | None:
+        """The flow's, as it was written last; of a flow that is to try again what failed, none."""
+        return None if self.tries_again else (self.status.get("state") or {}).get("phase")
+
+    @property
+    def token(self) -> str | None:
+        """What asks for another try of what failed, whenever it changes."""
+        return _token(self.body)
+
+    @property
+    def tries_again(self) -> bool:
+        """Whether somebody asked for another try of a flow that ended badly."""
+        ended = (self.status.get("state") or {}).get("phase") in (phases.FAILED, phases.TERMINATED)
+        return ended and _asked(self.body)
+
+    @cached_property
+    def tracks(self) -> Mapping[str, Track]:
+        """How far each node is, by its id."""
+        written = self.status.get("entries") or {}
+        found = {node.id: tracks.read(written.get(node.id)) for node in self.nodes}
+        if self.tries_again:
+            found = {id: _fresh(track) for id, track in found.items()}
+        return {
+            node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.foreign, self.now)
+            for node in self.nodes
+        }
+
+
+def relatives(body: Object) -> tuple[Ref, ...]:
+    """What the decision must see beside the flow's Jobs: templates, and whoever has the names of Jobs to make."""
+    try:
+        spec = model.parse(JobFlow, JOB_FLOW, body).spec
+    except UserError:
+        return ()
+    status = body.get("status") or {}
+    asked = _asked(body)
+    if spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):
+        return ()
+    return tuple(dict.fromkeys(_needed(spec, body, status.get("entries") or {}, asked)))
+
+
+def _needed(spec: Spec, body: Object, written: Object, asked: bool) -> Iterator[Ref]:
+    namespace, flow = body["metadata"]["namespace"], body["metadata"]["name"]
+    for node in nodes.of(spec):
+        track = tracks.read(written.get(node.id))
+        if track.over and not asked:
+            continue
+        yield Ref(JOB_TEMPLATE, namespace, node.entry.source)
+        yield Ref(VC_JOB, namespace, node.job(flow, track.attempts if track.live else track.attempts + 1))
+
+
+def _token(body: Object) -> str | None:
+    return (body["metadata"].get("annotations") or {}).get(RETRY) or None
+
+
+def _asked(body: Object) -> bool:
+    token = _token(body)
+    return token is not None and token != (body.get("status") or {}).get("retried")
+
+
+def _fresh(track: Track) -> Track:
+    """A track that begins again if it did not end well. Jobs that were made keep their names."""
+    if track.over and track.phase != tracks.COMPLETED:
+        return Track(attempts=track.attempts, before=track.attempts)
+    return track

@@ -1,0 +1,162 @@
+"""What is known of one node: what was written down, and what its Job says now.
+
+An end that was seen once stays, whatever becomes of the Job: a Job that cleaned itself up is not run again.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.api.volcano.jobflow import Retry
+from workers.flows.nodes import Node
+
+COMPLETED, FAILED, TERMINATED, SKIPPED, RETRYING = "Completed", "Failed", "Terminated", "Skipped", "Retrying"
+ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})
+#: Why a Job was terminated: it took too long.
+TIMED_OUT = "TimedOut"
+#: Longest wait between two Jobs of a node, where its backoff multiplies beyond everything.
+_LONGEST = timedelta(days=365 * 68)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """How far a node is.
+
+    phase: of its Job (Pending, Running...), Retrying between two Jobs, one of `ENDS`; None before anything was made.
+    attempts: Jobs that were made. before: of these, made before somebody asked for another try. again: when the next
+    attempt is due. lost: its Job was deleted before it ended. taken: its Job's name belongs to somebody else.
+    """
+
+    phase: str | None = None
+    job: str | None = None
+    attempts: int = 0
+    before: int = 0
+    started: datetime | None = None
+    ended: datetime | None = None
+    again: datetime | None = None
+    reason: str | None = None
+    message: str | None = None
+    lost: bool = False
+    taken: bool = False
+
+    @property
+    def over(self) -> bool:
+        """It has ended."""
+        return self.phase in ENDS
+
+    @property
+    def live(self) -> bool:
+        """It has a Job that has not ended."""
+        return self.phase is not None and self.phase != RETRYING and not self.over
+
+    @property
+    def next(self) -> int:
+        """The number of the attempt that would be made."""
+        return self.attempts if self.lost else self.attempts + 1
+
+    def render(self) -> Object:
+        """As it is written down."""
+        fields = {
+            "phase": self.phase,
+            "job": self.job,
+            "attempts": self.attempts or None,
+            "before": self.before or None,
+            "startTime": times.render(self.started) if self.started else None,
+            "completionTime": times.render(self.ended) if self.ended else None,
+            "retryTime": times.render(self.again) if self.again else None,
+            "reason": self.reason,
+            "message": self.message,
+        }
+        return {key: value for key, value in fields.items() if value is not None}
+
+    def end(self, phase: str, now: datetime, reason: str | None = None, message: str | None = None) -> "Track":
+        """The track once it ended."""
+        return replace(
+            self, phase=phase, ended=now, again=None, reason=reason, message=message, lost=False, taken=False
+        )
+
+
+def read(written: Object | None) -> Track:
+    """The track that was written down."""
+    fields = written or {}
+    moments = {name: _moment(fields.get(name)) for name in ("startTime", "completionTime", "retryTime")}
+    return Track(
+        phase=fields.get("phase"),
+        job=fields.get("job"),
+        attempts=fields.get("attempts") or 0,
+        before=fields.get("before") or 0,
+        started=moments["startTime"],
+        ended=moments["completionTime"],
+        again=moments["retryTime"],
+        reason=fields.get("reason"),
+        message=fields.get("message"),
+    )
+
+
+def observed(
+    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], foreign: Collection[str], now: datetime
+) -> Track:
+    """The track by what is there. jobs: the flow's, by name. foreign: names of Jobs that are somebody else's."""
+    if track.over:
+        return track
+    attempts = track.attempts
+    while node.job(flow, attempts + 1) in jobs:
+        attempts += 1
+    if attempts == track.before:
+        # Nothing was made since the beginning, or since somebody asked for another try.
+        return replace(track, taken=node.job(flow, attempts + 1) in foreign)
+    if attempts > track.attempts:
+        track = replace(track, attempts=attempts, phase=None, again=None, reason=None, message=None)
+    name = node.job(flow, attempts)
+    if (job := jobs.get(name)) is not None:
+        return _of_job(node, replace(track, job=name), job, now)
+    if name in foreign:
+        return replace(track, phase=None, job=None, attempts=attempts - 1, taken=True)
+    if track.phase == RETRYING:
+        return replace(track, taken=node.job(flow, attempts + 1) in foreign)
+    return replace(track, phase=None, lost=True)
+
+
+def _of_job(node: Node, track: Track, job: Object, now: datetime) -> Track:
+    """The track by its newest Job."""
+    state = (job.get("status") or {}).get("state") or {}
+    phase = state.get("phase") or "Pending"
+    created = _moment(job["metadata"].get("creationTimestamp")) or now
+    track = replace(track, started=track.started or created)
+    ended = _moment(state.get("lastTransitionTime")) or now
+    timed_out = track.reason == TIMED_OUT
+    if phase == COMPLETED:
+        return track.end(COMPLETED, ended)
+    if phase == FAILED or (timed_out and phase in (TERMINATED, "Aborted")):
+        if timed_out:
+            return _failed(node, track, ended, TIMED_OUT, track.message)
+        return _failed(node, track, ended, state.get("reason"), state.get("message"))
+    if phase == TERMINATED:
+        return track.end(TERMINATED, ended, state.get("reason"), state.get("message"))
+    return replace(track, phase=phase, again=None)
+
+
+def _failed(node: Node, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
+    """The track once its Job failed: there is another attempt, or there is none."""
+    retry, made = node.entry.retry, track.attempts - track.before
+    if retry is None or made > retry.limit:
+        return track.end(FAILED, ended, reason, message)
+    if track.phase == RETRYING:
+        return track
+    again = ended + backoff(retry, made)
+    return replace(track, phase=RETRYING, again=again, reason=reason, message=message)
+
+
+def backoff(retry: Retry, failed: int) -> timedelta:
+    """The wait after so many Jobs in a row failed."""
+    try:
+        seconds = retry.backoff_seconds * retry.factor ** (failed - 1)
+    except OverflowError:
+        seconds = retry.max_backoff_seconds
+    return min(timedelta(seconds=min(seconds, retry.max_backoff_seconds)), _LONGEST)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return times.parse(text) if text else None

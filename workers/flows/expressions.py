@@ -1,0 +1,134 @@
+"""Expressions of a flow: conditions, values of a switch, and references in patches.
+
+A reference is ``${parameters.NAME}``, ``${entries.NAME.phase}``, ``${item}``, ``${index}`` or ``${flow}``. In an
+expression it stands for a value, whatever that contains; in a patch for its text. Everything else of an expression is
+the language of ScaledObjects' formulas: no code of its author ever runs.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.controllers.scaledobject import formula
+from workers.controllers.scaledobject.evaluating import Scope as Values
+from workers.controllers.scaledobject.evaluating import Value
+from workers.controllers.scaledobject.formula import FormulaError
+from workers.errors import UserError
+
+_REFERENCE = re.compile(
+    r"\$\{(?P<whole>parameters\.(?P<parameter>[^}.\s]+)|entries\.(?P<entry>[^}\s]+)\.phase|item|index|flow)\}"
+)
+#: A patch's value that becomes a number.
+_NUMBER = re.compile(r"\$\{int:([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What references stand for. phases: of entries by name, None while they have not ended."""
+
+    flow: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    phases: Mapping[str, str | None] = field(default_factory=dict)
+    item: str | None = None
+    index: int | None = None
+
+    def value(self, reference: re.Match[str]) -> str | int | None:
+        """What it stands for. Raises UserError for a name that is not there."""
+        if name := reference["parameter"]:
+            if name not in self.parameters:
+                raise UserError(f"there is no parameter {name}")
+            return self.parameters[name]
+        if name := reference["entry"]:
+            if name not in self.phases:
+                raise UserError(f"there is no entry {name}")
+            return self.phases[name]
+        return {"item": self.item, "index": self.index, "flow": self.flow}[reference["whole"]]
+
+
+def truth(text: str, scope: Scope) -> bool:
+    """Whether the condition holds. Raises UserError when it is neither true nor false."""
+    found = _result(text, scope)
+    if not isinstance(found, bool):
+        raise UserError(f"{text}: true or false is needed")
+    return found
+
+
+def value(text: str, scope: Scope) -> str:
+    """What the expression of a switch comes to, as a text. Raises UserError when it has no result."""
+    found = _result(text, scope)
+    return str(found).lower() if isinstance(found, bool) else "" if found is None else str(found)
+
+
+def filled(tree: Any, scope: Scope) -> Any:
+    """A patch with what its references stand for. Raises UserError for a name that is not there."""
+    if isinstance(tree, dict):
+        return {key: filled(each, scope) for key, each in tree.items()}
+    if isinstance(tree, list):
+        return [filled(each, scope) for each in tree]
+    if not isinstance(tree, str):
+        return tree
+    if number := _NUMBER.fullmatch(tree):
+        text = filled("${" + number[1] + "}", scope)
+        try:
+            return int(text)
+        except ValueError:
+            raise UserError(f"{tree}: {text!r} is no whole number") from None
+    return _REFERENCE.sub(lambda found: _text(scope.value(found)), tree)
+
+
+def problem(text: str, parameters: Collection[str], entries: Collection[str]) -> str | None:
+    """What is wrong with an expression whatever its values are, or None."""
+    try:
+        read, values = _bound(text, _known(parameters, entries))
+    except (FormulaError, UserError) as error:
+        return str(error)
+    unknown = sorted(read.names - set(values))
+    return f"{unknown[0]} means nothing; references are written ${{parameters.NAME}}" if unknown else None
+
+
+def patch_problem(tree: Any, parameters: Collection[str], entries: Collection[str]) -> str | None:
+    """What is wrong with the references of a patch, or None."""
+    try:
+        filled(_without_numbers(tree), _known(parameters, entries))
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _known(parameters: Collection[str], entries: Collection[str]) -> Scope:
+    """Names without values."""
+    return Scope("", dict.fromkeys(parameters, ""), dict.fromkeys(entries), "", 0)
+
+
+def _without_numbers(tree: Any) -> Any:
+    """Numbers as texts: which number a parameter is, is known when there is a value."""
+    if isinstance(tree, dict):
+        return {key: _without_numbers(each) for key, each in tree.items()}
+    if isinstance(tree, list):
+        return [_without_numbers(each) for each in tree]
+    return _NUMBER.sub(r"${\1}", tree) if isinstance(tree, str) else tree
+
+
+def _text(found: str | int | None) -> str:
+    return "" if found is None else str(found)
+
+
+def _result(text: str, scope: Scope) -> Value:
+    try:
+        read, values = _bound(text, scope)
+        return read.node(Values(values))
+    except (FormulaError, ArithmeticError, TypeError, ValueError) as error:
+        raise UserError(f"{text}: {error}") from None
+
+
+def _bound(text: str, scope: Scope) -> tuple[formula.Formula, dict[str, Any]]:
+    """The expression with a variable in the place of each reference, and the variables' values."""
+    values: dict[str, Any] = {}
+
+    def variable(found: re.Match[str]) -> str:
+        name = f"_{len(values)}"
+        values[name] = scope.value(found)
+        return f" {name} "
+
+    return formula.parse(_REFERENCE.sub(variable, text)), values

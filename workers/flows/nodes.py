@@ -1,0 +1,41 @@
+"""What a flow runs: its entries, and of an entry with forEach every item. Names of Jobs come from here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from workers.api.volcano.jobflow import Entry, ForEach, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One thing to run. id: unique in the flow. index, item: of an entry with forEach."""
+
+    entry: Entry
+    id: str
+    index: int | None = None
+    item: str | None = None
+
+    def job(self, flow: str, attempt: int) -> str:
+        """The name of the Job of an attempt, which counts from 1 on."""
+        name = f"{flow}-{self.id}"
+        return name if attempt <= 1 else f"{name}-r{attempt - 1}"
+
+
+def of(spec: Spec) -> Iterator[Node]:
+    """Everything the flow runs, in the order of its spec."""
+    for entry in spec.flows:
+        if entry.for_each is None:
+            yield Node(entry, entry.name)
+        else:
+            for index, item in enumerate(items(entry.for_each, spec)):
+                yield Node(entry, f"{entry.name}-{index}", index, item)
+
+
+def items(each: ForEach, spec: Spec) -> tuple[str, ...]:
+    """The items; those that only their index tells apart are that index."""
+    if each.items is not None:
+        return each.items
+    if each.parameter is not None:
+        text = (spec.parameters or {}).get(each.parameter, "")
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(map(str, range(each.count or 0)))
