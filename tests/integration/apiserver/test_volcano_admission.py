@@ -11,7 +11,7 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from tests.integration.apiserver.client import Api
+from tests.integration.apiserver.client import DEFINITIONS, Api
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
