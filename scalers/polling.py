@@ -262,7 +262,8 @@ class Poller:
         completed = []
         for (poll, place), answer in zip(members, answers, strict=True):
             poll.take(place, answer, breaker)
-            metrics.measured(kinds.parse_key(poll.lease.key), place, poll.samples[place], took)
+            name = poll.body["spec"]["triggers"][place].get("name") or ""
+            metrics.measured(kinds.parse_key(poll.lease.key), place, poll.samples[place], took, name)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:

@@ -46,6 +46,9 @@ LEVELS: Mapping[Level, FadingGauge] = {
     "scaledjob_pending": FadingGauge(
         "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
     ),
+    "scaledobject_paused": FadingGauge(
+        "keda_scaled_object_paused", "Whether a ScaledObject is paused", ["namespace", "scaledObject"]
+    ),
 }
 
 #: What decisions measure (`plan.Measure`).

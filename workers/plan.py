@@ -191,7 +191,7 @@ Step = (
 
 
 #: What is shown of an object with every decision on it, by what stands for it in `workers.metrics`.
-Level = Literal["scaledjob_running", "scaledjob_pending"]
+Level = Literal["scaledjob_running", "scaledjob_pending", "scaledobject_paused"]
 
 
 @dataclass(frozen=True, slots=True)

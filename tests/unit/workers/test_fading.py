@@ -5,9 +5,12 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from scalers import metrics as scaler_metrics
 from tests.unit.controllers.factories import NOW, child, pod, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.scaledobjects import scale, scaled_object
+from tests.unit.controllers.scaledobjects import snapshot as scaled_object_snapshot
 from workers import fading, metrics
-from workers.api.kinds import SCALED_JOB, Ref
+from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.controllers.scaledjob import decide
+from workers.controllers.scaledobject import decide as decide_scaled_object
 from workers.fading import FadingGauge
 
 WORK = Ref(SCALED_JOB, "default", "work")
@@ -51,14 +54,14 @@ def test_labels_are_counted():
         Shown().gauge.set(1, "a", "b")
 
 
-def labels(ref, metric):
+def labels(ref, metric, scaler="redis", type="scaledjob"):
     return {
         "namespace": "default",
         "metric": metric,
         "scaledObject": ref.name,
-        "scaler": "redis",
+        "scaler": scaler,
         "triggerIndex": "0",
-        "type": "scaledjob",
+        "type": type,
     }
 
 
@@ -69,6 +72,33 @@ def test_triggers_are_shown_under_kedas_names():
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == 7
     assert REGISTRY.get_sample_value("keda_scaler_active", of) == 1
     assert REGISTRY.get_sample_value("keda_scaler_metrics_latency_seconds", of) == 0.25
+
+
+def test_triggers_of_a_scaled_object_too_by_their_own_names():
+    ref = Ref(SCALED_OBJECT, "default", "shown")
+    scaler_metrics.measured(ref, 0, sample(7, active=True), 0.25, "orders")
+    of = labels(ref, "s0-redis-work", "orders", "scaledobject")
+    assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == 7
+    assert REGISTRY.get_sample_value("keda_scaler_active", of) == 1
+    failing = Ref(SCALED_OBJECT, "failing too", "work")
+    scaler_metrics.measured(failing, 0, sample(error="no route"), 3.0)
+    assert REGISTRY.get_sample_value("keda_scaled_object_errors_total", {"namespace": "failing too"}) == 1
+    assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", {"namespace": "failing too"}) is None
+
+
+def test_of_a_targets_own_pods_polls_show_nothing():
+    ref = Ref(SCALED_OBJECT, "default", "idle")
+    scaler_metrics.measured(ref, 0, sample(0, type="cpu", name="s0-cpu"), 0.25)
+    assert REGISTRY.get_sample_value("keda_scaler_active", labels(ref, "s0-cpu", "cpu", "scaledobject")) is None
+
+
+@pytest.mark.parametrize(("paused", "shown"), [(True, 1), (False, 0)])
+def test_whether_a_scaled_object_is_paused_is_shown(paused, shown):
+    body = scaled_object(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}} if paused else {})
+    plan = decide_scaled_object(scaled_object_snapshot(body, scale(1)), NOW)
+    metrics.show(Ref(SCALED_OBJECT, "default", "work"), plan.levels)
+    of = {"namespace": "default", "scaledObject": "work"}
+    assert REGISTRY.get_sample_value("keda_scaled_object_paused", of) == shown
 
 
 def test_a_failure_is_counted_and_is_no_value():

@@ -48,6 +48,9 @@ LATE = timedelta(seconds=1)
 #: How soon the metrics may go on after a target was activated.
 FIRST = timedelta(seconds=1)
 
+#: How long a paused object is left alone: its gauge is to be shown all the while.
+SHOWN = timedelta(minutes=2)
+
 _UNREAD = Scalable(error="the target was not read")
 
 
@@ -116,7 +119,8 @@ def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause,
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
         steps += rescaling.noted(observed, scale, rescaling.to(scale, pause.replicas, "paused"))
     steps += write(Status(observed, before.pausing(), fields), before)
-    return Plan(tuple(steps), "paused")
+    steps.append(ComeBack(now + SHOWN))
+    return Plan(tuple(steps), "paused", levels=(("scaledobject_paused", 1.0),))
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class _Decision:
             steps.append(Poll())
         steps += write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
-        return Plan(tuple(steps), self._why(), tuple(self._figures()))
+        return Plan(tuple(steps), self._why(), tuple(self._figures()), levels=(("scaledobject_paused", 0.0),))
 
     @cached_property
     def _observed(self) -> Object:
