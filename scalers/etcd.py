@@ -89,9 +89,10 @@ class Etcd(WebSource):
         headers = {}
         if self.username and self.password:
             login = {"name": self.username, "password": self.password.get_secret_value()}
-            headers["Authorization"] = str(
-                (await self._post(session, base, "/v3/auth/authenticate", login, {}))["token"]
-            )
+            token = (await self._post(session, base, "/v3/auth/authenticate", login, {})).get("token")
+            if not token:
+                raise SourceError(f"{self.server}: the login is answered by no token")
+            headers["Authorization"] = str(token)
         wanted = {"key": base64.b64encode(self.watch_key.encode()).decode()}
         found = (await self._post(session, base, "/v3/kv/range", wanted, headers)).get("kvs")
         if not found:

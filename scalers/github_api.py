@@ -115,7 +115,7 @@ class GitHub:
             if page is None:
                 return None
             entries = page.content.get(inside) if inside and isinstance(page.content, dict) else page.content
-            if not isinstance(entries, list):
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
                 raise SourceError(f"{self._source.server}: the answer is not one of GitHub")
             found += entries
             if not page.more:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -69,11 +69,14 @@ class KubernetesResource(Scaler):
         data: dict[Ref, dict[str, str] | None] = {}
         for ref in dict.fromkeys(scaler.ref for scaler in scalers):
             try:
-                data[ref] = (await cluster.get(ref)).get("data") or {}
+                body: Any = await cluster.get(ref)
+                data[ref] = body.get("data") or {}
             except NotFound:
                 data[ref] = None
             except ClusterError as error:
                 raise SourceError(f"the API server: {error}") from error
+            except AttributeError:
+                raise SourceError(f"the API server: what it answers for {ref} is no object") from None
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | None) -> float | Exception:

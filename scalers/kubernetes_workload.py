@@ -61,6 +61,8 @@ class KubernetesWorkload(Scaler):
                 found[where] = SourceError(f"podSelector: {error}")
             except ClusterError as error:
                 raise SourceError(f"the API server: {error}") from error
+            except (AttributeError, KeyError, TypeError):
+                raise SourceError("the API server: what it answers is no list of pods") from None
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | Exception) -> float | Exception:

@@ -46,6 +46,8 @@ class Client:
         self._client: Any = needed("pymongo", EXTRA).AsyncMongoClient(
             deployment.uri,
             serverSelectionTimeoutMS=int(PATIENCE * 1000),
+            # Else a server that hangs is waited for when the client is closed.
+            connectTimeoutMS=int(PATIENCE * 1000),
             appname="penstock",
             **self._options(),
         )

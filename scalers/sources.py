@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -77,9 +78,9 @@ class Sources:
             self._failed(source, now, f"{source}: no answer within {timeout:g} s")
             return [f"{source}: no answer within {timeout:g} s"] * len(scalers)
         except Exception as error:
-            reasons = [_why(error, scaler) for scaler in scalers]
-            self._failed(source, now, reasons[0])
-            return list(reasons)
+            reason = _why(error, *scalers)
+            self._failed(source, now, reason)
+            return [reason] * len(scalers)
         if self._breakers.succeeded(source):
             log.info("a source answers again", extra={"source": str(source)})
         return answers
@@ -106,7 +107,7 @@ class Sources:
         try:
             return await scaler.carry_out(errand, self._connections)
         except Exception as error:
-            log.debug("a source is asked again", extra={"source": str(source), "error": str(error)})
+            log.debug("a source is asked again", extra={"source": str(source), "error": _why(error, scaler)})
             await self._connections.retire(source.server)
             return await scaler.carry_out(errand, self._connections)
 
@@ -114,7 +115,7 @@ class Sources:
         try:
             answers = await self._read_once(source, scalers)
         except Exception as error:
-            log.debug("a source is asked again", extra={"source": str(source), "error": str(error)})
+            log.debug("a source is asked again", extra={"source": str(source), "error": _why(error, *scalers)})
             await self._connections.retire(source.server)
             return await self._read_once(source, scalers)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
@@ -129,7 +130,7 @@ class Sources:
         try:
             return await self._read_once(source, scalers)
         except Exception as error:
-            return [_why(error, scaler) for scaler in scalers]
+            return [_why(error, *scalers)] * len(scalers)
 
     async def _read_once(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
         answers = await source.scaler.read(scalers, self._connections)
@@ -147,10 +148,28 @@ class Sources:
             log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
 
 
-def _why(error: Exception, scaler: Scaler) -> str:
-    """The error as a reason in a status: short, and without the scaler's secrets should a library quote them."""
+def _why(error: Exception, *scalers: Scaler) -> str:
+    """The error as a reason in a status: short, naming the server, and without the secrets of those who asked.
+
+    A library may quote them.
+    """
     text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
-    for _, value in scaler:
-        if isinstance(value, SecretStr) and value.get_secret_value():
-            text = text.replace(value.get_secret_value(), "***")
+    server = scalers[0].server
+    if server is not None and str(server) not in text:
+        text = f"{server}: {text}"
+    for secret in {secret for scaler in scalers for secret in _secrets(scaler)}:
+        text = text.replace(secret, "***")
     return text[:QUOTE]
+
+
+def _secrets(scaler: Scaler) -> Iterator[str]:
+    """What must not be told of a scaler: its secrets; of one that is an address the password alone."""
+    for _, value in scaler:
+        if not isinstance(value, SecretStr) or not value.get_secret_value():
+            continue
+        text = value.get_secret_value()
+        if "://" not in text:
+            yield text
+        elif ":" in (login := text.partition("://")[2].rpartition("@")[0]):
+            password = login.partition(":")[2]
+            yield from (text, password, unquote(password))

@@ -27,6 +27,8 @@ IN_FLIGHT = 16
 LARGEST = 4 << 20
 
 _MODES = ("apiKey", "basic", "tls", "bearer", "custom", "oauth")
+#: Headers that say who asks in a form that is not the secret itself.
+_SAYING = frozenset({"authorization"})
 _EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
 
 
@@ -72,11 +74,23 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered: the status, the body, and the headers, whose names may be asked for in any case."""
+    """What a server answered: the status, the body, and the headers, whose names may be asked for in any case.
+
+    sent: what said who asks, lest a server that repeats it makes it known.
+    """
 
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sent: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def quoted(self) -> str:
+        """The beginning of the body in one line."""
+        text = self.body.decode(errors="replace")
+        for secret in self.sent:
+            text = text.replace(secret, "***")
+        return " ".join(text[:400].split())[:120] or "nothing"
 
 
 class WebSource(Scaler):
@@ -210,7 +224,7 @@ class WebSource(Scaler):
         """
         answer = await self.request(session, path, query, **more)
         if not 200 <= answer.status < 300:
-            raise SourceError(f"{self.server} answered {answer.status}: {_quoted(answer.body)}")
+            raise SourceError(f"{self.server} answered {answer.status}: {answer.quoted}")
         return answer
 
     async def request(
@@ -230,6 +244,8 @@ class WebSource(Scaler):
         """
         pairs = [*(query.items() if isinstance(query, Mapping) else query)]
         shown, more = await self._credentials(session)
+        headers = {**(headers or {}), **shown}
+        sent = tuple(word for name, text in headers.items() if name.lower() in _SAYING for word in text.split()[-1:])
         url = base or self.url
         url = url.rstrip("/") + path if path else url
         async with (
@@ -239,7 +255,7 @@ class WebSource(Scaler):
                 method,
                 _without_user(url),
                 params=[*pairs, *more] or None,
-                headers={**(headers or {}), **shown},
+                headers=headers,
                 json=json,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=self.patience),
@@ -251,7 +267,7 @@ class WebSource(Scaler):
                 body += piece
             if len(body) > LARGEST:
                 raise SourceError(f"{self.server} answered more than {LARGEST >> 20} MB")
-            return Answer(response.status, body, response.headers)
+            return Answer(response.status, body, response.headers, sent)
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[None]:
@@ -315,11 +331,6 @@ def _without_user(url: str) -> str:
     """User and password in a URL are no part of what is asked, and would end up in messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def _quoted(body: bytes) -> str:
-    text = " ".join(body[:400].decode(errors="replace").split())
-    return text[:120] or "nothing"
 
 
 def _said(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
+from pydantic import SecretStr
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
@@ -81,18 +82,18 @@ async def test_only_what_failed_is_asked_once_more_and_on_the_same_connection() 
 
 async def test_a_second_attempt_that_fails_whole_takes_nothing_from_what_was_measured() -> None:
     Scripted.script = [[1, SourceError("busy")], SourceError("broken off")]
-    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), "broken off"]
+    assert await sources().read(SOURCE, SCALERS, 0) == [Measure(1), "the server: broken off"]
 
 
 async def test_a_third_attempt_is_not_made() -> None:
     Scripted.script = [SourceError("broken off"), SourceError("again")]
-    assert await sources().read(SOURCE, SCALERS, 0) == ["again", "again"]
+    assert await sources().read(SOURCE, SCALERS, 0) == ["the server: again"] * 2
 
 
 async def test_one_failed_measure_does_not_open_the_breaker_of_the_server() -> None:
     Scripted.script = [[1, SourceError("wrong type")], [SourceError("wrong type")], [1, 2]]
     both = sources()
-    assert await both.read(SOURCE, SCALERS, 0) == [Measure(1), "wrong type"]
+    assert await both.read(SOURCE, SCALERS, 0) == [Measure(1), "the server: wrong type"]
     assert await both.read(SOURCE, SCALERS, 0) == [Measure(1), Measure(2)]
 
 
@@ -100,7 +101,7 @@ async def test_a_failed_server_is_left_alone() -> None:
     Scripted.script = [SourceError("down"), SourceError("down")]
     both = sources()
     for _ in range(3):
-        assert await both.read(SOURCE, SCALERS, 0) == ["down", "down"]
+        assert await both.read(SOURCE, SCALERS, 0) == ["the server: down"] * 2
     assert len(Scripted.asked) == 2
 
 
@@ -120,7 +121,7 @@ async def test_both_attempts_share_one_deadline(monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_reason_is_short() -> None:
     Scripted.script = [SourceError("x" * 1000), SourceError("x" * 1000)]
-    assert await sources().read(SOURCE, SCALERS, 0) == ["x" * QUOTE] * 2
+    assert await sources().read(SOURCE, SCALERS, 0) == [f"the server: {'x' * 1000}"[:QUOTE]] * 2
 
 
 def test_scalers_without_a_server_stand_alone() -> None:
@@ -131,3 +132,19 @@ def test_scalers_without_a_server_stand_alone() -> None:
 
     assert Source.of(Alone(), ("u", 0)) != Source.of(Alone(), ("u", 1))
     assert Source.of(SCALERS[0], ("u", 0)) == Source.of(SCALERS[1], ("u", 1))
+
+
+class Secretive(Scripted):
+    password: SecretStr
+    address: SecretStr = SecretStr("amqp://broker.example/")
+
+
+async def test_what_goes_wrong_for_one_tells_nobodys_secret() -> None:
+    asking = [
+        Secretive(password=SecretStr("hush-one")),
+        Secretive(password=SecretStr("hush-two"), address=SecretStr("amqp://u:a%2Fb@broker.example/")),
+    ]
+    said = "hush-one and hush-two of amqp://broker.example/ with a/b or a%2Fb"
+    Secretive.script = [SourceError(said), SourceError(said)]
+    answers = await sources().read(Source.of(asking[0], None), asking, 0)
+    assert answers == ["the server: *** and *** of amqp://broker.example/ with *** or ***"] * 2

@@ -1,0 +1,189 @@
+"""Every type of trigger against servers that misbehave: the value is unknown with a reason, and no secret is told."""
+
+import asyncio
+import base64
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from kubernetes.aio.client import Configuration
+
+from scalers import github_runner, mongodb
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.registry import Registry
+from scalers.scaler import Scaler
+from scalers.sources import Source, Sources
+from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
+from workers.cluster import Cluster
+
+#: Seconds that one measurement may take here.
+PATIENCE = 0.4
+
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def _hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while await reader.read(1 << 16):
+        pass
+
+
+async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1 << 16)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def _close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Not even a question is read."""
+
+
+def _saying(answer: bytes, *, then_hang: bool = False) -> Behaviour:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(0.05 if b"first" in answer else None):
+            with suppress(TimeoutError):
+                await reader.read(1 << 16)
+        writer.write(answer)
+        await writer.drain()
+        if then_hang:
+            await _hang(reader, writer)
+
+    return say
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A server that shows what it was sent, as development servers do."""
+    asked = await reader.read(1 << 16)
+    writer.write(b"HTTP/1.1 500 Oops\r\nContent-Length: %d\r\n\r\n" % len(asked) + asked)
+    await writer.drain()
+
+
+async def _echo_value(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The credentials alone, which come first and stand in for a message."""
+    asked = await reader.read(1 << 16)
+    [line] = [line for line in asked.split(b"\r\n") if line.lower().startswith(b"authorization")] or [b"none"]
+    said = line.partition(b":")[2].strip() or asked[:80]
+    writer.write(b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n" % len(said) + said)
+    await writer.drain()
+
+
+async def _endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        writer.write(b"7" * 65536)
+        await writer.drain()
+
+
+HOSTILE: dict[str, Behaviour] = {
+    "hangs": _hang,
+    "resets": _reset,
+    "closes": _close,
+    "answers garbage": _saying(b"\x00\xff\x00\x00nonsense\r\n\r\n\x01\x02"),
+    "answers zeros": _saying(bytes(4096), then_hang=True),
+    "answers half": _saying(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"data":{"v":', then_hang=False),
+    "answers half and hangs": _saying(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"v":', then_hang=True),
+    "answers 500": _saying(b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops"),
+    "answers nothing": _saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    "answers null": _saying(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull"),
+    "answers a list": _saying(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n[[[1]]]"),
+    "answers a word": _saying(b'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{"v":[]}'),
+    "redis: half a bulk": _saying(b"$1000\r\nhalf"),
+    "redis: a huge bulk": _saying(b"$99999999999999\r\n"),
+    "redis: OK for ever": _saying(b"+OK\r\n" * 50),
+    "redis: an error": _saying(b"-ERR no such thing\r\n" * 50),
+    "shows what was sent": _echo,
+    "shows the credentials": _echo_value,
+    "never ends": _endless,
+}
+
+
+@asynccontextmanager
+async def behaving(behaviour: Behaviour) -> AsyncIterator[int]:
+    """A server that does that with every connection; yields its port."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        tasks.add(task)
+        with suppress(OSError, asyncio.CancelledError):
+            try:
+                await behaviour(reader, writer)
+            finally:
+                writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def sources(port: int) -> AsyncIterator[Sources]:
+    """Sources whose cluster is that server, too."""
+    configuration = Configuration(host=f"http://127.0.0.1:{port}")
+    async with Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster:
+        made = Sources(
+            Connections(patience=PATIENCE / 4, cluster=cluster), Breakers(Policy(threshold=99)), timeout=PATIENCE
+        )
+        try:
+            yield made
+        finally:
+            await made.close()
+
+
+def scaler(type_: str, example: Example, port: int) -> Scaler:
+    return Registry().find(type_).parse(example.trigger(type_, port))
+
+
+CASES = [
+    *(pytest.param(type_, example, id=type_) for type_, example in EXAMPLES.items()),
+    *(pytest.param(type_, example, id=name) for name, (type_, example) in OTHERS.items()),
+]
+
+
+def test_every_type_is_here() -> None:
+    assert EXAMPLES.keys() | ALONE == set(Registry().known())
+
+
+@pytest.mark.parametrize(("type_", "example"), CASES)
+async def test_a_server_that_misbehaves_is_unknown_and_named(
+    type_: str, example: Example, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mongodb, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(github_runner, "PATIENCE", PATIENCE)
+    caplog.set_level(logging.DEBUG)
+    wrong: dict[str, object] = {}
+
+    async def measured(name: str, behaviour: Behaviour) -> None:
+        async with behaving(behaviour) as port, sources(port) as asking:
+            probe = scaler(type_, example, port)
+            [answer] = await asking.read(Source.of(probe, 1), [probe], 1)
+            told = f"{answer} {probe!r} {probe} {probe.server!r} {probe.server} {probe.metric}"
+            if not isinstance(answer, str) or (f"127.0.0.1:{port}" not in answer and "the API server" not in answer):
+                wrong[name] = answer
+            elif tells(told):
+                wrong[name] = f"SECRET: {told}"
+
+    await asyncio.gather(*(measured(name, behaviour) for name, behaviour in HOSTILE.items()))
+    assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
+    assert not tells(caplog.text)
+    assert not [record.__dict__ for record in caplog.records if tells(str(record.__dict__))]
+
+
+def tells(text: str) -> bool:
+    """Whether a secret stands in a text, in the clear or as HTTP's basic authentication has it."""
+    hidden = base64.b64encode(f"u:{MARKER}-pw".encode()).decode()
+    return MARKER in text or hidden in text
+
+
+def test_how_secrets_are_found() -> None:
+    assert tells(f"x {MARKER} y")
+    assert tells(base64.b64encode(f"u:{MARKER}-pw".encode()).decode())
+    assert not tells("nothing")
