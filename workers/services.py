@@ -7,6 +7,7 @@ from scheduler.keys import Keys
 from workers.act import Actor
 from workers.base import base, connect, draining, utc_now
 from workers.controllers import registry
+from workers.controllers.volcano.vcjob.site import Site
 from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
@@ -27,6 +28,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
             quirks=frozenset(settings.keda_quirks),
             workloads=settings.workloads,
             volcano=settings.volcano,
+            site=Site(gathered=frozenset(settings.scheduler_names), scheduler=settings.pod_scheduler),
         )
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)

@@ -5,8 +5,12 @@ from typing import Literal
 
 from workers.controller import Controller
 from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
-from workers.controllers.volcano import CONTROLLERS
+from workers.controllers import volcano as volcanos
+from workers.controllers.volcano.vcjob.site import Site
 from workers.quirks import NONE, Quirks
+
+#: Gangs are admitted by us, and placed by the cluster's own scheduler.
+SITE = Site()
 
 
 def controllers(
@@ -16,6 +20,7 @@ def controllers(
     workloads: bool = False,
     policies: bool = False,
     volcano: bool = False,
+    site: Site = SITE,
     quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
@@ -25,7 +30,7 @@ def controllers(
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
     volcano: whether Volcano's kinds are ours; their definitions must be in the cluster, and Volcano's own controllers
-    must not.
+    must not. site: what kind of cluster the pods of its Jobs are made for.
     quirks: what of KEDA's behaviour is wanted for ScaledJobs where ours differs.
     """
     known = [
@@ -40,5 +45,5 @@ def controllers(
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += CONTROLLERS
+        known += volcanos.controllers(site)
     return {controller.kind.id: controller for controller in known}

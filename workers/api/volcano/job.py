@@ -196,6 +196,11 @@ class Spec(Model):
     ttl_seconds_after_aborted: Count | None = None
     """An aborted job that nobody resumes is deleted after so long. Not Volcano's."""
 
+    @field_validator("queue")
+    @classmethod
+    def _is_named(cls, queue: str) -> str:
+        return queue or DEFAULT_QUEUE
+
     @field_validator("tasks")
     @classmethod
     def _have_names(cls, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
@@ -316,7 +321,11 @@ class Status(Model):
     restart_time: Instant | None = None
     """Not before this instant does the job start again. Not Volcano's."""
     start_time: Instant | None = None
-    """When the job began to run for the first time. Not Volcano's."""
+    """When the job began to run, or did so again after it was aborted. Not Volcano's."""
+    present: dict[str, str] | None = None
+    """By task, the indexes (``0-2,5``) of the pods of this version that were there. Not Volcano's."""
+    group_phase: str | None = None
+    """Unknown while the PodGroup is, so that its policies act once. Not Volcano's."""
     observed_generation: int | None = None
     """The generation of the spec that was decided on last. Not Volcano's."""
 

@@ -1,0 +1,136 @@
+"""What is decided about a job before anything is done: Commands, suspension, policies, timers and the deadline.
+
+One after the other changes the course, each seeing what those before it made of it; so one decision is as good as many.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.api.volcano.job import Delayed
+from workers.controllers.volcano.vcjob import course as courses
+from workers.controllers.volcano.vcjob import happenings, phases, policies, timers
+from workers.controllers.volcano.vcjob.course import SUSPENDED, Course, Request
+from workers.controllers.volcano.vcjob.happenings import Happening
+from workers.controllers.volcano.vcjob.sight import Sight
+
+
+def answered(sight: Sight, now: datetime) -> Course:
+    """The course of the job after everything that has been asked for, and has happened."""
+    course = courses.remembered(sight)
+    course = _commanded(course, sight, now)
+    course = _suspended(course, sight, now)
+    course = _policed(course, sight, now)
+    course = _overdue(course, sight, now)
+    return replace(course, started=_started(course, now))
+
+
+def deadline(sight: Sight, course: Course) -> datetime | None:
+    """When the job has been at work for too long; None: no limit, or it is not at work."""
+    limit = sight.job.spec.active_deadline_seconds
+    if limit is None or course.started is None or course.phase not in ("Pending", "Running"):
+        return None
+    return course.started + timedelta(seconds=limit)
+
+
+def _commanded(course: Course, sight: Sight, now: datetime) -> Course:
+    """Commands in the order of their creation. Each has its effect in the write that remembers its uid."""
+    there = [command["metadata"]["uid"] for command in sight.commands]
+    course = replace(course, handled=tuple(uid for uid in course.handled if uid in there))
+    for command in sight.commands:
+        if command["metadata"]["uid"] not in course.handled:
+            course = _obeyed(course, command, sight, now)
+    return course
+
+
+def _obeyed(course: Course, command: Object, sight: Sight, now: datetime) -> Course:
+    name, action = command["metadata"]["name"], str(command.get("action") or "")
+    course = replace(course, handled=(*course.handled, command["metadata"]["uid"]))
+    meant = (command.get("target") or {}).get("uid")
+    if meant and meant != sight.job.metadata.uid:
+        return course.told("Warning", "CommandIgnored", f"Command {name} is for another Job of this name, now gone")
+    if action == "ResumeJob" and sight.job.spec.suspend:
+        return course.told("Warning", "CommandIgnored", f"Command {name}: the job is suspended by its spec")
+    course = course.told("Normal", "CommandIssued", f"Command {name}: {action}")
+    request = Request(action, "CommandIssued", f"Command {name} asked for {action}")
+    if not courses.does_anything(course, request, sight):
+        return course.told("Normal", "CommandIgnored", f"{action} does nothing to a job that is {course.phase}")
+    return courses.taken(course, request, sight, now)
+
+
+def _suspended(course: Course, sight: Sight, now: datetime) -> Course:
+    """`spec.suspend` aborts the job, and brings it back where it was aborted so; that is no restart."""
+    if sight.job.spec.suspend:
+        if course.phase in ("Pending", "Running"):
+            return courses.taken(course, Request("AbortJob", SUSPENDED, "spec.suspend is true"), sight, now)
+    elif course.phase == "Aborted" and course.reason == SUSPENDED:
+        return course.moved("Pending", "Resumed", "spec.suspend is no longer true").told(
+            "Normal", "Resumed", "the job is no longer suspended"
+        )
+    return course
+
+
+def _policed(course: Course, sight: Sight, now: datetime) -> Course:
+    """Policies answer what has happened, unless it is about a pod that is to go already."""
+    found = happenings.all_of(sight, now) if course.phase in phases.AT_WORK else []
+    course = replace(course, timers=timers.running(course.timers, sight.pods))
+    for one in found:
+        if course.version != sight.version or course.phase not in phases.AT_WORK:
+            break
+        if not _is_dealt_with(course, one, sight):
+            course = _policy(course, one, found, sight, now)
+    return course
+
+
+def _policy(course: Course, one: Happening, found: list[Happening], sight: Sight, now: datetime) -> Course:
+    policy = policies.chosen(sight.job.spec, one)
+    if policy is None:
+        return course
+    message = f"{one.why}; the policy for {_cause(one, policy.exit_code)} is {policy.action}"
+    request = Request(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
+    if not courses.does_anything(course, request, sight):
+        return course
+    if policy.delay is None or policy.delay <= timedelta():
+        return courses.taken(course, request, sight, now)
+    waiting = timers.started(course.timers, policy, one, found)
+    if waiting == course.timers:
+        return course
+    return replace(course, timers=waiting).told(
+        "Normal", "ExecuteAction", f"Execute action {policy.action} after {policy.timeout}"
+    )
+
+
+def _cause(one: Happening, exit_code: int | None) -> str:
+    return one.event if exit_code is None else f"exit code {exit_code}"
+
+
+def _is_dealt_with(course: Course, one: Happening, sight: Sight) -> bool:
+    pods = [pod for pod in sight.pods if pod.name == one.pod]
+    return any(courses.is_target(target, pod) for pod in pods for target in course.killing)
+
+
+def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
+    """Actions whose time has come, and the end of a job that has been at work for too long."""
+    while timer := timers.due(course.timers, now):
+        course = replace(course, timers=tuple(one for one in course.timers if one != timer))
+        course = courses.taken(course, _fired(timer), sight, now)
+    limit = deadline(sight, course)
+    if limit is not None and now >= limit:
+        text = f"at work since {times.render(course.started or now)}, for longer than activeDeadlineSeconds"
+        course = courses.taken(course, Request("TerminateJob", "DeadlineExceeded", text), sight, now)
+    return course
+
+
+def _fired(timer: Delayed) -> Request:
+    text = (
+        f"{timer.event} of pod {timer.pod} was not over in time" if timer.pod else f"{timer.event} was not over in time"
+    )
+    return Request(timer.action, timer.event, text, timer.task, timer.pod, timer.partition, waits=True)
+
+
+def _started(course: Course, now: datetime) -> datetime | None:
+    """Since when the job has been at work; it starts over when it was aborted."""
+    if course.phase == "Aborted":
+        return None
+    return course.started or (now if course.phase == "Running" else None)

@@ -1,0 +1,56 @@
+"""The controller of Volcano's Jobs: what its decision must see."""
+
+from datetime import datetime
+
+from workers.api.kinds import (
+    COMMAND,
+    CONFIG_MAP,
+    NETWORK_POLICY,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    SERVICE,
+    VC_JOB,
+    Object,
+    Ref,
+)
+from workers.api.volcano.job import parse
+from workers.controller import Controller
+from workers.controllers.volcano.vcjob import names, volumes, working
+from workers.controllers.volcano.vcjob.decide import decide
+from workers.controllers.volcano.vcjob.sight import queue_of
+from workers.controllers.volcano.vcjob.site import Site
+from workers.errors import UserError
+from workers.plan import Plan
+from workers.snapshot import Snapshot
+
+#: What plugins make. Every object of theirs has the label, so that no others need be looked at.
+_MADE = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
+
+
+def controller(site: Site) -> Controller:
+    """The controller of Volcano's Jobs. site: what kind of cluster pods are made for."""
+
+    def decided(snapshot: Snapshot, now: datetime) -> Plan:
+        return decide(snapshot, now, site)
+
+    return Controller(
+        kind=VC_JOB,
+        decide=decided,
+        children=(POD, POD_GROUP, *_MADE),
+        tied=(COMMAND,),
+        relatives=relatives,
+        follows=(QUEUE, PRIORITY_CLASS, PERSISTENT_VOLUME_CLAIM),
+        labelled={kind.id: names.JOB_NAME for kind in _MADE},
+    )
+
+
+def relatives(body: Object) -> tuple[Ref, ...]:
+    """The queue, the claims, and the PriorityClasses that a job names. Of a job that cannot be read, the queue."""
+    try:
+        job = parse(body)
+    except UserError:
+        return (queue_of(body),)
+    return (queue_of(body), *volumes.wanted(job), *working.priority_classes(body["spec"]["tasks"]))

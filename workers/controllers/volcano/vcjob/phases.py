@@ -1,0 +1,176 @@
+"""The state machine of a Job: what an action does in each phase, and by which rules phases follow from counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from workers.api.volcano.job import Phase, Spec
+
+Action = Literal[
+    "RestartJob",
+    "RestartTask",
+    "RestartPod",
+    "RestartPartition",
+    "AbortJob",
+    "TerminateJob",
+    "CompleteJob",
+    "ResumeJob",
+]
+
+
+class Operation(Enum):
+    """What is done to the pods.
+
+    SYNC: they are made as the spec says. KILL_SOFT: all go but those that succeeded or failed. KILL_NONE: all go.
+    KILL_TARGET: those of the task, pod or partition go that the action is about.
+    """
+
+    SYNC = "Sync"
+    KILL_SOFT = "KillSoft"
+    KILL_NONE = "KillNone"
+    KILL_TARGET = "KillTarget"
+
+
+class Rule(Enum):
+    """How the phase follows from the counts afterwards."""
+
+    PENDING = "P"
+    RUNNING = "R"
+    RESTARTING = "X"
+    DRAINING = "D"
+    KEEP = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What an action does in a phase. then: the phase it leads to, or the rule that decides. counts: as a restart."""
+
+    operation: Operation
+    then: Phase | Rule
+    counts: bool = False
+
+
+_RESTART = Cell(Operation.KILL_NONE, "Restarting", counts=True)
+_RESTART_PART = Cell(Operation.KILL_TARGET, "Restarting", counts=True)
+_RESUME = Cell(Operation.KILL_SOFT, "Restarting", counts=True)
+_PARTS: tuple[Action, ...] = ("RestartTask", "RestartPod", "RestartPartition")
+_EVERY: tuple[Action, ...] = ("RestartJob", *_PARTS, "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
+
+#: By phase, what each action does; actions without a cell do what `_OTHERS` says.
+_CELLS: Mapping[Phase, Mapping[str, Cell]] = {
+    **{
+        phase: {
+            "RestartJob": _RESTART,
+            **dict.fromkeys(_PARTS, _RESTART_PART),
+            "AbortJob": Cell(Operation.KILL_SOFT, "Aborting"),
+            "TerminateJob": Cell(Operation.KILL_SOFT, "Terminating"),
+            "CompleteJob": Cell(Operation.KILL_SOFT, "Completing"),
+        }
+        for phase in ("Pending", "Running")
+    },
+    "Restarting": {
+        **dict.fromkeys(_EVERY, Cell(Operation.KILL_NONE, Rule.RESTARTING)),
+        **dict.fromkeys(_PARTS, Cell(Operation.KILL_TARGET, Rule.RESTARTING)),
+    },
+    "Aborting": {"ResumeJob": _RESUME},
+    "Aborted": {"ResumeJob": _RESUME},
+}
+_DRAINING = Cell(Operation.KILL_SOFT, Rule.DRAINING)
+_ENDED = Cell(Operation.KILL_SOFT, Rule.KEEP)
+_OTHERS: Mapping[Phase, Cell] = {
+    "Pending": Cell(Operation.SYNC, Rule.PENDING),
+    "Running": Cell(Operation.SYNC, Rule.RUNNING),
+    "Restarting": Cell(Operation.SYNC, Rule.RESTARTING),
+    "Aborting": _DRAINING,
+    "Terminating": _DRAINING,
+    "Completing": _DRAINING,
+    "Aborted": _ENDED,
+    "Completed": _ENDED,
+    "Failed": _ENDED,
+    "Terminated": _ENDED,
+}
+
+#: Phases that are never left.
+FINAL: frozenset[Phase] = frozenset(("Completed", "Failed", "Terminated"))
+#: Phases in which the job is at work, or is about to be.
+AT_WORK: frozenset[Phase] = frozenset(("Pending", "Running", "Restarting"))
+#: Where the phases lead that wait for the last pod.
+_DRAINED: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
+
+
+def cell(phase: Phase, action: str) -> Cell:
+    """What an action does to a job in this phase. Actions nobody knows do what goes on anyway."""
+    return _CELLS.get(phase, {}).get(action, _OTHERS[phase])
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted."""
+
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    succeeded_of: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The phase that follows. reason, message: why, where it is another one than before and needs a word."""
+
+    phase: Phase
+    reason: str | None = None
+    message: str | None = None
+
+
+def pending(spec: Spec, counts: Counts) -> Outcome:
+    """Rule P: enough pods run, or have run."""
+    started = counts.running + counts.succeeded + counts.failed
+    return Outcome("Running" if spec.gang <= started else "Pending")
+
+
+def running(spec: Spec, counts: Counts) -> Outcome:
+    """Rule R: all pods have ended, enough have succeeded, or too few are left."""
+    if spec.total == 0:
+        return Outcome("Running")
+    if spec.min_success is not None and counts.succeeded >= spec.min_success:
+        return Outcome("Completed")
+    if counts.succeeded + counts.failed == spec.total:
+        return _ended(spec, counts)
+    if counts.pending > spec.total - spec.gang:
+        return Outcome("Pending", "TooFewPods", f"{counts.pending} of {spec.total} pods wait, {spec.gang} must not")
+    return Outcome("Running")
+
+
+def _ended(spec: Spec, counts: Counts) -> Outcome:
+    """Rule R.3: no pod is left that could still change anything."""
+    if spec.gang >= sum(task.min_available if task.min_available is not None else task.replicas for task in spec.tasks):
+        for task in spec.tasks:
+            done = counts.succeeded_of.get(task.name)
+            if task.min_available is not None and done is not None and done < task.min_available:
+                text = f"of task {task.name} {done} pods succeeded, {task.min_available} had to"
+                return Outcome("Failed", "TaskFailed", text)
+    if spec.min_success is not None and counts.succeeded < spec.min_success:
+        return _too_few(counts, spec.min_success)
+    return Outcome("Completed") if counts.succeeded >= spec.gang else _too_few(counts, spec.gang)
+
+
+def _too_few(counts: Counts, needed: int) -> Outcome:
+    return Outcome("Failed", "TooFewSucceeded", f"{counts.succeeded} pods succeeded, {needed} had to")
+
+
+def restarting(spec: Spec, counts: Counts, *, retries: int, min_available: int) -> Outcome:
+    """Rule X: enough pods are gone, or it was one restart too many. min_available: as the status has it."""
+    if retries >= spec.max_retry:
+        text = f"{retries} restarts, maxRetry is {spec.max_retry}"
+        return Outcome("Failed", "MaxRetryReached", text)
+    return Outcome("Pending" if spec.total - counts.terminating >= min_available else "Restarting")
+
+
+def draining(phase: Phase, counts: Counts) -> Outcome:
+    """Rule D: the last pod is gone, or has ended. Pods of which nobody hears do not hold it."""
+    at_work = counts.terminating + counts.pending + counts.running
+    return Outcome(phase if at_work else _DRAINED[phase])

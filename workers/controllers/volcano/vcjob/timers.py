@@ -1,0 +1,84 @@
+"""Actions that wait for their policy's timeout. They stand in the status, and so outlive every process."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from workers.api import times
+from workers.api.volcano.job import Delayed, Policy
+from workers.controllers.volcano.vcjob import policies
+from workers.controllers.volcano.vcjob.happenings import Happening
+from workers.controllers.volcano.vcjob.sight import Pod
+
+Timers = tuple[Delayed, ...]
+
+
+def running(known: Iterable[Delayed], pods: Iterable[Pod]) -> Timers:
+    """The timers that still run: those of pods that have recovered do not.
+
+    One that waits for a pending pod ends when that very pod no longer is. One that waits for a pod that failed or was
+    deleted ends when a pod of the name runs, whichever it is.
+    """
+    by_name: Mapping[str, Pod] = {pod.name: pod for pod in pods if not pod.leaving}
+    return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
+
+
+def started(known: Timers, policy: Policy, happening: Happening, all_: Sequence[Happening]) -> Timers:
+    """The timers once this policy's runs: one of the same action for the same pod goes on.
+
+    One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
+    """
+    assert policy.delay is not None
+    still = {(one.event, one.pod) for one in all_}
+    if any(timer.pod == happening.pod and timer.action == policy.action for timer in known):
+        return known
+    added = Delayed(
+        action=policy.action or "",
+        event=happening.event,
+        due=times.render(happening.at + policy.delay),
+        task=happening.task,
+        pod=happening.pod,
+        uid=happening.uid,
+        partition=happening.partition,
+        level=policies.level(policy.action or ""),
+    )
+    kept = (timer for timer in known if timer.pod != happening.pod or (timer.event, timer.pod) in still)
+    return (*kept, added)
+
+
+def without(known: Timers, action: str, task: str | None, pod: str | None, partition: int | None) -> Timers:
+    """The timers that are left once an action was taken: those of its level, about the same thing, are not."""
+    level = policies.level(action)
+
+    def is_met(timer: Delayed) -> bool:
+        match level:
+            case "job":
+                return timer.level == "job"
+            case "task":
+                return timer.level == "task" and timer.task == task
+            case "pod":
+                return timer.level == "pod" and timer.pod == pod
+            case "partition":
+                return timer.level == "partition" and (timer.task, timer.partition) == (task, partition)
+
+    return tuple(timer for timer in known if not is_met(timer))
+
+
+def due(known: Timers, now: datetime) -> Delayed | None:
+    """The first timer whose time has come."""
+    ready = [timer for timer in known if times.parse(timer.due) <= now]
+    return min(ready, key=lambda timer: timer.due, default=None)
+
+
+def next_due(known: Timers) -> datetime | None:
+    """When the next timer's time comes."""
+    return min((times.parse(timer.due) for timer in known), default=None)
+
+
+def _recovered(timer: Delayed, pod: Pod | None) -> bool:
+    match timer.event:
+        case "PodPending":
+            return pod is None or pod.uid != timer.uid or pod.phase != "Pending"
+        case "PodFailed" | "PodEvicted":
+            return pod is not None and pod.phase == "Running"
+        case _:
+            return False
