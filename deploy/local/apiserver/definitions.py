@@ -78,11 +78,13 @@ _QUANTITIES = frozenset(
     | {"PersistentVolumeClaimStatus.capacity", "PersistentVolumeClaimStatus.allocatedResources"}
     | {"ResourceFieldSelector.divisor", "ResourceRequirements.limits", "ResourceRequirements.requests"}
     | {"VolumeResourceRequirements.limits", "VolumeResourceRequirements.requests"}
-    | {"ContainerStatus.allocatedResources"}
+    | {"ContainerStatus.allocatedResources", "ResourceQuotaSpec.hard"}
+    | {"ResourceQuotaStatus.hard", "ResourceQuotaStatus.used"}
 )
 _INT_OR_STRING = frozenset(
     {"HTTPGetAction.port", "TCPSocketAction.port", "ServicePort.targetPort", "RollingUpdateDeployment.maxSurge"}
     | {"RollingUpdateDeployment.maxUnavailable", "RollingUpdateStatefulSetStrategy.maxUnavailable"}
+    | {"NetworkPolicyPort.port"}
 )
 #: Flags and numbers that are plain values in Go and vanish when they are zero. Others are pointers, whose zero is kept,
 #: or are always written.
@@ -93,6 +95,7 @@ _OMITTED = frozenset(
     | {"JobStatus.active", "JobStatus.succeeded", "JobStatus.failed", "DeploymentStatus.replicas"}
     | {"readyReplicas", "availableReplicas", "unavailableReplicas", "updatedReplicas", "fullyLabeledReplicas"}
     | {"currentReplicas", "ContainerStateTerminated.signal", "sessionAffinityConfig", "preserveUnknownFields"}
+    | {"globalDefault"}
 )
 
 

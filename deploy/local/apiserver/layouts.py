@@ -331,6 +331,14 @@ _LAYOUTS: dict[str, Layout] = {
     "persistentvolumeclaims": _layout(
         _claim, "Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "Age", "*VolumeMode"
     ),
+    "networkpolicies.networking.k8s.io": _layout(
+        lambda body, now: [_name(body), _selector(_spec(body).get("podSelector")), _age(body, now)],
+        *("Name", "Pod-Selector", "Age"),
+    ),
+    "priorityclasses.scheduling.k8s.io": _layout(
+        lambda body, now: [_name(body), body["value"], bool(body.get("globalDefault")), _age(body, now)],
+        *("Name", "Value:integer", "Global-Default:boolean", "Age"),
+    ),
     "endpoints": _layout(_endpoints, "Name", "Endpoints", "Age"),
     "namespaces": _layout(
         lambda body, now: [_name(body), _status(body).get("phase", ""), _age(body, now)], "Name", "Status", "Age"

@@ -159,6 +159,9 @@ def builtins() -> Iterator[Resource]:
         Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"), short=("pvc",), status=True, returns=True
     )
     yield _builtin(Kind("", "v1", "Node", "nodes", namespaced=False), short=("no",), status=True)
+    yield _builtin(Kind("", "v1", "ResourceQuota", "resourcequotas"), short=("quota",), status=True)
+    yield _builtin(Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"), short=("netpol",))
+    yield _builtin(Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False), short=("pc",))
     for kind, plural, short in (
         ("Deployment", "deployments", "deploy"),
         ("ReplicaSet", "replicasets", "rs"),

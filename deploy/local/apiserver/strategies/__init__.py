@@ -13,6 +13,7 @@ from deploy.local.apiserver.strategies.core import (
 from deploy.local.apiserver.strategies.cronjobs import CronJobStrategy
 from deploy.local.apiserver.strategies.custom import CustomStrategy, DefinitionStrategy
 from deploy.local.apiserver.strategies.jobs import JobStrategy
+from deploy.local.apiserver.strategies.limits import NetworkPolicyStrategy, PriorityClassStrategy, QuotaStrategy
 from deploy.local.apiserver.strategies.pods import PodStrategy
 from workers.api.kinds import Kind, Object
 
@@ -49,6 +50,12 @@ def strategy(kind: Kind, crd: Object | None = None) -> Strategy:
             return EventStrategy()
         case "persistentvolumeclaims":
             return ClaimStrategy()
+        case "networkpolicies.networking.k8s.io":
+            return NetworkPolicyStrategy()
+        case "priorityclasses.scheduling.k8s.io":
+            return PriorityClassStrategy()
+        case "resourcequotas":
+            return QuotaStrategy()
         case "customresourcedefinitions.apiextensions.k8s.io":
             return DefinitionStrategy()
         case _:

@@ -256,6 +256,21 @@ def _claim(body: Object) -> Object:
     return _within(body, "spec", lambda spec: {"volumeMode": "Filesystem", **spec})
 
 
+def _network_policy(body: Object) -> Object:
+    def filled(spec: Object) -> Object:
+        types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+        more = {"policyTypes": types, **spec}
+        for side in ("ingress", "egress"):
+            more = _each(more, side, lambda rule: _each(rule, "ports", lambda port: {"protocol": "TCP", **port}))
+        return more
+
+    return _within(body, "spec", filled)
+
+
+def _priority_class(body: Object) -> Object:
+    return {"preemptionPolicy": "PreemptLowerPriority", **body}
+
+
 def _namespace(body: Object) -> Object:
     metadata = body.get("metadata") or {}
     if not (name := metadata.get("name")):
@@ -289,6 +304,8 @@ _BY_KIND: dict[str, Default] = {
     "events": _event,
     "secrets": _secret,
     "persistentvolumeclaims": _claim,
+    "networkpolicies.networking.k8s.io": _network_policy,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
     "namespaces": _namespace,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
 }

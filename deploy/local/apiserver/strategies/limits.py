@@ -1,0 +1,65 @@
+"""Who may talk to whom, who comes first, how much there is for a namespace. The server keeps it; others act on it."""
+
+from deploy.local.apiserver import fields
+from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.strategies.base import Strategy
+from workers.api import quantities
+from workers.api.kinds import Object
+
+#: The highest priority that is not the system's own.
+_HIGHEST = 1_000_000_000
+
+
+class NetworkPolicyStrategy(Strategy):
+    """The strategy of NetworkPolicies."""
+
+    def __init__(self) -> None:
+        super().__init__(generation=True)
+
+    def validate(self, body: Object) -> list[FieldError]:
+        known = ("Ingress", "Egress")
+        return [
+            fields.not_supported(f"spec.policyTypes[{index}]", name, known)
+            for index, name in enumerate(body["spec"].get("policyTypes") or ())
+            if name not in known
+        ]
+
+
+class PriorityClassStrategy(Strategy):
+    """The strategy of PriorityClasses, which never change what they stand for."""
+
+    def __init__(self) -> None:
+        super().__init__(generation=True)
+
+    def validate(self, body: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if body["metadata"]["name"].startswith("system-"):
+            reserved = "priority class names with 'system-' prefix are reserved for system use only"
+            errors.append(fields.forbidden("metadata.name", reserved))
+        if body.get("value", 0) > _HIGHEST:
+            most = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            errors.append(fields.forbidden("value", most))
+        known = ("Never", "PreemptLowerPriority")
+        if (policy := body.get("preemptionPolicy")) not in known:
+            errors.append(fields.not_supported("preemptionPolicy", policy, known))
+        return errors
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        errors = fields.immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
+        if new.get("value") != old.get("value"):
+            errors.append(fields.forbidden("Value", "may not be changed in an update."))
+        return errors
+
+
+class QuotaStrategy(Strategy):
+    """The strategy of ResourceQuotas."""
+
+    def __init__(self) -> None:
+        super().__init__(status=True, initial={})
+
+    def validate(self, body: Object) -> list[FieldError]:
+        return [
+            fields.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
+            for name, text in ((body.get("spec") or {}).get("hard") or {}).items()
+            if quantities.parse(str(text)) < 0
+        ]
