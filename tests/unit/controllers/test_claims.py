@@ -265,11 +265,38 @@ def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> 
     assert poll == Poll()
 
 
+def test_a_fallback_of_nothing_and_a_cool_down_of_none_are_no_contradiction() -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3, claimable=True),), uid="u")
+    body = owner(ledger=None, fallback={"behavior": "none"}, jobCreationCooldownSeconds=0)
+    plan = decide(snapshot(body, reading=reading), NOW)
+    assert [step.body["metadata"]["annotations"] for step in plan.steps if isinstance(step, Patch)] == [
+        {LEDGER: ANNOTATION}
+    ]
+
+
+def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3),), uid="u", ledger=Ledger(OF, 5, (claim("1"),)))
+    plan = decide(snapshot(owner(passTrigger=True), reading=reading), NOW)
+    (job,) = (
+        each.body
+        for step in plan.steps
+        if isinstance(step, Together)
+        for each in step.steps
+        if isinstance(each, Create)
+    )
+    told = {each["name"]: each.get("value") for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    expected = {"PENSTOCK_TRIGGER": "s0-redis-work", "PENSTOCK_QUEUE_LENGTH": "3", "PENSTOCK_READING": "36"}
+    assert expected.items() <= told.items()
+    assert "PENSTOCK_ITEM" in told
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         pytest.param({"triggers": [TRIGGER, OTHER]}, "claimed from one trigger", id="several triggers"),
         pytest.param({"minReplicaCount": 1}, "minReplicaCount must be 0", id="a minimum"),
+        pytest.param({"fallback": {"replicas": 2}}, "there can be no fallback", id="a fallback"),
+        pytest.param({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0", id="a cool-down"),
         pytest.param({}, "items of trigger type redis cannot be claimed", id="a trigger without items"),
     ],
 )

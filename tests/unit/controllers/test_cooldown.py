@@ -1,10 +1,11 @@
 """The cool-down after Jobs were created, on readings' own instants."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from tests.unit.controllers.factories import NOW, child, entry, gone, micros, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.factories import NOW, at, child, entry, gone, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, shape
 from workers.api.kinds import JOB
 from workers.controllers.scaledjob import decide, names
@@ -66,6 +67,26 @@ def test_it_comes_back_when_the_cool_down_is_over_and_asks_for_a_reading_then():
     assert created(late) == []
     assert "Poll" in shape(late)
     assert "cool-down" in late.why
+
+
+def late(seconds, created):
+    """A Job that a poll at this instant made, which the API server created later."""
+    job = child(made_at(seconds), "Complete")
+    return replace(job, body={**job.body, "metadata": {**job.body["metadata"], "creationTimestamp": at(created)}})
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        pytest.param(late(-12, -11), 5, id="created ten seconds before the poll"),
+        pytest.param(late(-12, -10), 0, id="created too soon before it"),
+        pytest.param(late(-12, 3600), 0, id="a clock that runs ahead keeps Jobs away for a while"),
+        pytest.param(late(-330, 3600), 5, id="and not for ever"),
+        pytest.param(late(-5, -60), 0, id="a clock that lags behind shortens nothing"),
+    ],
+)
+def test_the_count_begins_with_the_job_where_it_was_created_late(job, expected):
+    assert len(created(decided(job))) == expected
 
 
 def test_with_nothing_to_make_it_waits_for_nothing():

@@ -7,16 +7,18 @@ none, and when the object is deleted.
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from math import ceil
 
 import orjson
 
 from workers.api import flags
 from workers.api.kinds import JOB, Object
-from workers.api.scaledjob import ScaledJob
+from workers.api.scaledjob import ScaledJob, Spec
 from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
 from workers.controllers.keda import Status, activity, described
-from workers.controllers.scaledjob import binding, bounds, history, jobs, names, rollout
+from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, names, rollout
 from workers.controllers.scaledjob.claims import Verdict, judge
+from workers.controllers.scaledjob.demand import Demand
 from workers.controllers.scaledjob.status import Conditions, last_active
 from workers.controllers.scaledjob.writing import change, hold_on, without_finalizer, write
 from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Poll, Record, Step, Together
@@ -160,6 +162,19 @@ class _Sight:
         return (*stage, *binding.unbind(self.verdict.freed))
 
 
+def _unfit(spec: Spec) -> str | None:
+    """What in a spec contradicts that there is one Job per item."""
+    if len(spec.triggers) > 1:
+        return "items are claimed from one trigger, and there are several"
+    if spec.min_replica_count:
+        return "with strategy claim there is a Job for an item only: minReplicaCount must be 0"
+    if spec.fallback and spec.fallback.behavior != "none":
+        return "with strategy claim there is a Job for an item only: there can be no fallback"
+    if spec.job_creation_cooldown_seconds:
+        return "an item that was claimed is not counted again: jobCreationCooldownSeconds must be 0 with strategy claim"
+    return None
+
+
 def _unbound(entry: Entry, job: Object) -> Patch:
     finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
     return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])
@@ -187,10 +202,8 @@ class _Claiming:
         spec = self.scaled.spec
         if spec.strategy.strategy != "claim":
             return None
-        if len(spec.triggers) > 1:
-            return "scalingStrategy: items are claimed from one trigger, and there are several"
-        if spec.min_replica_count:
-            return "scalingStrategy: with strategy claim there is a Job for an item only: minReplicaCount must be 0"
+        if problem := _unfit(spec):
+            return f"scalingStrategy: {problem}"
         reading = self._spec_reading
         if reading and any(not sample.claimable for sample in reading.samples):
             return f"scalingStrategy: items of trigger type {spec.triggers[0].type} cannot be claimed"
@@ -208,7 +221,7 @@ class _Claiming:
     def _wanted(self) -> str | None:
         """The annotation of the ledger that the spec asks for; None when it does not claim."""
         spec = self.scaled.spec
-        if spec.strategy.strategy != "claim" or len(spec.triggers) > 1 or spec.min_replica_count:
+        if spec.strategy.strategy != "claim" or _unfit(spec):
             return None
         trigger = self.body["spec"]["triggers"][0]
         place = {key: trigger[key] for key in ("type", "metadata", "authenticationRef") if trigger.get(key)}
@@ -286,7 +299,7 @@ class _Claiming:
     def _creates(self, missing: list[Claim]) -> tuple[Step, ...]:
         if not missing:
             return ()
-        bodies = jobs.build(self.scaled, (self._sight.job_name(claim) for claim in missing))
+        bodies = jobs.build(self._told(), (self._sight.job_name(claim) for claim in missing))
         creates = tuple(Create(JOB, binding.bind(job, claim)) for job, claim in zip(bodies, missing, strict=True))
         return (
             Together(
@@ -295,6 +308,15 @@ class _Claiming:
                 otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
             ),
         )
+
+    def _told(self) -> ScaledJob:
+        """The ScaledJob as its Jobs are to be made."""
+        reading = self._sight.reading
+        if reading is None:
+            return self.scaled
+        waiting = ceil(sum(sample.value for sample in reading.samples))
+        by = tuple(sample.name for sample in reading.samples)
+        return cause.told(self.scaled, reading, Demand(waiting, waiting, waiting, active=True, by=by))
 
     def _settled_jobs(self) -> list[Entry]:
         """Jobs whose claim is settled."""
