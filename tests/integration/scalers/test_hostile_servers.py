@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 from kubernetes.aio.client import Configuration
+from redis.asyncio import Redis
 
 from scalers import github_runner, mongodb
 from scalers.breaker import Breakers, Policy
@@ -17,7 +18,13 @@ from scalers.connections import Connections
 from scalers.registry import Registry
 from scalers.scaler import Scaler
 from scalers.sources import Source, Sources
+from scalers.triggers import Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
+from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.test_wakeups import wakeups_of
+from tests.integration.scalers.world import build, scaled_job
+from tests.unit.scalers.cluster import Cluster as ClusterInMemory
+from workers.api.kinds import Object
 from workers.cluster import Cluster
 
 #: Seconds that one measurement may take here.
@@ -152,12 +159,18 @@ def test_every_type_is_here() -> None:
     assert EXAMPLES.keys() | ALONE == set(Registry().known())
 
 
-@pytest.mark.parametrize(("type_", "example"), CASES)
-async def test_a_server_that_misbehaves_is_unknown_and_named(
-    type_: str, example: Example, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triggers that wait for longer than others by themselves wait as long."""
     monkeypatch.setattr(mongodb, "PATIENCE", PATIENCE)
     monkeypatch.setattr(github_runner, "PATIENCE", PATIENCE)
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize(("type_", "example"), CASES)
+async def test_a_server_that_misbehaves_is_unknown_and_named(
+    type_: str, example: Example, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     wrong: dict[str, object] = {}
 
@@ -187,3 +200,51 @@ def test_how_secrets_are_found() -> None:
     assert tells(f"x {MARKER} y")
     assert tells(base64.b64encode(f"u:{MARKER}-pw".encode()).decode())
     assert not tells("nothing")
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_no_secret_of_any_trigger_leaves_the_process(real_redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
+    """What others see of a poll (decisions, events, status, `penstock explain`) goes by what is in the broker."""
+    caplog.set_level(logging.DEBUG)
+    secrets, port = Secrets(), await refusing()
+    examples = {**{type_: (type_, example) for type_, example in EXAMPLES.items()}, **OTHERS}
+    bodies = [secrets.object(name, *which, port) for name, which in sorted(examples.items())]
+    world = await build(real_redis)
+    world.triggers = Triggers(lookups=secrets.lookups(), broker=f"redis://:{MARKER}@127.0.0.1:{port}/0")
+    await world.apply(*bodies)
+    async with world.polling(timeout=PATIENCE, wakeups=wakeups_of(world)) as polling:
+        await polling.once()
+        for body in bodies:
+            reading = await world.reading(body["metadata"]["name"])
+            assert reading
+            assert reading.problem is None
+            assert [sample.error is not None for sample in reading.samples] == [True], body["metadata"]["name"]
+            assert not tells(f"{reading}")
+    [compressed] = (await real_redis.config_get("rdbcompression")).values()
+    await real_redis.config_set("rdbcompression", "no")
+    try:
+        stored = {key: await real_redis.dump(key) async for key in real_redis.scan_iter()}
+    finally:
+        await real_redis.config_set("rdbcompression", compressed)
+    assert any(b"rabbitmq-over-amqp" in dumped for dumped in stored.values() if dumped), "they can be read"
+    assert not [key for key, dumped in stored.items() if tells((dumped or b"").decode("latin-1"))]
+    assert not [record.__dict__ for record in caplog.records if tells(str(record.__dict__))]
+
+
+class Secrets(ClusterInMemory):
+    """A cluster in memory whose Secrets hold what examples need."""
+
+    def object(self, name: str, type_: str, example: Example, port: int) -> Object:
+        """A ScaledJob with that trigger, authenticated by a Secret of its own."""
+        name = name.lower().replace(" ", "-")
+        trigger = example.trigger(type_, port)
+        self.secret(name, **trigger.authentication)
+        entries = [{"parameter": key, "name": name, "key": key} for key in trigger.authentication]
+        self.authentication(name, secretTargetRef=entries)
+        self.secret("variables", **trigger.environment)
+        env = [
+            {"name": variable, "valueFrom": {"secretKeyRef": {"name": "variables", "key": variable}}}
+            for variable in trigger.environment
+        ]
+        spec = {"type": type_, "metadata": dict(trigger.metadata), "authenticationRef": {"name": name}}
+        return scaled_job(name, spec, env=env)
