@@ -18,6 +18,8 @@ from workers.reservations import Reservations
 from workers.snapshot import Snapshot
 
 KEYS = Keys("test")
+#: Workers that decide on one object, one after the other.
+HANDS = 8
 
 
 def cap(limit, name="quota", **spec):
@@ -198,6 +200,46 @@ async def test_what_cannot_be_seen_is_not_counted_as_nothing(fake_redis):
     world.jobs["a"] = 0
     with pytest.raises(Stale):
         await world.ask("a", 1)
+
+
+async def _decide(world, reservations, name, wanted, turns):
+    """One worker's decisions on one object, each carried out a while after it was allowed."""
+    for _ in range(turns):
+        body = world.body(SCALED_JOB, name)
+        alive = world.jobs[name]
+        asked = Reservation((cap(world.limit),), alive, max(alive, wanted))
+        granted = await reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body), asked)
+        for number in range(alive + 1, granted + 1):
+            # Others decide between one Job and the next.
+            await asyncio.sleep(0)
+            await world.jobs_of(name, number)
+            assert sum(world.jobs.values()) <= world.limit
+
+
+@pytest.mark.parametrize("start", [(0, 0), (6, 0), (3, 3), (5, 0)], ids=["none", "one has all", "at it", "one left"])
+async def test_two_objects_at_the_limit_with_many_workers_deciding_at_once(client, start):
+    """Each object is in one hand at a time, as the queue has it, whichever worker's that is; all of them at once."""
+    world = World(client, limit=6)
+    await world.follow()
+    for name, alive in zip("ab", start, strict=True):
+        await world.add(name)
+        await world.jobs_of(name, alive)
+    workers = [Reservations(client, KEYS, world.mirror, world.lane, world.ring, stale=3600) for _ in range(2 * HANDS)]
+    hands = {name: asyncio.Lock() for name in "ab"}
+
+    async def work(number, reservations):
+        name = "ab"[number % 2]
+        async with hands[name]:
+            await _decide(world, reservations, name, 9, turns=2)
+
+    await asyncio.gather(*(work(number, each) for number, each in enumerate(workers)))
+    assert sum(world.jobs.values()) == world.limit
+    # One Job of either ends: its room goes to somebody, and never to both.
+    for name in "ab":
+        if world.jobs[name]:
+            await world.jobs_of(name, world.jobs[name] - 1)
+    await asyncio.gather(*(work(number, each) for number, each in enumerate(workers)))
+    assert sum(world.jobs.values()) == world.limit
 
 
 steps = st.lists(
