@@ -7,6 +7,7 @@ import orjson
 from pydantic import SecretStr, field_validator, model_validator
 
 from scalers import extracting
+from scalers.etcd_watch import EtcdServer, WatchedKey, encoded
 from scalers.parameters import ParameterError
 from scalers.scaler import Source, SourceError, parameter
 from scalers.tls import TLS
@@ -67,6 +68,23 @@ class Etcd(WebSource):
         )
 
     @property
+    def server(self) -> EtcdServer:
+        """The cluster with the login."""
+        plain = super().server
+        return EtcdServer(
+            plain.origin,
+            plain.tls,
+            self.bases,
+            self.username or "",
+            self.password.get_secret_value() if self.password else "",
+        )
+
+    @property
+    def watched(self) -> tuple[WatchedKey, ...]:
+        """The key. A watch may be silent for twice as long as etcd is to tell of its progress."""
+        return (WatchedKey(self.watch_key, 2.0 * self.watch_progress_notify_interval),)
+
+    @property
     def metric(self) -> str:
         """KEDA's name."""
         return f"etcd-{self.watch_key}"
@@ -93,7 +111,7 @@ class Etcd(WebSource):
             if not token:
                 raise SourceError(f"{self.server}: the login is answered by no token")
             headers["Authorization"] = str(token)
-        wanted = {"key": base64.b64encode(self.watch_key.encode()).decode()}
+        wanted = {"key": encoded(self.watch_key)}
         found = (await self._post(session, base, "/v3/kv/range", wanted, headers)).get("kvs")
         if not found:
             raise SourceError(f"{self.server}: there is no key {self.watch_key}")

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from scalers.etcd_watch import EtcdListener, EtcdServer
 from scalers.external_client import Address
 from scalers.external_push import PushListener
 from scalers.listener import Listener, Status
 from scalers.redis_connection import RedisServer
 
 #: A server that can be listened to.
-Audible = RedisServer | Address
+Audible = RedisServer | Address | EtcdServer
 
 #: Something of a server that is news when it grows or is pushed on: a key, a stream.
 Watch = tuple[Audible, Hashable]
@@ -102,4 +103,6 @@ class Hearing:
 
 
 def _ear(server: Audible, woke: Callable[[Iterable[Hashable]], None]) -> Ear:
-    return Listener(server, woke) if isinstance(server, RedisServer) else PushListener(server, woke)
+    if isinstance(server, RedisServer):
+        return Listener(server, woke)
+    return EtcdListener(server, woke) if isinstance(server, EtcdServer) else PushListener(server, woke)

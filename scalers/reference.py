@@ -41,8 +41,8 @@ A source that does not answer makes the value *unknown*, never zero: nothing is 
 why.
 
 A push to a list or stream on a single server (`redis`, `redis-streams`, `push`, `celery`) is noticed at once where
-the server publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`). Everything else is found by
-the next poll.
+the server publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`); so are a changed key of
+`etcd` and what an `external-push` scaler tells. Everything else is found by the next poll.
 
 A type of your own: [add-a-scaler.md](add-a-scaler.md)."""
 

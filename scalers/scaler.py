@@ -87,7 +87,7 @@ class Scaler(Parameters):
     def watched(self) -> tuple[Hashable, ...]:
         """What of the server is listened to between polls.
 
-        Keys of a single Redis server, streams of an external scaler; of any other server nothing is heard.
+        Keys of a single Redis server or of etcd, streams of an external scaler; of any other server nothing is heard.
         """
         return ()
 

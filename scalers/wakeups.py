@@ -1,7 +1,8 @@
 """Wake-ups: a push makes its objects due in the poll lane at once, instead of at the next poll.
 
-What is heard: growth of a measured list, by the notifications of its Redis server, and what an external scaler says
-by itself. Polling goes on underneath: notifications may be switched off, and they are lost while nobody is connected.
+What is heard: growth of a measured list, by the notifications of its Redis server, changes of a key of etcd, and what
+an external scaler says by itself. Polling goes on underneath: notifications may be switched off, and they are lost
+while nobody is connected.
 """
 
 import asyncio

@@ -59,9 +59,16 @@ class Session:
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod
-    def of(cls, server: Server, cluster: Cluster | None = None, patience: float = math.inf) -> "Session":
-        """A session with one server; nothing is sent before it is used."""
-        connector = aiohttp.TCPConnector(limit=IN_FLIGHT, ssl=server.tls.context())
+    def of(
+        cls,
+        server: Server,
+        cluster: Cluster | None = None,
+        patience: float = math.inf,
+        *,
+        limit: int = IN_FLIGHT,
+    ) -> "Session":
+        """A session with one server; nothing is sent before it is used. limit: of connections, 0 for none."""
+        connector = aiohttp.TCPConnector(limit=limit, ssl=server.tls.context())
         http = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
         )

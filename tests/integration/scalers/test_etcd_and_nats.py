@@ -1,21 +1,28 @@
 """The `etcd` and `nats-jetstream` triggers against real servers."""
 
 import asyncio
-import base64
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import nats
 import pytest
+from redis.asyncio import Redis
 
 from scalers.connections import Connections
 from scalers.etcd import Etcd
+from scalers.etcd_watch import EtcdListener, EtcdServer, WatchedKey, encoded
 from scalers.nats_jetstream import NATSJetStream
 from scalers.parameters import SettingsError, Trigger
 from tests.integration.scalers.daemons import free_port, listens, needs, running
+from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.test_wakeups import connected, settled, wakeups_of, woken
+from tests.integration.scalers.test_wakeups import running as listening
+from tests.integration.scalers.world import build, scaled_job
+from tests.support.conditions import eventually
 
 
 @pytest.fixture
@@ -25,34 +32,120 @@ async def connections() -> AsyncIterator[Connections]:
     await opened.close()
 
 
-async def test_a_real_etcd(tmp_path: Path, connections: Connections) -> None:
+@dataclass(frozen=True)
+class EtcdLab:
+    """A real etcd on loopback."""
+
+    port: int
+
+    def _post(self, path: str, body: dict[str, Any], token: str = "") -> Any:
+        headers = {"Authorization": token} if token else {}
+        with urlopen(
+            Request(f"http://127.0.0.1:{self.port}/v3/{path}", json.dumps(body).encode(), headers)
+        ) as response:
+            return json.load(response)
+
+    async def put(self, key: str, value: str, login: tuple[str, str] | None = None) -> None:
+        token = ""
+        if login:
+            answer = await asyncio.to_thread(self._post, "auth/authenticate", {"name": login[0], "password": login[1]})
+            token = answer["token"]
+        await asyncio.to_thread(self._post, "kv/put", {"key": encoded(key), "value": encoded(value)}, token)
+
+    async def with_users(self) -> None:
+        """Whoever asks must log in from now on."""
+        for path, body in (
+            ("user/add", {"name": "root", "password": "hush"}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("enable", {}),
+        ):
+            await asyncio.to_thread(self._post, f"auth/{path}", body)
+
+    def asking(self, key: str, endpoints: str = "", **authentication: str) -> Etcd:
+        metadata = {"endpoints": endpoints or f"127.0.0.1:{self.port}", "watchKey": key, "value": "5"}
+        return Etcd.parse(Trigger(0, "etcd", metadata=metadata, authentication=authentication))
+
+
+@pytest.fixture
+async def etcd(tmp_path: Path) -> AsyncIterator[EtcdLab]:
     program, port, peer = needs("etcd", "etcd-server"), free_port(), free_port()
     client = f"http://127.0.0.1:{port}"
     command = [program, "--data-dir", str(tmp_path / "data"), "--listen-client-urls", client]
     command += ["--advertise-client-urls", client, "--listen-peer-urls", f"http://127.0.0.1:{peer}"]
     command += ["--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}"]
     command += ["--initial-cluster", f"default=http://127.0.0.1:{peer}"]
-
-    def put(key: str, value: str) -> None:
-        pair = {name: base64.b64encode(text.encode()).decode() for name, text in (("key", key), ("value", value))}
-        urlopen(f"{client}/v3/kv/put", data=json.dumps(pair).encode()).close()
-
-    def asking(key: str, endpoints: str = f"127.0.0.1:{port}") -> Etcd:
-        return Etcd.parse(Trigger(0, "etcd", metadata={"endpoints": endpoints, "watchKey": key, "value": "5"}))
-
     async with running(command, tmp_path, listens(port)):
-        await asyncio.to_thread(put, "work", "12.5")
-        await asyncio.to_thread(put, "words", "many")
-        await asyncio.to_thread(put, "odd", "NaN")
-        answers: list[Any] = list(
-            await Etcd.read([asking("work"), asking("none"), asking("words"), asking("odd")], connections)
-        )
-        assert answers[0] == 12.5
-        assert "there is no key none" in str(answers[1])
-        assert "is no number" in str(answers[2])
-        assert "is nan" in str(answers[3])
-        dead = f"127.0.0.1:{free_port()},127.0.0.1:{port}"
-        assert await Etcd.read([asking("work", dead)], connections) == [12.5]
+        yield EtcdLab(port)
+
+
+async def test_a_real_etcd(etcd: EtcdLab, connections: Connections) -> None:
+    await etcd.put("work", "12.5")
+    await etcd.put("words", "many")
+    await etcd.put("odd", "NaN")
+    asked = [etcd.asking(key) for key in ("work", "none", "words", "odd")]
+    answers: list[Any] = list(await Etcd.read(asked, connections))
+    assert answers[0] == 12.5
+    assert "there is no key none" in str(answers[1])
+    assert "is no number" in str(answers[2])
+    assert "is nan" in str(answers[3])
+    dead = f"127.0.0.1:{free_port()},127.0.0.1:{etcd.port}"
+    assert await Etcd.read([etcd.asking("work", dead)], connections) == [12.5]
+
+
+async def test_changes_in_etcd_wake_and_others_do_not(etcd: EtcdLab, connections: Connections) -> None:
+    await etcd.with_users()
+    dead = f"127.0.0.1:{free_port()},127.0.0.1:{etcd.port}"
+    asking = etcd.asking("work", dead, username="root", password="hush")
+    heard: list[str] = []
+    listener = EtcdListener(asking.server, lambda names: heard.extend(name.key for name in names))
+    listener.follow([*asking.watched, WatchedKey("other", 60.0)])
+    task = asyncio.create_task(listener.run())
+    try:
+        await eventually(lambda: sorted(heard) == ["other", "work"])
+        assert listener.status().connected
+        await etcd.put("elsewhere", "1", login=("root", "hush"))
+        await etcd.put("work", "1", login=("root", "hush"))
+        await eventually(lambda: sorted(heard) == ["other", "work", "work"])
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_watch_that_breaks_is_told_and_made_anew(etcd: EtcdLab) -> None:
+    lost = EtcdServer("http://127.0.0.1:1", endpoints=(f"http://127.0.0.1:{await refusing()}",))
+    listener = EtcdListener(lost, lambda names: None, backoff=(0.01, 0.01))
+    refused = EtcdListener(
+        replace(lost, endpoints=(f"http://127.0.0.1:{etcd.port}",), username="nobody", password="hush"),
+        lambda names: None,
+        backoff=(0.01, 0.01),
+    )
+    tasks = [asyncio.create_task(each.run()) for each in (listener, refused)]
+    try:
+        for each, reason in ((listener, "Cannot connect"), (refused, "login is refused")):
+            each.follow([WatchedKey("work", 60.0)])
+            await eventually(lambda each=each: each.status().detail is not None)  # type: ignore[misc]
+            status = each.status()
+            assert not status.connected
+            assert reason in str(status.detail)
+            assert "hush" not in str(status)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_changed_key_wakes_its_object(real_redis: Redis, etcd: EtcdLab) -> None:
+    await etcd.put("work", "1")
+    world = await build(real_redis)
+    async with listening(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        metadata = {"endpoints": f"127.0.0.1:{etcd.port}", "watchKey": "work", "value": "5"}
+        await world.apply(scaled_job("work", {"type": "etcd", "metadata": metadata}))
+        await polling.once()
+        await connected(wakeups)
+        await settled(world)
+        await etcd.put("work", "2")
+        assert await woken(world) == {"work"}
 
 
 async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
@@ -91,7 +184,7 @@ async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
     [
         pytest.param({"endpoints": ""}, {}, "endpoints", id="no endpoints"),
         pytest.param({"endpoints": "a:1,,b:2"}, {}, "endpoints", id="an empty endpoint"),
-        pytest.param({"value": "0"}, {}, "value", id="target 0"),
+        pytest.param({"value": "-1"}, {}, "value", id="target below 0"),
         pytest.param({"value": "inf"}, {}, "value", id="infinite"),
         pytest.param({"watchKey": " "}, {}, "watchKey", id="no key"),
         pytest.param({}, {"username": "u"}, "username", id="a user without a password"),
@@ -111,7 +204,7 @@ def test_etcd_refuses(metadata: dict[str, str], authentication: dict[str, str], 
     [
         pytest.param({"natsServerMonitoringEndpoint": ""}, "natsServerMonitoringEndpoint", id="no endpoint"),
         pytest.param({"stream": ""}, "stream", id="no stream"),
-        pytest.param({"lagThreshold": "0"}, "lagThreshold", id="target 0"),
+        pytest.param({"lagThreshold": "-1"}, "lagThreshold", id="target below 0"),
         pytest.param({"lagThreshold": "1.5"}, "lagThreshold", id="half a message"),
         pytest.param({"useHttps": "si"}, "useHttps", id="no truth"),
     ],
