@@ -39,4 +39,5 @@ def test_only_the_owner_marked_controller_manages_an_object():
 def test_a_manifest_is_matched_by_group_and_kind_whatever_its_version():
     assert kinds.by_manifest("keda.sh/v1", "ScaledJob") is kinds.SCALED_JOB
     assert kinds.by_manifest("v1", "Pod") is kinds.POD
-    assert kinds.by_manifest("batch.volcano.sh/v1alpha1", "Job") is None
+    assert kinds.by_manifest("batch.volcano.sh/v1alpha1", "Job") is kinds.VC_JOB
+    assert kinds.by_manifest("batch.example.com/v1", "Job") is None

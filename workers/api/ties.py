@@ -16,6 +16,8 @@ CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
 GANG_GATE = "penstock.dev/gang"
 #: The queue of what names none.
 DEFAULT_QUEUE = "default"
+#: The queue above all others.
+ROOT_QUEUE = "root"
 
 
 def _group_of(pod: Object) -> Ref | None:
@@ -26,6 +28,12 @@ def _group_of(pod: Object) -> Ref | None:
 
 def _queue_of(group: Object) -> Ref | None:
     return Ref(kinds.QUEUE, "", (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
+
+
+def _parent_of(queue: Object) -> Ref | None:
+    name = queue["metadata"]["name"]
+    parent = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
+    return None if name in (ROOT_QUEUE, parent) else Ref(kinds.QUEUE, "", parent)
 
 
 def _target_of(command: Object) -> Ref | None:
@@ -64,6 +72,7 @@ TIES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.REPLICA_SET.id: _group_of_workload,
     kinds.STATEFUL_SET.id: _group_of_workload,
     kinds.POD_GROUP.id: _queue_of,
+    kinds.QUEUE.id: _parent_of,
     kinds.COMMAND.id: _target_of,
     kinds.VC_JOB.id: _template_of,
     kinds.SCALED_OBJECT.id: _target_of_scaled,

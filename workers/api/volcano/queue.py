@@ -1,6 +1,6 @@
 """`scheduling.volcano.sh/v1beta1` Queue as a typed model: everything Volcano 1.8 and today's accept.
 
-What a schema cannot say is checked in workers/admission/queue.py. `maxRunningJobs` and `handled` are not Volcano's.
+What a schema cannot say is checked in workers/admission/queue.py. Fields that Volcano does not have say so.
 """
 
 from typing import Annotated, Literal
@@ -13,9 +13,6 @@ from workers.api.model import Items, Model
 from workers.api.scaledjob import Natural
 from workers.api.volcano.job import Count, Metadata
 from workers.api.volcano.resources import Resources
-
-#: The queue above all others, which has no parent.
-ROOT = "root"
 
 
 class Guarantee(Model):
@@ -89,7 +86,9 @@ class Status(Model):
     allocated: Resources | None = None
     reservation: Reservation | None = None
     handled: Items[str] | None = None
-    """Uids of Commands that have taken effect and are not deleted yet. Not Volcano's."""
+    """Uids of Commands that have taken effect. Not Volcano's."""
+    observed_generation: int | None = None
+    """The generation of the spec that others were told of last. Not Volcano's."""
 
 
 class Queue(Model):

@@ -1,0 +1,136 @@
+"""The controller of Queues: state, counters, Commands, and the queues above and below."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from workers.api import ties
+from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
+from workers.controller import Controller
+from workers.controllers.volcano import commands
+from workers.controllers.volcano.queue import counters, course, hierarchy
+from workers.controllers.volcano.queue.course import Course
+from workers.plan import NOTHING, Mark, Patch, PatchStatus, Plan, Record, Step
+from workers.snapshot import Snapshot
+
+ROOT = Ref(QUEUE, "", ties.ROOT_QUEUE)
+
+#: What is decided for all queues together, in the name of the root queue; answers what is to be done.
+Round = Callable[[Snapshot, datetime], Plan]
+
+
+def decide(snapshot: Snapshot, _now: datetime) -> Plan:
+    """What a queue's PodGroups, its Commands and the queue above make of it.
+
+    A Command takes effect in the same write that remembers its uid, so that it never does twice.
+    """
+    queue = snapshot.body
+    if queue is None or "deletionTimestamp" in queue["metadata"]:
+        return NOTHING
+    groups = _bodies(snapshot, POD_GROUP.id)
+    asked = commands.in_order(snapshot)
+    handled = (queue.get("status") or {}).get("handled") or []
+    fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
+    went = course.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
+    status = _status(queue, went, counters.count(groups), _handled(handled, asked))
+    changed = status != (queue.get("status") or {})
+    steps = (
+        *_metadata(queue, went, before=True),
+        PatchStatus(status),
+        *went.told,
+        *_orphaned(snapshot, changed=changed),
+        *_metadata(queue, went, before=False),
+        *commands.consumed(asked),
+        *(_news(snapshot, went) if changed else ()),
+    )
+    return Plan(steps, _why(queue, went)) if changed or len(steps) > 1 else NOTHING
+
+
+def controller(rounds: Round | None = None, **sees: Any) -> Controller:
+    """The controller of Queues. rounds: decided with the root queue; sees: what it must see beside (`Controller`)."""
+
+    def decided(snapshot: Snapshot, now: datetime) -> Plan:
+        own = decide(snapshot, now)
+        if rounds is None or snapshot.ref != ROOT or snapshot.body is None:
+            return own
+        more = rounds(snapshot, now)
+        why = "; ".join(each.why for each in (own, more) if each.why)
+        return replace(more, steps=(*own.steps, *more.steps), why=why)
+
+    return Controller(
+        kind=QUEUE,
+        decide=decided,
+        tied=(POD_GROUP, COMMAND, QUEUE),
+        relatives=_above,
+        surveys=hierarchy.is_root,
+        **sees,
+    )
+
+
+def _above(queue: Object) -> tuple[Ref, ...]:
+    ref = hierarchy.parent_of(queue)
+    return (ref,) if ref else ()
+
+
+def _bodies(snapshot: Snapshot, kind_id: str) -> list[Object]:
+    return [entry.body for entry in snapshot.tied.get(kind_id, ()) if entry.body is not None]
+
+
+def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
+    """Uids of all Commands that are there. Those of earlier ones stay until others come: nothing depends on them."""
+    return [command["metadata"]["uid"] for command in asked] or list(before)
+
+
+def _status(queue: Object, went: Course, counts: dict[str, int], handled: list[str]) -> Object:
+    """What others wrote into the status (what a scheduler allocated, and reserved) stays as it is."""
+    before = queue.get("status") or {}
+    status = {
+        **before,
+        **counts,
+        "state": str(went.state),
+        # Older definitions refuse a status without it.
+        "allocated": before.get("allocated") or {},
+        "observedGeneration": queue["metadata"].get("generation", 0),
+    }
+    return {**status, "handled": handled} if handled else status
+
+
+def _metadata(queue: Object, went: Course, *, before: bool) -> tuple[Patch, ...]:
+    """Writes of the queue's own metadata and spec, before its status or after it.
+
+    That a queue is closed by the one above is written down before it is, and taken back after it is open: whatever
+    dies between the two, it opens again.
+    """
+    change: Object = {}
+    if before and not hierarchy.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
+        change["spec"] = {"parent": ties.ROOT_QUEUE}
+    if went.closed_by_parent != hierarchy.closed_by_parent(queue) and went.closed_by_parent == before:
+        text = "true" if went.closed_by_parent else "false"
+        change["metadata"] = {"annotations": {hierarchy.CLOSED_BY_PARENT: text}}
+    version = queue["metadata"]["resourceVersion"]
+    return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
+
+
+def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[Record, ...]:
+    """A queue below one that is not there stands alone, and says so with every change."""
+    above = hierarchy.parent_of(snapshot.body) if snapshot.body else None
+    # The root queue is made when we start: nobody needs to be told that it is not there yet.
+    if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
+        return ()
+    return (Record("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
+
+
+def _news(snapshot: Snapshot, went: Course) -> tuple[Step, ...]:
+    """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them."""
+    queue = snapshot.body
+    assert queue is not None
+    other_state = (queue.get("status") or {}).get("state") != went.state
+    below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
+    marks = dict.fromkeys((*below, ROOT))
+    return tuple(Mark(ref) for ref in marks if ref != snapshot.ref)
+
+
+def _why(queue: Object, went: Course) -> str:
+    before = (queue.get("status") or {}).get("state") or "new"
+    return f"{before} -> {went.state}, {went.groups} PodGroups" if before != went.state else f"{went.groups} PodGroups"
