@@ -68,6 +68,11 @@ class Settings(BaseSettings):
         "default-scheduler", description="the scheduler that places the pods of admitted gangs in their stead"
     )
 
+    pod_addresses: bool = Field(
+        False,
+        description="pods of Volcano Jobs find each other by loopback addresses, not by names: on the embedded cluster",
+    )
+
     policies: bool = Field(False, description="obey ScalePolicies; their definition must be in the cluster")
 
     keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
@@ -97,6 +102,12 @@ class Settings(BaseSettings):
     )
     vault_token_file: Path | None = Field(None, description="file with a token for those Vault servers")
     vault_ca: Path | None = Field(None, description="file of the authorities to trust for Vault servers")
+    webhook_listen: str = Field("0.0.0.0:8443", description="where API servers ask about Volcano's kinds")
+    webhook_service: str = Field(
+        "penstock-webhook", description="the Service by which they reach it, in Penstock's own namespace"
+    )
+    webhook_url: str = Field("", description="where they reach it instead of by a Service, https://HOST:PORT")
+
     external_listen: str = Field("127.0.0.1:6000", description="where triggers are measured for an existing KEDA")
     external_triggers: Names = Field(
         (), description="types of triggers that are measured for it, comma separated; empty means all"

@@ -212,6 +212,10 @@ def _environment(options: Options, store: str) -> dict[str, str]:
         environment.setdefault("PENSTOCK_CRONJOBS", "true")
         environment.setdefault("PENSTOCK_WORKLOADS", "true")
         environment.setdefault("PENSTOCK_VOLCANO", "true")
+        # Their definition is among those that an embedded cluster begins with.
+        environment.setdefault("PENSTOCK_POLICIES", "true")
+        # No names resolve there: its pods are processes that share this machine's network.
+        environment.setdefault("PENSTOCK_POD_ADDRESSES", "true")
     return environment
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from deploy.local.kubelet.status import ADDRESS
-from workers.api import quantities
+from workers.api import loopback, quantities
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
 
@@ -125,8 +125,8 @@ def field(pod: Object, path: str, where: str) -> str:
         "spec.serviceAccountName": spec.get("serviceAccountName", ""),
         "status.hostIP": ADDRESS,
         "status.hostIPs": ADDRESS,
-        "status.podIP": ADDRESS,
-        "status.podIPs": ADDRESS,
+        "status.podIP": loopback.of(pod),
+        "status.podIPs": loopback.of(pod),
     }
     if path in ("metadata.labels", "metadata.annotations"):
         pairs = metadata.get(path.removeprefix("metadata.")) or {}

@@ -23,6 +23,7 @@ from deploy.local.kubelet.lifecycle import Decision
 from deploy.local.kubelet.output import Log
 from deploy.local.kubelet.recipe import NoCommand, Recipe
 from deploy.local.kubelet.states import Container, Ending, Running, Terminated, Waiting
+from workers.api import loopback
 from workers.api.kinds import POD, Object, Ref, ref_of
 from workers.errors import ClusterError
 
@@ -266,7 +267,8 @@ class Worker:
             # it was started by an earlier kubelet
             await self._prepare(name, attempt)
         made = self._recipes[name]
-        return await probes.ask(question, self._specs[name], env=made.env, cwd=attempt.work / made.cwd)
+        cwd = attempt.work / made.cwd
+        return await probes.ask(question, self._specs[name], address=loopback.of(self.pod), env=made.env, cwd=cwd)
 
     # -- memory --------------------------------------------------------------------------------------------------
 

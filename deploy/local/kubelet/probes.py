@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 
 from deploy.local.guard import signal_group
-from deploy.local.kubelet.status import ADDRESS
+from workers.api import loopback
 from workers.api.kinds import Object
 
 KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -67,16 +67,18 @@ async def observe(probe: Object, check: Check, told: Callable[[bool, str], None]
         await asyncio.sleep(probe.get("periodSeconds", 10))
 
 
-async def ask(probe: Object, container: Object, *, env: Mapping[str, str], cwd: Path) -> str | None:
-    """One question to the container; why it failed, or None."""
+async def ask(
+    probe: Object, container: Object, *, env: Mapping[str, str], cwd: Path, address: str = loopback.SHARED
+) -> str | None:
+    """One question to the container; why it failed, or None. address: the pod's."""
     timeout = float(probe.get("timeoutSeconds", 1))
     try:
         async with asyncio.timeout(timeout):
             if "exec" in probe:
                 return await execute(probe["exec"].get("command") or [], env=env, cwd=cwd)
             if "httpGet" in probe:
-                return await _get(probe["httpGet"], container)
-            return await _connect(probe["tcpSocket"], container)
+                return await _get(probe["httpGet"], container, address)
+            return await _connect(probe["tcpSocket"], container, address)
     except TimeoutError:
         return f"no answer within {timeout:g} s"
     except (OSError, aiohttp.ClientError, ValueError) as error:
@@ -115,10 +117,10 @@ def port(value: int | str, container: Object) -> int:
     raise ValueError(f"container {container['name']}: no port is named {value}")
 
 
-async def _get(request: Object, container: Object) -> str | None:
+async def _get(request: Object, container: Object, address: str) -> str | None:
     scheme = request.get("scheme", "HTTP").lower()
     path = request.get("path") or "/"
-    url = f"{scheme}://{request.get('host') or ADDRESS}:{port(request['port'], container)}/{path.removeprefix('/')}"
+    url = f"{scheme}://{request.get('host') or address}:{port(request['port'], container)}/{path.removeprefix('/')}"
     headers = {one["name"]: one["value"] for one in request.get("httpHeaders") or ()}
     # certificates are not checked, as by the kubelet
     async with (
@@ -128,7 +130,7 @@ async def _get(request: Object, container: Object) -> str | None:
         return None if 200 <= response.status < 400 else f"HTTP status {response.status}"
 
 
-async def _connect(socket: Object, container: Object) -> str | None:
-    _, writer = await asyncio.open_connection(socket.get("host") or ADDRESS, port(socket["port"], container))
+async def _connect(socket: Object, container: Object, address: str) -> str | None:
+    _, writer = await asyncio.open_connection(socket.get("host") or address, port(socket["port"], container))
     writer.close()
     return None

@@ -6,10 +6,11 @@ from typing import Any
 from deploy.local.kubelet import times
 from deploy.local.kubelet.lifecycle import Decision
 from deploy.local.kubelet.states import Container, Containers, Ending, Running, Terminated, Waiting, is_sidecar
+from workers.api import loopback
 from workers.api.kinds import Object
 
-#: All pods share the machine's loopback address.
-ADDRESS = "127.0.0.1"
+#: The node's address, and that of pods that ask for none of their own.
+ADDRESS = loopback.SHARED
 
 _OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 _INITIALIZING = Waiting("PodInitializing")
@@ -23,8 +24,8 @@ def build(pod: Object, containers: Containers, decision: Decision, now: float) -
         "phase": phase,
         "startTime": before.get("startTime") or times.text(now),
         "hostIP": ADDRESS,
-        "podIP": ADDRESS,
-        "podIPs": [{"ip": ADDRESS}],
+        "podIP": loopback.of(pod),
+        "podIPs": [{"ip": loopback.of(pod)}],
         "conditions": _conditions(pod, containers, phase, decision.ending, now),
         "containerStatuses": _statuses(pod, containers, decision),
     }

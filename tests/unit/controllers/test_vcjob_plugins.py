@@ -6,10 +6,11 @@ import pytest
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.vcjobs import MAIN, parsed, task
+from workers.api import loopback
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.controllers.volcano.vcjob import plugins, pods
 from workers.controllers.volcano.vcjob.plugins import flags
-from workers.controllers.volcano.vcjob.site import Site, loopback
+from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create, Delete, Discard, Patch
 
 SITE = Site()
@@ -420,9 +421,12 @@ def test_where_no_names_resolve_hosts_are_addresses():
     found = job(
         task("master"), task("worker", 2), **{name: [] for name in ("svc", "ssh", "mpi", "pytorch", "tensorflow")}
     )
-    first, second = (loopback("default", f"train-worker-{index}.train") for index in (0, 1))
-    master = loopback("default", "train-master-0.train")
-    launcher = env(pod(found, "master", site=site))
+    first, second = (loopback.address("default", f"train-worker-{index}.train") for index in (0, 1))
+    master = loopback.address("default", "train-master-0.train")
+    made_pod = pod(found, "master", site=site)
+    assert loopback.of(made_pod) == master
+    assert loopback.ADDRESS not in pod(found, "master")["metadata"]["annotations"]
+    launcher = env(made_pod)
     assert launcher["MPI_HOST"] == f"{first},{second}"
     assert launcher["MASTER_ADDR"] == master
     assert json.loads(launcher["TF_CONFIG"])["cluster"] == {"worker": [f"{first}:2222", f"{second}:2222"]}

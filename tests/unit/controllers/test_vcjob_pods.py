@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.vcjobs import MAIN, parsed, task
 from workers.controllers.volcano.vcjob import names, pods
-from workers.controllers.volcano.vcjob.site import Site, loopback
+from workers.controllers.volcano.vcjob.site import Site
 
 SITE = Site()
 
@@ -153,11 +153,3 @@ def test_building_a_pod_changes_nothing_of_the_job():
     first = pods.build(job, job.spec.tasks[1], 1, version=0, retries=0, site=SITE)
     assert job.model_dump_json() == before
     assert pods.build(job, job.spec.tasks[1], 1, version=0, retries=0, site=SITE) == first
-
-
-def test_every_pod_has_an_address_of_its_own_on_the_loopback():
-    found = {loopback("default", f"train-worker-{index}.train", platform="linux") for index in range(500)}
-    assert len(found) >= 499, "a 24 bit space: hardly any two of 500 meet"
-    assert all(address.startswith("127.") and not address.startswith("127.0.") for address in found)
-    assert loopback("a", "x.y", platform="linux") != loopback("b", "x.y", platform="linux")
-    assert loopback("a", "x.y", platform="darwin") == "127.0.0.1"

@@ -114,6 +114,12 @@ def test_fields_of_the_pod(path: str, wanted: str) -> None:
     assert environment.field(pod(meta=meta, nodeName="local"), path, "") == wanted
 
 
+@pytest.mark.parametrize("path", ["status.podIP", "status.podIPs"])
+def test_a_pod_knows_the_address_it_asked_for(path: str) -> None:
+    meta = {"annotations": {"penstock.dev/loopback-address": "127.4.5.6"}}
+    assert environment.field(pod(meta=meta), path, "") == "127.4.5.6"
+
+
 @pytest.mark.parametrize(
     ("reference", "wanted"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -98,6 +99,14 @@ async def test_http(path: str, failure: str | None, server: int, tmp_path: Path)
 async def test_tcp(server: int, tmp_path: Path) -> None:
     ask = {"tcpSocket": {"port": server}, "timeoutSeconds": 30}
     assert await probes.ask(ask, box("main"), env=ENV, cwd=tmp_path) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one loopback address only")
+async def test_a_pod_with_an_address_of_its_own_is_asked_there(tmp_path: Path) -> None:
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.4.5.6", 0) as listening:
+        ask = {"tcpSocket": {"port": listening.sockets[0].getsockname()[1]}, "timeoutSeconds": 30}
+        assert await probes.ask(ask, box("main"), env=ENV, cwd=tmp_path, address="127.4.5.6") is None
+        assert await probes.ask(ask, box("main"), env=ENV, cwd=tmp_path) is not None
 
 
 async def test_a_closed_port_is_a_failure(tmp_path: Path) -> None:

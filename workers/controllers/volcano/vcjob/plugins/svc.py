@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from workers.api import loopback
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SERVICE, Kind, Object
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.vcjob import names
@@ -39,7 +40,7 @@ class Svc(Plugin):
             "hostname": spec.get("hostname") or pod["metadata"]["name"],
             "subdomain": spec.get("subdomain") or job.metadata.name,
         }
-        named = {**pod, "spec": {**spec, **placed}}
+        named = _addressed(seat, {**pod, "spec": {**spec, **placed}})
         if self.arguments["inject-hosts-env"]:
             named = with_variables(named, _variables(job))
         volume = config_map(job)
@@ -67,6 +68,16 @@ def hosts(job: Job, site: Site) -> dict[str, str]:
         data[f"VC_{key.upper()}_HOSTS"] = ",".join(found)
         data[f"VC_{key.upper()}_NUM"] = str(len(found))
     return data
+
+
+def _addressed(seat: Seat, pod: Object) -> Object:
+    """The pod; where hosts are addresses, with the address by which the others know it."""
+    if not seat.site.addresses:
+        return pod
+    metadata, spec = pod["metadata"], pod["spec"]
+    address = seat.site.host(metadata["namespace"], f"{spec['hostname']}.{spec['subdomain']}")
+    annotations = {**metadata["annotations"], loopback.ADDRESS: address}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _variables(job: Job) -> list[Object]:
