@@ -28,7 +28,11 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
             quirks=frozenset(settings.keda_quirks),
             workloads=settings.workloads,
             volcano=settings.volcano,
-            site=Site(gathered=frozenset(settings.scheduler_names), scheduler=settings.pod_scheduler),
+            site=Site(
+                gathered=frozenset(settings.scheduler_names),
+                scheduler=settings.pod_scheduler,
+                addresses=settings.pod_addresses,
+            ),
         )
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)
