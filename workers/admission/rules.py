@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from workers.admission import cronjob, job, pod, podgroup, queue
+from workers.admission import cronjob, job, pod, podgroup, queue, scaledobject
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.options import Options
-from workers.api.kinds import POD, POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
+from workers.api.kinds import POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 
 #: What must be looked at before a rule is asked: single objects, and kinds as a whole.
 Needs = tuple[Ref | Kind, ...]
@@ -78,6 +78,11 @@ _ALL = (
         defaulted=lambda body, lookup, _options: podgroup.defaulted(body, lookup),
         looks=lambda body: (podgroup.namespace_of(body),),
         judges=(QUEUE,),
+    ),
+    Rules(
+        SCALED_OBJECT,
+        lambda body, old, lookup, _options: scaledobject.problems(body, old, lookup),
+        judges=(SCALED_OBJECT,),
     ),
     Rules(
         POD,

@@ -16,7 +16,8 @@ from workers.snapshot import Sample
 NAME = "composite-metric"
 #: Values to try a formula out with; different ones, so that no difference of two is always nothing.
 _DUMMIES = ((1.0,), (1.0, 2.0, 5.0, 11.0), (0.0,), (97.0, 13.0, 41.0))
-_WHERE = "spec.advanced.scalingModifiers.formula"
+#: The field that is refused.
+WHERE = "spec.advanced.scalingModifiers.formula"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ def read(spec: Spec) -> Composite | None:
     try:
         formula = language.parse(modifiers.formula)
     except FormulaError as error:
-        raise UserError(f"{_WHERE}: {error}") from error
+        raise UserError(f"{WHERE}: {error}") from error
     pods = {trigger.name for trigger in spec.triggers if is_resource(trigger)}
     if idle := formula.names & pods:
-        raise UserError(f"{_WHERE}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
+        raise UserError(f"{WHERE}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
     if strange := formula.names - set(names):
-        raise UserError(f"{_WHERE}: there is no trigger named {', '.join(sorted(strange))}")
+        raise UserError(f"{WHERE}: there is no trigger named {', '.join(sorted(strange))}")
     _try_out(formula)
     activation = float(modifiers.activation_target or 0)
     return Composite(formula, modifiers.metric_type or "AverageValue", float(modifiers.target), activation, names)
@@ -60,7 +61,7 @@ def _try_out(formula: Formula) -> None:
             problem = problem or error
         else:
             return
-    raise UserError(f"{_WHERE}: {problem}") from problem
+    raise UserError(f"{WHERE}: {problem}") from problem
 
 
 def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | None, replicas: Replicas) -> Metric:

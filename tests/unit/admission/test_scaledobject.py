@@ -1,0 +1,107 @@
+"""What is refused of ScaledObjects: what nobody could carry out, and what is another's already."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import at
+from tests.unit.controllers.scaledobjects import TRIGGER, scaled_object
+from workers.admission import scaledobject
+from workers.admission.lookup import Known
+from workers.admission.rules import RULES
+from workers.api.kinds import SCALED_OBJECT, Object
+
+NAMED = {**TRIGGER, "name": "a"}
+
+
+def named(name: str, *, namespace: str = "default", **spec: Any) -> Object:
+    return scaled_object(metadata={"name": name, "namespace": namespace, "uid": name}, **spec)
+
+
+def formula(text: str) -> Object:
+    return {"triggers": [NAMED], "advanced": {"scalingModifiers": {"formula": text, "target": "1"}}}
+
+
+def autoscaler(name: str) -> Object:
+    return {"advanced": {"horizontalPodAutoscalerConfig": {"name": name}}}
+
+
+def found(body: Object, *others: Object, old: Object | None = None) -> list[tuple[str, str]]:
+    known = Known(whole={SCALED_OBJECT.id: (body, *others)})
+    return [(finding.field, finding.message) for finding in scaledobject.problems(body, old, known)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param({"minReplicaCount": 101}, "spec", "minReplicaCount 101 is above", id="its model"),
+        pytest.param(formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4", id="no formula"),
+        pytest.param(
+            formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b", id="a formula of nobody"
+        ),
+        pytest.param(
+            formula("composite * 2"),
+            "spec.advanced.scalingModifiers.formula",
+            "no trigger named composite",
+            id="a formula of itself",
+        ),
+        pytest.param(formula("a > 1"), "spec.advanced.scalingModifiers.formula", "a number is needed", id="no number"),
+        pytest.param(
+            formula("a and true ? 1 : 2"),
+            "spec.advanced.scalingModifiers.formula",
+            "true or false is needed",
+            id="parts that do not fit",
+        ),
+    ],
+)
+def test_what_nobody_could_carry_out(spec: Object, field: str, message: str) -> None:
+    ((where, why),) = found(named("work", **spec))
+    assert where == field
+    assert message in why
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="the least"),
+        pytest.param(formula("a"), id="a formula"),
+        pytest.param(formula("a / (a - 1)"), id="a formula without a result for some values"),
+        pytest.param(formula("a == 1 ? 1 : nil"), id="a formula of nothing for some values"),
+    ],
+)
+def test_what_is_well(spec: Object) -> None:
+    assert found(named("work", **spec), named("other", scaleTargetRef={"name": "theirs"})) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "field"),
+    [
+        pytest.param(named("other"), "spec.scaleTargetRef", id="a target"),
+        pytest.param(
+            named("other", scaleTargetRef={"name": "pool", "kind": "Deployment", "apiVersion": "apps/v1"}),
+            "spec.scaleTargetRef",
+            id="a target, spelled out",
+        ),
+        pytest.param(named("other", namespace="elsewhere"), None, id="in another namespace"),
+        pytest.param(named("other", scaleTargetRef={"name": "pool", "kind": "StatefulSet"}), None, id="another kind"),
+        pytest.param(
+            named("other", scaleTargetRef={"name": "theirs"}, **autoscaler("keda-hpa-work")),
+            "spec.advanced.horizontalPodAutoscalerConfig.name",
+            id="an autoscaler's name",
+        ),
+    ],
+)
+def test_what_is_anothers_already(other: Object, field: str | None) -> None:
+    body = named("work")
+    assert [where for where, _ in found(body, other)] == ([field] if field else [])
+    assert found(body, other, old=body) == [], "what is there may stay"
+    going = {**body, "metadata": {**body["metadata"], "deletionTimestamp": at(0)}}
+    assert found(going, other, old=named("work", minReplicaCount=1)) == [], "and may go"
+    assert len(found(body, other, old=named("work", minReplicaCount=1))) == bool(field)
+
+
+def test_servers_and_webhooks_know_the_rule() -> None:
+    rules = RULES[SCALED_OBJECT.id]
+    assert rules.judges == (SCALED_OBJECT,)
+    assert not rules.fills_in
+    assert not rules.keeps

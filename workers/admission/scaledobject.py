@@ -1,0 +1,56 @@
+"""KEDA's ScaledObject: a manifest that nobody could carry out, and a target or an autoscaler's name that is taken."""
+
+from collections.abc import Iterator
+
+from workers.admission.findings import Finding
+from workers.admission.lookup import Lookup
+from workers.api import scaledobject
+from workers.api.kinds import SCALED_OBJECT, Object
+from workers.api.model import Problems
+from workers.api.scaledobject import Spec
+from workers.api.ties import TIES
+from workers.controllers.scaledobject import modifiers
+from workers.errors import UserError
+
+
+def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
+    """What is wrong with a ScaledObject, new or with another spec; one that goes is left alone."""
+    if old is not None and (old.get("spec") == body.get("spec") or body["metadata"].get("deletionTimestamp")):
+        return []
+    try:
+        spec = scaledobject.parse(body).spec
+    except Problems as error:
+        return [Finding(problem.field, problem.message) for problem in error.found]
+    return [*_formula(spec), *_taken(body, lookup)]
+
+
+def _formula(spec: Spec) -> Iterator[Finding]:
+    try:
+        modifiers.read(spec)
+    except UserError as error:
+        yield Finding(modifiers.WHERE, str(error).removeprefix(f"{modifiers.WHERE}: "))
+
+
+def _taken(body: Object, lookup: Lookup) -> Iterator[Finding]:
+    metadata = body["metadata"]
+    for other in lookup.every(SCALED_OBJECT):
+        its = other["metadata"]
+        if its.get("namespace") != metadata.get("namespace") or its["name"] == metadata["name"]:
+            continue
+        if _target(other) == _target(body):
+            yield Finding("spec.scaleTargetRef", f"the target is scaled by ScaledObject {its['name']} already")
+        if _autoscaler(other) == _autoscaler(body):
+            path = "spec.advanced.horizontalPodAutoscalerConfig.name"
+            yield Finding(path, f"{_autoscaler(body)} is the name of ScaledObject {its['name']}'s autoscaler")
+
+
+def _target(body: Object) -> str | None:
+    named = TIES[SCALED_OBJECT.id](body)
+    return named.key if named else None
+
+
+def _autoscaler(body: Object) -> str:
+    """The name of the HorizontalPodAutoscaler that KEDA would make."""
+    advanced = (body.get("spec") or {}).get("advanced") or {}
+    name = (advanced.get("horizontalPodAutoscalerConfig") or {}).get("name")
+    return name or f"keda-hpa-{body['metadata']['name']}"
