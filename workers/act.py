@@ -335,8 +335,9 @@ class _Run:
                 raise error
 
     async def _record(self, record: Record) -> None:
-        if self._body is not None:
-            self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
+        kind, body = record.about or (self._snapshot.ref.kind, self._body)
+        if body is not None:
+            self._actor.recorder.record(kind, body, record)
 
     async def _measure(self, step: Measure) -> None:
         metrics.measure(step.metric, step.value, step.labels)

@@ -101,8 +101,9 @@ class PatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Record a Kubernetes Event about the reconciled object.
+    """Record a Kubernetes Event about the reconciled object, or about another one that was observed with it.
 
+    about: the other one's kind, and it.
     In the `then` of a `Together`, ``{done}`` in the message becomes the number of steps that worked; in its
     `otherwise`, ``{error}`` becomes what the API server answered.
     """
@@ -110,6 +111,7 @@ class Record:
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    about: tuple[Kind, Object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,14 +53,29 @@ class Condition(Model):
     message: str | None = None
 
 
+class BackOff(Model):
+    """The last time that the group was let through and its pods were not placed. Not Volcano's."""
+
+    count: int
+    """How often in a row."""
+    since: Instant
+    until: Instant
+    """Not before this instant is it let through again."""
+
+
 class Status(Model):
-    """What is written back."""
+    """What is written back. What Volcano does not have: allocated, admitted, backOff."""
 
     phase: Literal["", "Pending", "Inqueue", "Running", "Unknown", "Completed"] | None = None
     conditions: Items[Condition] | None = None
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
+    allocated: Resources | None = None
+    """What its pods take of nodes."""
+    admitted: Instant | None = None
+    """When it was let through."""
+    back_off: BackOff | None = None
 
 
 class PodGroup(Model):

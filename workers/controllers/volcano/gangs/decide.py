@@ -1,0 +1,76 @@
+"""The decision on one PodGroup: its phase and numbers, its pods let go once it may start, its back-out."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.admission.queues import ROOT
+from workers.api.kinds import POD, QUEUE, Object, Ref, ref_of
+from workers.api.ties import GANG_GATE
+from workers.controllers.volcano.gangs import backout, conditions, phases, vectors
+from workers.controllers.volcano.gangs.group import PENDING, Group, observe
+from workers.controllers.volcano.gangs.members import Member, member
+from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
+from workers.plan import NOTHING, ComeBack, Mark, Patch, PatchStatus, Plan, Record, Step, Together
+from workers.snapshot import Snapshot
+
+#: The queue whose decision is the round.
+ROUND = Ref(QUEUE, "", ROOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Gangs:
+    """The decision, with what it takes from the settings."""
+
+    rules: Rules = DEFAULT
+
+    def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
+        """What is to be done about this group now."""
+        if snapshot.body is None or snapshot.body["metadata"].get("deletionTimestamp"):
+            return NOTHING
+        pods = snapshot.tied.get(POD.id, ())
+        group = observe(snapshot.body, (member(entry.body) for entry in pods if entry.body is not None))
+        phase = phases.phase(group)
+        deadline = backout.deadline(group, phase, self.rules)
+        if deadline is not None and now >= deadline:
+            return _back_out(group, now)
+        if leftovers := backout.given_back(group):
+            return Plan(tuple(leftovers), "what is left of a gang that backed out")
+        status = phases.status(group, phase, now)
+        steps: list[Step] = [PatchStatus(status)] if status != group.status else []
+        # Not before the phase is written down: whoever is let go counts as admitted.
+        steps += _let_go(group) if phase != PENDING else []
+        steps += [Mark(ROUND)] if _is_news(group, phase) else []
+        steps += [ComeBack(deadline)] if deadline else []
+        return Plan(tuple(steps), f"{phase}, {group.placed} of {group.least} pods have a node") if steps else NOTHING
+
+
+def _back_out(group: Group, now: datetime) -> Plan:
+    """Write the end of the attempt down first: nobody makes its pods anew then, and whoever comes next goes on."""
+    back = backout.begun(group, now)
+    text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
+    told = conditions.written(group.body, conditions.UNSCHEDULABLE, "True", "BackingOff", text, now)
+    status = {**phases.status(group, PENDING, now), "backOff": back.render(), "conditions": told}
+    after = observe({**group.body, "status": status}, group.members)
+    steps: list[Step] = [PatchStatus(status), Record("Warning", "BackOff", text), *backout.given_back(after)]
+    return Plan((*steps, Mark(ROUND)), text)
+
+
+def _let_go(group: Group) -> list[Step]:
+    gated = tuple(_ungated(each) for each in group.members if each.gated)
+    return [Together(gated)] if gated else []
+
+
+def _ungated(each: Member) -> Patch:
+    pod: Object = each.pod
+    rest = [gate for gate in pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
+    return Patch(ref_of(POD, pod), {"spec": {"schedulingGates": rest or None}}, pod["metadata"]["resourceVersion"])
+
+
+def _is_news(group: Group, phase: str) -> bool:
+    """Whether the round must hear of it: a group waits that it has not judged yet, or there is room again."""
+    if phase == PENDING and (group.phase != PENDING or conditions.waits(group.body) is None):
+        return True
+    if phase != group.phase:
+        return True
+    before = vectors.read(group.status.get("allocated"))
+    return any(group.allocated.get(name, 0) < value for name, value in before.items())

@@ -1,0 +1,92 @@
+"""The pods of a gang, as a scheduler looks at them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from workers.api.kinds import Object, controller_of
+from workers.api.ties import GANG_GATE
+from workers.controllers.volcano import demand
+from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
+
+#: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
+State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
+
+_ONE_POD = 10**9
+_RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod. requests: what it takes of a node, itself as one of its pods included."""
+
+    pod: Object
+    state: State
+    node: str
+    requests: Vector
+
+    @property
+    def placed(self) -> bool:
+        """Whether it has, or had, its place: what makes a gang whole."""
+        return self.state in ("bound", "running", "succeeded", "failed") or self.releasing_place
+
+    @property
+    def holds(self) -> bool:
+        """Whether it takes something of a node now."""
+        return self.state in ("bound", "running") or self.releasing_place
+
+    @property
+    def releasing_place(self) -> bool:
+        """Whether it is on its way out of a node."""
+        return self.state == "releasing" and bool(self.node)
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether a scheduler looked for a node and found none."""
+        return any(
+            condition.get("type") == "PodScheduled"
+            and condition.get("status") == "False"
+            and condition.get("reason") == "Unschedulable"
+            for condition in (self.pod.get("status") or {}).get("conditions") or ()
+        )
+
+    @property
+    def gated(self) -> bool:
+        """Whether it is held back until its gang is admitted."""
+        return any(gate.get("name") == GANG_GATE for gate in self.pod["spec"].get("schedulingGates") or ())
+
+    @property
+    def replaced(self) -> bool:
+        """Whether somebody will make another when it is deleted."""
+        return controller_of(self.pod) is not None
+
+
+def member(pod: Object) -> Member:
+    """The pod as a member. One whose requests are malformed takes nothing: an API server keeps none such."""
+    node = pod["spec"].get("nodeName") or ""
+    return Member(pod, _state(pod, node), node, _requests(pod["spec"]))
+
+
+def ordered(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, the oldest first."""
+    return tuple(sorted(members, key=lambda each: _age(each.pod)))
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    return pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]
+
+
+def _state(pod: Object, node: str) -> State:
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    if phase in ("Succeeded", "Failed"):
+        return _RUNNING[phase]
+    if pod["metadata"].get("deletionTimestamp"):
+        return "releasing"
+    return _RUNNING.get(phase) or ("bound" if node else "waiting")
+
+
+def _requests(spec: Object) -> Vector:
+    try:
+        return {**{name: amount.value for name, amount in demand.requests(spec).items()}, "pods": _ONE_POD}
+    except ValueError:
+        return EMPTY

@@ -1,0 +1,63 @@
+"""Who is asked next: queue after queue, in each the most urgent group first."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from workers.controllers.volcano.gangs.group import SLA, Group
+from workers.controllers.volcano.gangs.ledger import Ledger
+from workers.controllers.volcano.gangs.tree import Tree
+
+
+def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
+    """The order of the groups of one queue: by priority, then whoever holds a part of what it needs, then by age.
+
+    priorities: the values of priority classes by name; an unknown one is 0.
+    """
+    name = (group.body.get("spec") or {}).get("priorityClassName") or ""
+    return -priorities.get(name, 0), not group.allocated, group.age
+
+
+def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetime) -> list[Group]:
+    """The groups that have waited for longer than they were promised, the most urgent first."""
+    return sorted((group for group in groups if group.elapsed(SLA, now)), key=lambda group: rank(group, priorities))
+
+
+class Turns:
+    """The groups that wait, and whose turn it is."""
+
+    def __init__(self, groups: Iterable[Group], priorities: Mapping[str, int], tree: Tree, ledger: Ledger) -> None:
+        self._tree, self._ledger = tree, ledger
+        self._waiting: dict[str, deque[Group]] = {}
+        for group in sorted(groups, key=lambda group: rank(group, priorities)):
+            self._waiting.setdefault(group.queue, deque()).append(group)
+        self._next: str | None = None
+
+    def take(self) -> Group | None:
+        """The next group; None when all had their turn."""
+        if self._next is None or not self._waiting.get(self._next):
+            self._waiting = {name: groups for name, groups in self._waiting.items() if groups}
+            if not self._waiting:
+                return None
+            self._next = min(self._waiting, key=self._rank)
+        return self._waiting[self._next].popleft()
+
+    def changed(self) -> None:
+        """Somebody was let through: from now on another queue may come first."""
+        self._next = None
+
+    def rest(self, queue: str) -> list[Group]:
+        """The groups of a queue that had no turn yet; they have none in this round."""
+        rest = self._waiting.pop(queue, deque())
+        self._next = None
+        return list(rest)
+
+    def _rank(self, name: str) -> tuple[tuple[object, ...], ...]:
+        """The queues from the highest down to this one: each by its priority, then by the part of its share it has."""
+        chain = self._tree.chains.get(name)
+        if chain is None:
+            return ()
+        return tuple(
+            (-self._tree[each].priority, self._ledger.share(each), self._tree[each].age, each)
+            for each in reversed(chain[:-1])
+        )

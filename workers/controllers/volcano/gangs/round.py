@@ -1,0 +1,123 @@
+"""One round of admission: which of the gangs that wait may start now, and why the others may not."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object
+from workers.api.ties import GROUP_NAME
+from workers.controllers.volcano.gangs import group as groups
+from workers.controllers.volcano.gangs import nodes, order, tree, writing
+from workers.controllers.volcano.gangs.group import PENDING, Group
+from workers.controllers.volcano.gangs.ledger import Ledger
+from workers.controllers.volcano.gangs.members import Member, member
+from workers.controllers.volcano.gangs.nodes import Nodes
+from workers.controllers.volcano.gangs.quotas import Quotas
+from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
+from workers.controllers.volcano.gangs.tree import Tree
+from workers.controllers.volcano.gangs.voting import Refusal, Voting
+from workers.plan import ComeBack, Plan
+from workers.snapshot import Snapshot
+
+#: What a round must see whole.
+EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
+#: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
+AGAIN = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that a round looks at."""
+
+    groups: tuple[Group, ...]
+    tree: Tree
+    nodes: Nodes
+    priorities: Mapping[str, int]
+    quotas: tuple[Object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked."""
+
+    admitted: tuple[Group, ...]
+    waiting: tuple[tuple[Group, Refusal], ...]
+
+
+def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
+    """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
+    outcome = held(observe(snapshot), now, rules)
+    steps = writing.steps(outcome.admitted, outcome.waiting, now)
+    if not outcome.admitted and not outcome.waiting:
+        return Plan()
+    back = (ComeBack(now + AGAIN),) if outcome.waiting else ()
+    return Plan((*steps, *back), f"{len(outcome.admitted)} gangs admitted, {len(outcome.waiting)} wait")
+
+
+def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
+    """The round itself."""
+    ledger = Ledger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
+    voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups), now)
+    pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
+    admitted: list[Group] = []
+    waiting: list[tuple[Group, Refusal]] = []
+    first = order.overdue(pending, scene.priorities, now)
+    for late in first:
+        refusal = voting.ask(late)
+        if refusal is None:
+            admitted.append(late)
+            continue
+        waiting.append((late, refusal))
+        if refusal.room:
+            # Whoever came later gets what is left without this.
+            ledger.promise(late, running=False)
+    early = {group.ref for group in first}
+    turns = order.Turns((each for each in pending if each.ref not in early), scene.priorities, scene.tree, ledger)
+    while (group := turns.take()) is not None:
+        refusal = voting.ask(group)
+        if refusal is None:
+            admitted.append(group)
+            turns.changed()
+            continue
+        waiting.append((group, refusal))
+        if _holds_up(scene.tree, group, refusal):
+            behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
+            waiting += [(each, behind) for each in turns.rest(group.queue)]
+    return Outcome(tuple(admitted), tuple(waiting))
+
+
+def observe(snapshot: Snapshot) -> Scene:
+    """What the snapshot of the queue `root` shows of queues, groups, nodes, pods and quotas."""
+    pods = [member(pod) for pod in _all(snapshot, POD)]
+    of: dict[tuple[str, str], list[Member]] = {}
+    for each in pods:
+        metadata = each.pod["metadata"]
+        if name := (metadata.get("annotations") or {}).get(GROUP_NAME):
+            of.setdefault((metadata["namespace"], name), []).append(each)
+    return Scene(
+        groups=tuple(
+            groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
+            for body in _all(snapshot, POD_GROUP)
+        ),
+        tree=Tree(tree.observe(body) for body in _all(snapshot, QUEUE)),
+        nodes=nodes.observe(_all(snapshot, NODE), pods),
+        priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
+        quotas=tuple(_all(snapshot, RESOURCE_QUOTA)),
+    )
+
+
+def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
+    return (entry.body for entry in snapshot.everywhere.get(kind.id, ()) if entry.body is not None)
+
+
+def _leaving(group: Group) -> bool:
+    return bool(group.body["metadata"].get("deletionTimestamp"))
+
+
+def _holds_up(tree: Tree, group: Group, refusal: Refusal) -> bool:
+    """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
+    return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
+
+
+def _name(group: Group) -> str:
+    return f"{group.ref.namespace}/{group.ref.name}"

@@ -1,0 +1,19 @@
+"""What the admission of gangs takes from the settings."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """overcommit: how many times what the nodes have may be promised; 1 on clusters whose scheduler knows no gangs.
+
+    patience: how long an admitted group may stay without enough pods that have a node; 0 is for ever.
+    """
+
+    overcommit: Fraction = Fraction(1)
+    patience: timedelta = timedelta(minutes=5)
+
+
+DEFAULT = Rules()

@@ -1,0 +1,143 @@
+"""Whether a group may start now, and if not, why: every rule by itself, in the order in which they are asked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.admission.queues import OPEN, ROOT
+from workers.controllers.volcano.gangs import conditions, vectors
+from workers.controllers.volcano.gangs.group import WAITING_LIMIT, Group
+from workers.controllers.volcano.gangs.ledger import Ledger
+from workers.controllers.volcano.gangs.quotas import Quotas
+from workers.controllers.volcano.gangs.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
+
+    room: it waits for others to make room, and nobody who came later should take that if its time has come.
+    """
+
+    reason: str
+    message: str
+    hopeless: bool = False
+    room: bool = False
+
+
+class Voting:
+    """The rules, and what they look at."""
+
+    def __init__(self, tree: Tree, ledger: Ledger, quotas: Quotas, now: datetime) -> None:
+        self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
+        self._rules: tuple[Callable[[Group], Refusal | None], ...] = (
+            self._malformed,
+            self._given_up,
+            self._backing_off,
+            self._queue,
+            self._incomplete,
+            self._too_many,
+            self._beyond_queues,
+            self._beyond_cluster,
+            self._beyond_quotas,
+            self._scattered,
+        )
+
+    def ask(self, group: Group) -> Refusal | None:
+        """The first rule that speaks against it; None lets it through, and counts what it needs as given away."""
+        for rule in self._rules:
+            refusal = rule(group)
+            if refusal is not None:
+                return refusal
+        self._ledger.promise(group)
+        self._quotas.promise(group)
+        return None
+
+    def _malformed(self, group: Group) -> Refusal | None:
+        return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
+
+    def _given_up(self, group: Group) -> Refusal | None:
+        if not group.elapsed(WAITING_LIMIT, self._now) or conditions.was_whole(group.body):
+            return None
+        waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
+        text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"
+        return Refusal("WaitingLimitExceeded", text, hopeless=True)
+
+    def _backing_off(self, group: Group) -> Refusal | None:
+        back = group.back_off
+        if back is None or self._now >= back.until:
+            return None
+        times = "once" if back.count == 1 else f"{back.count} times"
+        return Refusal("BackingOff", f"the gang was let through {times} and not placed; it may try again soon")
+
+    def _queue(self, group: Group) -> Refusal | None:
+        name = group.queue
+        if name not in self._tree:
+            return Refusal("QueueNotFound", f"there is no queue {name}")
+        if name == ROOT or self._tree.children[name]:
+            return Refusal("QueueNotLeaf", f"queue {name} takes no work itself, only the queues below it do")
+        for each in self._tree.chains[name]:
+            state = self._tree[each].state
+            if state != OPEN:
+                return Refusal("QueueNotOpen", f"queue {each} takes no work: its state is {state}")
+        return None
+
+    def _incomplete(self, group: Group) -> Refusal | None:
+        """A gang that does not say what it needs shows it by its pods, once they are there."""
+        there = group.placed + len(group.waiting)
+        if group.minimum is not None or not group.members or there >= group.least:
+            return None
+        return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
+
+    def _too_many(self, group: Group) -> Refusal | None:
+        for name in self._tree.chains[group.queue]:
+            limit = self._tree[name].limit
+            if limit is not None and self._ledger.running[name] >= limit:
+                text = f"queue {name} runs {self._ledger.running[name]} groups, and may run {limit} at once"
+                return Refusal("TooManyRunning", text)
+        return None
+
+    def _beyond_queues(self, group: Group) -> Refusal | None:
+        for queue in self._tree.chains[group.queue]:
+            used = self._ledger.use[queue]
+            for name, asked in group.need.items():
+                limit = self._ledger.limit(queue, name)
+                if limit is None or asked + used.get(name, 0) <= limit:
+                    continue
+                told = _told(name, asked=asked, left=limit - used.get(name, 0), limit=limit)
+                return _short(f"queue {queue} has {told['left']} of {told['limit']} {name} left", told, asked > limit)
+        return None
+
+    def _beyond_cluster(self, group: Group) -> Refusal | None:
+        for name, asked in group.need.items():
+            left = self._ledger.left(group.queue, name)
+            if left is None or asked <= left:
+                continue
+            total = (self._ledger.total or {}).get(name, 0)
+            told = _told(name, asked=asked, left=left, total=total)
+            return _short(f"the cluster has {told['left']} of {told['total']} {name} left", told, asked > total)
+        return None
+
+    def _beyond_quotas(self, group: Group) -> Refusal | None:
+        text = self._quotas.refused(group)
+        return Refusal("QuotaExceeded", text) if text else None
+
+    def _scattered(self, group: Group) -> Refusal | None:
+        """The last rule: it takes the room on the nodes if there is."""
+        if self._ledger.bins is None or not group.shapes or self._ledger.bins.take(group.shapes):
+            return None
+        text = (
+            f"there is room for the gang on all nodes together, but not for each of its {len(group.shapes)} pods on one"
+        )
+        return Refusal("NotEnoughResources", text, room=True)
+
+
+def _told(name: str, **amounts: int) -> Mapping[str, str]:
+    return {each: vectors.text(name, max(0, value)) for each, value in amounts.items()}
+
+
+def _short(there: str, told: Mapping[str, str], never: bool) -> Refusal:
+    text = f"{there}, the gang needs {told['asked']}"
+    if never:
+        return Refusal("NeverFits", f"{text}: it can never start as things are", hopeless=True)
+    return Refusal("NotEnoughResources", text, room=True)
