@@ -1,6 +1,7 @@
 """KEDA's `external` and `external-push` triggers: a gRPC server that measures on our behalf."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -16,13 +17,16 @@ from scalers.tls import TLS
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
 
+#: Host and port, the host perhaps in brackets.
+_PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:/]+):[0-9]+")
+
 
 class External(Scaler):
     """A gRPC server that implements `externalscaler.ExternalScaler`; all metadata is passed on to it."""
 
     scaler_address: str = parameter(sources=(_M,), description="host and port, or another target that gRPC reads")
     enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="only `false`: gRPC cannot leave the check out")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="trust whatever certificate the server shows")
     ca_cert: str | None = parameter(None, sources=(_A,))
     tls_client_cert: str | None = parameter(None, sources=(_A,))
     tls_client_key: SecretStr | None = parameter(None, sources=(_A,))
@@ -44,8 +48,6 @@ class External(Scaler):
     def _reachable(self) -> Self:
         needed("grpc", EXTRA)
         needed("google.protobuf", EXTRA)
-        if self.unsafe_ssl:
-            raise ParameterError("unsafeSsl", "cannot be true: name the authority as caCert instead")
         if (self.tls_client_cert is None) != (self.tls_client_key is None):
             raise ParameterError("tlsClientCert", "and tlsClientKey must come together")
         if self.server.tls:
@@ -71,8 +73,11 @@ class External(Scaler):
         """The address, and the certificates if it is spoken to over TLS."""
         if not (self.enable_tls or self.ca_cert or self.tls_client_cert):
             return Address(self.scaler_address)
+        if self.unsafe_ssl and not _PLACE.fullmatch(self.scaler_address):
+            raise ParameterError("unsafeSsl", "needs an address such as scaler.example:9090")
         key = self.tls_client_key.get_secret_value() if self.tls_client_key else ""
-        return Address(self.scaler_address, TLS(ca=self.ca_cert or "", cert=self.tls_client_cert or "", key=key))
+        cert = self.tls_client_cert or ""
+        return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:

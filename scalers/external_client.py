@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from scalers import certificate
 from scalers.external_messages import EXTRA, GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from scalers.extras import needed
 from scalers.scaler import SourceError
@@ -41,12 +42,13 @@ class Client:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._grpc = needed("grpc", EXTRA)
-        aio = needed("grpc.aio", EXTRA)
+        self._aio = needed("grpc.aio", EXTRA)
+        self._opening = asyncio.Lock()
+        self._channel: Any = None
         if address.tls is None:
-            self._channel: Any = aio.insecure_channel(address.target, options=_OPTIONS)
-            return
-        credentials = self._grpc.ssl_channel_credentials(*(text.encode() or None for text in _shown(address.tls)))
-        self._channel = aio.secure_channel(address.target, credentials, options=_OPTIONS)
+            self._channel = self._aio.insecure_channel(address.target, options=_OPTIONS)
+        elif address.tls.verify:
+            self._channel = self._secure(address.tls)
 
     async def specs(self, reference: Any) -> Any:
         """What the server measures for this ScaledObjectRef. Raises SourceError."""
@@ -66,9 +68,10 @@ class Client:
 
         It has begun when the server is connected: many servers send not a byte before the first push.
         """
-        call = self._method(STREAM_IS_ACTIVE)(reference)
+        channel = await self._opened()
+        call = self._method(channel, STREAM_IS_ACTIVE)(reference)
         read = asyncio.ensure_future(call.read())
-        ready = asyncio.ensure_future(self._channel.channel_ready())
+        ready = asyncio.ensure_future(channel.channel_ready())
         try:
             await asyncio.wait((read, ready), return_when=asyncio.FIRST_COMPLETED)
             if ready.done():
@@ -87,16 +90,36 @@ class Client:
     async def close(self) -> None:
         """End every call and close the connection."""
         with suppress(asyncio.CancelledError):
-            await self._channel.close()
+            if self._channel is not None:
+                await self._channel.close()
+
+    async def _opened(self) -> Any:
+        """The channel. One that is to trust any certificate needs to see it first: gRPC itself cannot do without."""
+        tls = self._address.tls
+        async with self._opening:
+            if self._channel is None and tls is not None:
+                try:
+                    shown = await certificate.shown(self._address.target, tls)
+                except (OSError, ValueError) as error:
+                    raise Unreached(f"{self._address}: {error}") from error
+                self._channel = self._secure(replace(tls, ca=shown.pem), shown.name)
+        return self._channel
+
+    def _secure(self, tls: TLS, name: str = "") -> Any:
+        """A channel over TLS. name: what the certificate is to be checked for instead of the address's host."""
+        texts = (text.encode() or None for text in (tls.ca, tls.key, tls.cert))
+        credentials = self._grpc.ssl_channel_credentials(*texts)
+        options = (*_OPTIONS, ("grpc.ssl_target_name_override", name)) if name else _OPTIONS
+        return self._aio.secure_channel(self._address.target, credentials, options=options)
 
     async def _call(self, method: Method, request: Any) -> Any:
         try:
-            return await self._method(method)(request)
+            return await self._method(await self._opened(), method)(request)
         except self._grpc.aio.AioRpcError as error:
             raise self._said(method, error) from None
 
-    def _method(self, method: Method) -> Any:
-        make = self._channel.unary_stream if method.streams else self._channel.unary_unary
+    def _method(self, channel: Any, method: Method) -> Any:
+        make = channel.unary_stream if method.streams else channel.unary_unary
         return make(
             method.path,
             request_serializer=message(method.request).SerializeToString,
@@ -108,8 +131,3 @@ class Client:
         kind = Unreached if code is self._grpc.StatusCode.UNAVAILABLE else SourceError
         details = " ".join((error.details() or "").split())[:200]
         return kind(f"{self._address}: {method.name}: {code.name}{f': {details}' if details else ''}")
-
-
-def _shown(tls: TLS) -> tuple[str, str, str]:
-    """In gRPC's order: the authority, the client's key and its certificate."""
-    return (tls.ca, tls.key, tls.cert)

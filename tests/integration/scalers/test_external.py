@@ -239,3 +239,21 @@ async def test_a_stream_is_opened_again(how: str) -> None:
 async def ended(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_any_certificate_is_trusted_where_that_is_asked_for(connections: Connections) -> None:
+    ours, theirs = certificates(), certificates("others")
+    shown = {"tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
+    async with external(tls=ours) as server:
+        unsafe = scaler(server.address, enableTLS="true", unsafeSsl="true", **shown)
+        assert await External.read([unsafe], connections) == [Measure(12, True, target=5)]
+        elsewhere = scaler(server.address.replace("127.0.0.1", "localhost"), unsafeSsl="true", **shown)
+        assert await External.read([elsewhere], connections) == [Measure(12, True, target=5)]
+        other = scaler(server.address, unsafeSsl="true", caCert=theirs.authority, **shown)
+        assert await External.read([other], connections) == [Measure(12, True, target=5)]
+        safe = scaler(server.address, enableTLS="true", **shown)
+        with pytest.raises(SourceError, match="UNAVAILABLE"):
+            await External.read([safe], connections)
+    plain = scaler(f"127.0.0.1:{await refusing()}", enableTLS="true", unsafeSsl="true")
+    with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+: .*Connect call failed"):
+        await External.read([plain], connections)
