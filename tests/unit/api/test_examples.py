@@ -10,10 +10,25 @@ import yaml
 from deploy.local.apiserver import schema
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
+from workers.admission.job import defaulted, faults
 from workers.api import crds, kinds, scaledjob, scaledobject, scalepolicy, scheduledjob
-from workers.api.kinds import CRON_JOB, JOB, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import (
+    CRON_JOB,
+    JOB,
+    POD,
+    SCALE_POLICY,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    SCHEDULED_JOB,
+    VC_JOB,
+    Kind,
+    Object,
+)
+from workers.api.volcano import job as vcjob
 from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
+from workers.controllers.volcano.vcjob import plugins, pods
+from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create, Together
 
 FOLDER = Path(__file__).parents[3] / "examples"
@@ -25,6 +40,7 @@ MODELS: dict[str, Callable[[Object], Any]] = {
     SCHEDULED_JOB.id: scheduledjob.parse,
     CRON_JOB.id: scheduledjob.parse,
     SCALE_POLICY.id: scalepolicy.parse,
+    VC_JOB.id: vcjob.parse,
 }
 #: Where a kind keeps the spec of the Jobs it makes.
 TEMPLATES = {
@@ -90,6 +106,19 @@ def test_the_typed_model_takes_it(body: Object) -> None:
 def test_its_jobs_would_be_taken_too(body: Object) -> None:
     if job := job_of(body):
         assert apiserver.problems(JOB, job) == []
+
+
+@pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]) == VC_JOB])
+@pytest.mark.parametrize("site", [Site(), Site(addresses=True)], ids=["a cluster", "the embedded one"])
+def test_the_pods_of_its_tasks_and_what_its_plugins_make_would_be_taken(body: Object, site: Site) -> None:
+    whole = defaulted(placed(body))
+    assert faults(whole) == []
+    job = vcjob.parse({**whole, "metadata": {**whole["metadata"], "uid": "u"}})
+    made = [(step.kind, step.body) for step in plugins.objects(job, site)]
+    for task in job.spec.tasks:
+        made += [(POD, pods.build(job, task, index, version=0, retries=0, site=site)) for index in range(task.replicas)]
+    for kind, each in made:
+        assert apiserver.problems(kind, each) == []
 
 
 @pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]) in SCHEDULES])
