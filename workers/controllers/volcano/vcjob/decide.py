@@ -149,7 +149,7 @@ class _Decision:
     def _kill(self, draft: _Draft, course: Course) -> "_Last":
         """Take away the pods that are to go; once none is left that would stay, the next phase may come."""
         removal = killing.removal(self.sight, course, self.site)
-        if removal.steps:
+        if removal.steps or course.killing != self.sight.memory.killing:
             self._remove(draft, course, removal)
             return _Last(course, self.now)
         course = replace(course, killing=())
