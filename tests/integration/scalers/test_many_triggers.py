@@ -1,0 +1,68 @@
+"""An object with very many triggers among a thousand ordinary ones: it is told so, and costs the others nothing."""
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.integration.scalers.servers import count_writes, port_of
+from tests.integration.scalers.world import World, build, redis_trigger, scaled_job
+from workers.api.kinds import Object
+
+OTHERS = 1000
+
+
+async def polled(world: World, *more: Object) -> None:
+    await world.apply(*more)
+    async with world.polling() as polling:
+        while (await world.poll.stats()).ready:
+            await polling.once()
+
+
+async def others(client: Redis, port: int) -> World:
+    """A thousand objects with one list each, of which every tenth holds work."""
+    world = await build(client)
+    await client.rpush("busy", 1, 2, 3)
+    await world.apply(
+        *(scaled_job(f"other-{n}", redis_trigger(port, "busy" if n % 10 == 0 else f"l{n}")) for n in range(OTHERS))
+    )
+    return world
+
+
+async def writes_of(world: World, monkeypatch: pytest.MonkeyPatch, *more: Object) -> int:
+    with monkeypatch.context() as patch:
+        sent = count_writes(patch)
+        await polled(world, *more)
+        return len(sent)
+
+
+async def test_ten_thousand_triggers_in_one_object(
+    real_redis: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = port_of(redis_url)
+    alone = await writes_of(await others(real_redis, port), monkeypatch)
+    await real_redis.flushall()
+    world = await others(real_redis, port)
+    huge = scaled_job("huge", *(redis_trigger(port, "busy", listLength="1") for _ in range(10_000)))
+    together = await writes_of(world, monkeypatch, huge)
+    reading = await world.reading("huge")
+    assert reading
+    assert (reading.problem, reading.samples) == ("spec.triggers: there are 10000, at most 1000 are measured", ())
+    assert together - alone <= 4, "round trips for one more object"
+    for number in range(OTHERS):
+        reading = await world.reading(f"other-{number}")
+        assert reading
+        assert [sample.value for sample in reading.samples] == [3.0 if number % 10 == 0 else 0.0]
+
+
+async def test_as_many_triggers_as_may_be_are_one_more_question(
+    real_redis: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = port_of(redis_url)
+    world = await build(real_redis)
+    await real_redis.rpush("busy", 1, 2, 3)
+    full = scaled_job("full", *(redis_trigger(port, f"l{n}" if n else "busy") for n in range(1000)))
+    few = scaled_job("few", redis_trigger(port, "busy"))
+    one = await writes_of(world, monkeypatch, few)
+    assert await writes_of(world, monkeypatch, full) <= one, "its triggers are asked together"
+    reading = await world.reading("full")
+    assert reading
+    assert [sample.value for sample in reading.samples] == [3.0, *[0.0] * 999]
