@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.queue import Lane
-from workers import keypairs, metrics
+from workers import enlisting, keypairs, metrics
 from workers.api.kinds import SECRET, Kind, Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
@@ -22,6 +22,7 @@ from workers.plan import (
     Create,
     Delete,
     Discard,
+    Enlist,
     Mark,
     Measure,
     Patch,
@@ -115,6 +116,7 @@ class _Run:
             PatchStatus: self._patch_status,
             Together: self._together,
             Record: self._record,
+            Enlist: self._enlist,
             Mark: self._mark,
             Measure: self._measure,
             Poll: self._ask,
@@ -341,6 +343,10 @@ class _Run:
 
     async def _measure(self, step: Measure) -> None:
         metrics.measure(step.metric, step.value, step.labels)
+
+    async def _enlist(self, step: Enlist) -> None:
+        async with self._turn():
+            await enlisting.enlist(self._actor.cluster, step)
 
     async def _mark(self, step: Mark) -> None:
         await self._want(self._actor.reconcile, step.ref)

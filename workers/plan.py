@@ -129,6 +129,19 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Enlist:
+    """Have a name in a comma separated list of another object's status, or have it there no longer.
+
+    The list is for people: where the object is not there, or may not be read or written, nothing is done.
+    """
+
+    ref: Ref
+    field: str
+    name: str
+    present: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """Ask for another object to be reconciled: what was seen here is news for it."""
 
@@ -185,6 +198,7 @@ Step = (
     | PatchStatus
     | Record
     | Together
+    | Enlist
     | Mark
     | Measure
     | Poll

@@ -15,7 +15,7 @@ from workers.api import flags
 from workers.api.kinds import JOB, Object
 from workers.api.scaledjob import ScaledJob, Spec
 from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
-from workers.controllers.keda import Status, activity, described
+from workers.controllers.keda import Status, activity, described, unlisted
 from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, names, rollout
 from workers.controllers.scaledjob.claims import Verdict, judge
 from workers.controllers.scaledjob.demand import Demand
@@ -42,6 +42,7 @@ def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         steps += binding.unbind(each for each in ledger.jobs if each.body and binding.is_bound(each.body))
         metadata = {"finalizers": without_finalizer(body), "annotations": {LEDGER: None}}
         steps += [
+            *unlisted(snapshot),
             change(snapshot, body, metadata),
             Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
         ]

@@ -11,7 +11,7 @@ from workers.api.scaledjob import ScaledJob
 from workers.caps import Cap, Reservation
 from workers.claims import ledger_of
 from workers.controller import Controller
-from workers.controllers.keda import Status, activity, described
+from workers.controllers.keda import Status, activity, described, enlisting, unlisted
 from workers.controllers.scaledjob import (
     binding,
     bounds,
@@ -48,6 +48,10 @@ HELPING = 1000
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
     """What to do about a ScaledJob, its Jobs and its last reading. quirks: KEDA's behaviour that is wanted."""
+    return enlisting(_decide(snapshot, now, quirks), snapshot)
+
+
+def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     body = snapshot.body
     if body is None:
         return claiming.forsaken(snapshot)
@@ -74,7 +78,8 @@ def _let_go(snapshot: Snapshot, body: Object) -> Plan:
     if FINALIZER not in finalizers:
         return NOTHING
     record = Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
-    return Plan((change(snapshot, body, {"finalizers": without_finalizer(body)}), record), "being deleted")
+    free = change(snapshot, body, {"finalizers": without_finalizer(body)})
+    return Plan((*unlisted(snapshot), free, record), "being deleted")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.scaledjob import Trigger
 from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller, Target
-from workers.controllers.keda import Status
+from workers.controllers.keda import Status, enlisting, unlisted
 from workers.controllers.scaledobject import (
     activation,
     explaining,
@@ -56,6 +56,10 @@ _UNREAD = Scalable(error="the target was not read")
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
     """What to do about a ScaledObject, its target and its last reading."""
+    return enlisting(_decide(snapshot, now), snapshot)
+
+
+def _decide(snapshot: Snapshot, now: datetime) -> Plan:
     body = snapshot.body
     if body is None:
         return NOTHING
@@ -99,6 +103,7 @@ def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         if scale.error is not None and not scale.missing:
             return Plan((ComeBack(now + timedelta(seconds=AGAIN)),), f"the target cannot be read: {scale.error}")
         steps += rescaling.to(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
+    steps += unlisted(snapshot)
     rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
     steps.append(Patch(snapshot.ref, {"metadata": {"finalizers": rest}}, metadata["resourceVersion"]))
     steps.append(Record("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
