@@ -39,7 +39,14 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Events": (push.command,),
-    "Processes": (processes.worker, processes.scaler, processes.beat, processes.watch, processes.external_scaler),
+    "Processes": (
+        processes.worker,
+        processes.scaler,
+        processes.beat,
+        processes.watch,
+        processes.external_scaler,
+        processes.webhook,
+    ),
     "About": (crds.command, settings.command, version.command),
 }
 #: Internal parts; they run, but the help does not list them.

@@ -109,3 +109,23 @@ def external_scaler(flags: dict[str, Any]) -> None:
     from deploy import external
 
     external.main(options.load(flags))
+
+
+@click.command("webhook", cls=options.SettingsCommand)
+def webhook(flags: dict[str, Any]) -> None:
+    """Answer an API server's questions about Volcano's kinds.
+
+    It fills in what authors leave out, and refuses what could never run.
+
+    It makes its certificate and renews it, and tells the API server where it is.
+
+    Any number may run; they share the certificate through a Secret. The embedded cluster needs none.
+
+    \b
+    Examples:
+      penstock webhook --own-namespace penstock-system
+      penstock webhook --webhook-listen 10.0.0.7:8443 --webhook-url https://10.0.0.7:8443
+    """
+    from deploy.webhook import serve
+
+    serve.main(options.load(flags))

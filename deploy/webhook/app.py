@@ -1,0 +1,76 @@
+"""The webhook as an ASGI application."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from deploy.webhook import configurations, looking, reviews
+from deploy.webhook.reviews import NotAReview, Review
+from workers.admission.lookup import Known
+from workers.admission.options import Options
+from workers.api.kinds import Object
+from workers.cluster import Cluster
+from workers.errors import ClusterError
+
+log = logging.getLogger(__name__)
+
+#: Bytes of a question: two versions of the largest object an API server stores, and some.
+LIMIT = 16 * 1024 * 1024
+
+Answer = Callable[[Review], Awaitable[Object]]
+
+
+def app(cluster: Cluster, options: Options) -> Starlette:
+    """Answers an API server's questions after a look at the cluster."""
+
+    async def filled_in(review: Review) -> Object:
+        lookup = await looking.known(cluster, review.looks)
+        return review.filled_in(lookup, options)
+
+    async def judged(review: Review) -> Object:
+        lookup: Known = await looking.known(cluster, review.judges)
+        beside = await looking.templates(cluster, review.namespace, review.templates)
+        return review.judged(lookup, options, beside)
+
+    return Starlette(
+        routes=[
+            Route(configurations.MUTATE, _endpoint(filled_in), methods=["POST"]),
+            Route(configurations.VALIDATE, _endpoint(judged), methods=["POST"]),
+            Route("/healthz", _healthy),
+        ]
+    )
+
+
+async def _healthy(_request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            review = reviews.read(orjson.loads(await _body(request)))
+            return Response(orjson.dumps(await answer(review)), media_type="application/json")
+        except (NotAReview, orjson.JSONDecodeError) as error:
+            return PlainTextResponse(str(error), status_code=400)
+        except ClusterError as error:
+            # Not an answer: what the API server does without one is its failurePolicy's business.
+            log.warning("could not look at the cluster", extra={"error": str(error)})
+            return PlainTextResponse(str(error), status_code=500)
+
+    return endpoint
+
+
+async def _body(request: Request) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LIMIT:
+            raise NotAReview(f"more than {LIMIT} bytes")
+        parts.append(part)
+    return b"".join(parts)

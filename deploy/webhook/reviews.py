@@ -1,0 +1,119 @@
+"""AdmissionReviews (admission.k8s.io/v1): what an API server asks, and what it is answered. Pure."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from deploy.webhook import differences
+from workers.admission.findings import Finding, told
+from workers.admission.lookup import Lookup
+from workers.admission.options import Options
+from workers.admission.rules import RULES, Needs, Rules
+from workers.api.kinds import Object
+
+API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
+
+
+class NotAReview(ValueError):  # noqa: N818 - says what it is
+    """A request that no API server sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One question. old: the object as it is stored; None for a new one. body: None for one that is to be deleted."""
+
+    uid: str
+    operation: str
+    rules: Rules | None
+    subresource: str
+    body: Object | None
+    old: Object | None
+
+    @property
+    def looks(self) -> Needs:
+        """What must be looked at before the object is filled in."""
+        return self.rules.looks(self.body) if self._fills_in and self.rules and self.body else ()
+
+    @property
+    def judges(self) -> Needs:
+        """What must be looked at before the object is judged."""
+        if self.rules is None or self.subresource:
+            return ()
+        return self.rules.removes if self.operation == "DELETE" else self.rules.judges
+
+    @property
+    def templates(self) -> Sequence[tuple[str, Object]]:
+        """The pod templates whose form is to be checked, and where they stand."""
+        changed = self.body and (self.old is None or self.body.get("spec") != self.old.get("spec"))
+        if self.rules is None or self.subresource or not changed or self.body is None:
+            return ()
+        return tuple(self.rules.templates(self.body))
+
+    @property
+    def namespace(self) -> str:
+        """Where the object is."""
+        body = self.body or self.old or {"metadata": {}}
+        return str(body["metadata"].get("namespace") or "default")
+
+    @property
+    def _fills_in(self) -> bool:
+        return self.operation == "CREATE" and not self.subresource
+
+    def filled_in(self, lookup: Lookup, options: Options) -> Object:
+        """The answer of the mutating webhook: allowed, with a patch if there is something to fill in."""
+        if self.rules is None or self.body is None or not self._fills_in:
+            return self._answer(allowed=True)
+        changes = differences.patch(self.body, self.rules.defaulted(self.body, lookup, options))
+        if not changes:
+            return self._answer(allowed=True)
+        encoded = base64.b64encode(orjson.dumps(changes)).decode()
+        return self._answer(allowed=True, patchType="JSONPatch", patch=encoded)
+
+    def judged(self, lookup: Lookup, options: Options, beside: Iterable[Finding] = ()) -> Object:
+        """The answer of the validating webhook. beside: what is wrong with the pod templates."""
+        if self.rules is None or self.subresource:
+            return self._answer(allowed=True)
+        if self.operation == "DELETE":
+            return self._refusal(list(self.rules.removal(self.old, lookup)), 403) if self.old else self._refusal([], 0)
+        if self.body is None:
+            return self._answer(allowed=True)
+        return self._refusal([*self.rules.problems(self.body, self.old, lookup, options), *beside], 422)
+
+    def _refusal(self, found: Sequence[Finding], code: int) -> Object:
+        if not found:
+            return self._answer(allowed=True)
+        reasons = {403: ("Forbidden", "FieldValueForbidden"), 422: ("Invalid", "FieldValueInvalid")}
+        reason, cause = reasons[code]
+        causes = [{"reason": cause, "message": finding.message, "field": finding.field} for finding in found]
+        body = self.body or self.old or {"metadata": {}}
+        kind = self.rules.kind if self.rules else None
+        details = {"name": body["metadata"].get("name") or "", "causes": causes}
+        details |= {"group": kind.group, "kind": kind.kind} if kind else {}
+        status = {"code": code, "reason": reason, "message": told(found), "details": details}
+        return self._answer(allowed=False, status=status)
+
+    def _answer(self, **response: Any) -> Object:
+        return {"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": self.uid, **response}}
+
+
+def read(document: Any) -> Review:
+    """The question in a request's body. Raises NotAReview."""
+    try:
+        if document["kind"] != KIND or document["apiVersion"] != API_VERSION:
+            raise NotAReview(f"{document['apiVersion']} {document['kind']} is not {API_VERSION} {KIND}")
+        request = document["request"]
+        resource = request["resource"]
+        name = f"{resource['resource']}.{resource['group']}" if resource["group"] else resource["resource"]
+        rules = RULES.get(name)
+        known = rules if rules and rules.kind.version == resource["version"] else None
+        body, old = (_whole(request.get(part)) for part in ("object", "oldObject"))
+        return Review(request["uid"], request["operation"], known, request.get("subResource") or "", body, old)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise NotAReview(f"not an {KIND}: {error!r}") from error
+
+
+def _whole(body: Object | None) -> Object | None:
+    return None if body is None else {**body, "metadata": body.get("metadata") or {}}
