@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from redis.exceptions import RedisError
 
 from deploy import ready
-from workers import base, logs, metrics
+from workers import base, logs, metrics, queues
 from workers.api.kinds import POD, Kind
 from workers.controller import Controller
 from workers.controllers import registry
@@ -58,13 +58,7 @@ async def _until_signal(settings: Settings) -> None:
 
 async def serve(settings: Settings) -> None:
     """Follow the kinds until cancelled."""
-    controllers = registry.controllers(
-        settings.jobs,
-        cronjobs=settings.cronjobs,
-        policies=settings.policies,
-        workloads=settings.workloads,
-        volcano=settings.volcano,
-    )
+    controllers = registry.configured(settings)
     kinds = followed(controllers, settings.selector)
     async with base.base(settings, controllers) as parts:
         cluster = await base.connect(settings)
@@ -72,6 +66,8 @@ async def serve(settings: Settings) -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring))
                 group.create_task(_announce(parts.mirror, kinds))
+                if settings.volcano:
+                    group.create_task(queues.keep(cluster))
         finally:
             await cluster.close()
 

@@ -7,7 +7,6 @@ from scheduler.keys import Keys
 from workers.act import Actor
 from workers.base import base, connect, draining, utc_now
 from workers.controllers import registry
-from workers.controllers.volcano.vcjob.site import Site
 from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
@@ -21,19 +20,7 @@ from workers.settings import Settings
 async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
     """A reconcile worker: answers the bells of the reconcile lane."""
     async with AsyncExitStack() as stack:
-        controllers = registry.controllers(
-            settings.jobs,
-            cronjobs=settings.cronjobs,
-            policies=settings.policies,
-            quirks=frozenset(settings.keda_quirks),
-            workloads=settings.workloads,
-            volcano=settings.volcano,
-            site=Site(
-                gathered=frozenset(settings.scheduler_names),
-                scheduler=settings.pod_scheduler,
-                addresses=settings.pod_addresses,
-            ),
-        )
+        controllers = registry.configured(settings)
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)

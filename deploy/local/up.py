@@ -341,7 +341,7 @@ async def define(options: Options, kubeconfig: Path | None) -> None:
     from workers.api import crds
 
     settings = options.settings
-    definitions = crds.all_crds()
+    definitions = crds.all_crds(volcano=options.own_cluster or settings.volcano)
     cluster = await Cluster.connect(
         kubeconfig=kubeconfig, context=settings.context, timeout=settings.timeout, in_flight=settings.in_flight
     )

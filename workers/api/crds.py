@@ -17,6 +17,9 @@ from workers.api.volcano import command, jobflow, jobtemplate, podgroup, queue
 from workers.api.volcano import cronjob as vccronjob
 from workers.api.volcano import job as vcjob
 
+#: What the groups of Volcano's kinds end in. A cluster that runs Volcano itself keeps its own definitions of them.
+VOLCANO = ".volcano.sh"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -290,9 +293,9 @@ DEFINITIONS: tuple[Definition, ...] = (
 )
 
 
-def all_crds() -> list[Object]:
-    """One CustomResourceDefinition per kind that is ours to define."""
-    return [definition.render() for definition in DEFINITIONS]
+def all_crds(*, volcano: bool = True) -> list[Object]:
+    """One CustomResourceDefinition per kind that is ours to define. volcano: with those of Volcano's kinds."""
+    return [definition.render() for definition in DEFINITIONS if volcano or not definition.kind.group.endswith(VOLCANO)]
 
 
 def _text(crd: Object) -> str:

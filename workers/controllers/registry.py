@@ -8,6 +8,7 @@ from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
 from workers.controllers import volcano as volcanos
 from workers.controllers.volcano.vcjob.site import Site
 from workers.quirks import NONE, Quirks
+from workers.settings import Settings
 
 #: Gangs are admitted by us, and placed by the cluster's own scheduler.
 SITE = Site()
@@ -47,3 +48,20 @@ def controllers(
     if volcano:
         known += volcanos.controllers(site)
     return {controller.kind.id: controller for controller in known}
+
+
+def configured(settings: Settings) -> Mapping[str, Controller]:
+    """The controllers that these settings ask for. All processes that share a mirror must have the same ones."""
+    return controllers(
+        settings.jobs,
+        cronjobs=settings.cronjobs,
+        workloads=settings.workloads,
+        policies=settings.policies,
+        volcano=settings.volcano,
+        site=Site(
+            gathered=frozenset(settings.scheduler_names),
+            scheduler=settings.pod_scheduler,
+            addresses=settings.pod_addresses,
+        ),
+        quirks=frozenset(settings.keda_quirks),
+    )

@@ -40,6 +40,13 @@ def test_a_definition_has_the_shape_that_volcanos_has(
     assert set(schema["properties"]) == {"apiVersion", "kind", "metadata"} | fields
 
 
+def test_who_does_not_run_volcanos_kinds_leaves_their_definitions_alone() -> None:
+    names = {crd["metadata"]["name"] for crd in crds.all_crds(volcano=False)}
+    everything = {crd["metadata"]["name"] for crd in crds.all_crds()}
+    assert everything - names == {name for name in everything if name.endswith(".volcano.sh")}
+    assert {"scaledjobs.keda.sh", "scheduledjobs.penstock.dev"} <= names
+
+
 def test_a_queue_is_read_with_everything_volcano_knows() -> None:
     spec = {
         "weight": 3,
