@@ -44,7 +44,12 @@ def lists(plan: Plan) -> list[Enlist]:
         pytest.param(
             [{"name": "login"}],
             "shared,login",
-            [(LOGIN, "work", True), (replace(LOGIN, name="shared"), "work", False), (SHARED, "default/work", False)],
+            [
+                (LOGIN, "work", True),
+                (replace(LOGIN, name="shared"), "work", False),
+                (SHARED, "default/work", False),
+                (replace(SHARED, name="login"), "default/work", False),
+            ],
             id="one less: of which kind it was nobody knows",
         ),
         pytest.param(
