@@ -1,11 +1,24 @@
 """Gang admission: which PodGroups may start, and what becomes of them."""
 
-from workers.api.kinds import POD, POD_GROUP, QUEUE
+from collections.abc import Callable
+from datetime import datetime
+
+from workers.api.kinds import POD, POD_GROUP
 from workers.controller import Controller
 from workers.controllers.volcano.gangs.decide import Gangs
+from workers.controllers.volcano.gangs.round import EVERYWHERE, admit
 from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
+from workers.plan import Plan
+from workers.snapshot import Snapshot
+
+__all__ = ["EVERYWHERE", "Rules", "controller", "rounds"]
 
 
 def controller(rules: Rules = DEFAULT) -> Controller:
-    """The controller of PodGroups. Which of them may start is decided by `round.admit`, with the queue `root`."""
-    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,), follows=(QUEUE,))
+    """The controller of PodGroups: their phases, their pods let go, their back-out."""
+    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,))
+
+
+def rounds(rules: Rules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
+    """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
+    return lambda snapshot, now: admit(snapshot, now, rules)

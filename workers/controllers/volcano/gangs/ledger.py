@@ -104,13 +104,12 @@ class Ledger:
             queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}
             for queue in self._tree
         }
-        return shares.deserved(self._tree, requested, limits, self._nodes.total or EMPTY)
+        return shares.deserved(self._tree, requested, limits, self.total or EMPTY)
 
     def _above(self, queue: str, name: str) -> int | None:
         """What of a resource is left for a queue of all there is."""
         if queue == ROOT:
-            total = self._nodes.total
-            return total.get(name, 0) if total is not None and self._nodes.measures(name) else None
+            return self.total.get(name, 0) if self.total is not None and self._nodes.measures(name) else None
         parent = self._tree.chains[queue][1]
         whole = self.limit(parent, name)
         if whole is None:

@@ -37,8 +37,8 @@ class Voting:
             self._queue,
             self._incomplete,
             self._too_many,
-            self._beyond_queues,
             self._beyond_cluster,
+            self._beyond_queues,
             self._beyond_quotas,
             self._scattered,
         )
@@ -115,7 +115,8 @@ class Voting:
                 continue
             total = (self._ledger.total or {}).get(name, 0)
             told = _told(name, asked=asked, left=left, total=total)
-            return _short(f"the cluster has {told['left']} of {told['total']} {name} left", told, asked > total)
+            never = asked > (self._ledger.limit(group.queue, name) or 0)
+            return _short(f"the cluster has {told['left']} of {told['total']} {name} left", told, never)
         return None
 
     def _beyond_quotas(self, group: Group) -> Refusal | None:
