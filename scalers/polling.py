@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scalers import failing, metrics
+from scalers import failing, metrics, probes
 from scalers.breaker import Breaker, Breakers, Policy
 from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
@@ -18,7 +18,7 @@ from scalers.triggers import Parsed, Probe, Triggers, is_polled, polling_interva
 from scalers.wakeups import Waiting, Wakeups
 from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease
 from workers.api import kinds
-from workers.api.kinds import Object, Ref
+from workers.api.kinds import JOB_FLOW, Object, Ref
 from workers.claims import Claim as Item
 from workers.claims import Ledger, Order, ledger_of, name_of
 from workers.cluster import Cluster
@@ -205,8 +205,8 @@ class Poller:
             self._mirror.get_many(tuple(refs.values())), self._readings.get_many(refs)
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
-        bodies = {key: body for key, body in found.items() if body is not None and is_polled(body)}
-        parsed = await asyncio.gather(*(self._triggers.parse(refs[key], body) for key, body in bodies.items()))
+        bodies = {key: body for key, body in found.items() if body is not None and _asks(refs[key], body)}
+        parsed = await asyncio.gather(*(self._parse(refs[key], body) for key, body in bodies.items()))
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
         claiming = [key for key, body in bodies.items() if ledger_of(body)]
@@ -215,6 +215,10 @@ class Poller:
             key: Poll(leases[key], body, ready, previous[key], claim.now, orders.get(key))
             for (key, body), ready in zip(bodies.items(), parsed, strict=True)
         }
+
+    async def _parse(self, ref: Ref, body: Object) -> Parsed:
+        """What of the object is measured: its triggers, or what a flow's probes ask."""
+        return await (probes.parse(body, self._mirror) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body))
 
     async def _dismiss(self, leases: Sequence[Lease], hands: Hands) -> None:
         """Nothing to measure: whoever decides finds no reading, and asks for one when the object is back."""
@@ -262,8 +266,9 @@ class Poller:
         completed = []
         for (poll, place), answer in zip(members, answers, strict=True):
             poll.take(place, answer, breaker)
-            name = poll.body["spec"]["triggers"][place].get("name") or ""
-            metrics.measured(kinds.parse_key(poll.lease.key), place, poll.samples[place], took, name)
+            if (ref := kinds.parse_key(poll.lease.key)).kind != JOB_FLOW:
+                name = poll.body["spec"]["triggers"][place].get("name") or ""
+                metrics.measured(ref, place, poll.samples[place], took, name)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:
@@ -294,6 +299,11 @@ class Poller:
             await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
         await hands.settle_all([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
+
+
+def _asks(ref: Ref, body: Object) -> bool:
+    """Whether there is anything to measure for the object."""
+    return probes.asks(body) if ref.kind == JOB_FLOW else is_polled(body)
 
 
 def _refs(keys: Iterable[str]) -> Mapping[str, Ref]:
