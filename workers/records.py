@@ -7,12 +7,23 @@ from dataclasses import dataclass
 import orjson
 
 from scheduler.scripts import Arg
-from workers.api.kinds import Kind, Object, Ref, by_manifest, controller_of, ref_of
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Object,
+    Ref,
+    by_manifest,
+    controller_of,
+    ref_of,
+)
 from workers.snapshot import Entry
 
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9
 _GONE = b"-"
+#: Kinds whose objects may hold secrets.
+_SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATION.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ def arguments(
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
-        _GONE if change.body is None else orjson.dumps(_trimmed(state)),
+        _GONE if change.body is None else orjson.dumps(_trimmed(kind, state)),
     ]
 
 
@@ -123,7 +134,13 @@ def _named(body: Object, tie: Callable[[Object], Ref | None] | None) -> str:
     return ref.key if ref and " " not in ref.key and ref.key.isprintable() else NONE
 
 
-def _trimmed(body: Object) -> Object:
-    """Without managedFields, which are often half of an object and no decision reads them."""
-    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
-    return {**body, "metadata": metadata}
+def _trimmed(kind: Kind, body: Object) -> Object:
+    """Without managedFields, which are often half of an object and no decision reads them.
+
+    Of what may hold secrets itself nothing is kept but who it is and who uses it: everybody who can read the broker
+    can read the mirror. An annotation may repeat the rest.
+    """
+    left_out = {"managedFields", "annotations"} if kind.id in _SECRETIVE else {"managedFields"}
+    metadata = {name: value for name, value in body["metadata"].items() if name not in left_out}
+    kept = {name: value for name, value in body.items() if name != "spec"} if kind.id in _SECRETIVE else body
+    return {**kept, "metadata": metadata}

@@ -1,7 +1,7 @@
 """`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models: what KEDA 2.20 accepts.
 
 An authentication mostly says where secrets are, but a Vault token may stand in it: its text is a `SecretStr`, and
-objects of these kinds are never mirrored.
+of objects of these kinds the mirror keeps the metadata and the status only.
 """
 
 from typing import Annotated, Any, Literal

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from workers.controller import Controller
-from workers.controllers import apps, cronjob, job, scaledjob, scaledobject
+from workers.controllers import apps, authentication, cronjob, job, scaledjob, scaledobject
 from workers.controllers import volcano as volcanos
 from workers.controllers.volcano.vcjob.site import Site
 from workers.quirks import NONE, Quirks
@@ -37,6 +37,7 @@ def controllers(
     known = [
         scaledjob.controller(policies=policies, quirks=quirks),
         scaledobject.CONTROLLER,
+        *authentication.CONTROLLERS,
         cronjob.SCHEDULED_JOBS,
         job.controller(jobs),
         job.orphans(jobs),
