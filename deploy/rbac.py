@@ -1,0 +1,153 @@
+"""deploy/rbac.yaml, made from what controllers and triggers need: ``python -m deploy.rbac > deploy/rbac.yaml``.
+
+One account per process: those who watch change nothing, those who measure read Secrets, those who act do not.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import yaml
+
+from deploy.informers import followed
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    ENDPOINTS,
+    EVENT,
+    HORIZONTAL_POD_AUTOSCALER,
+    JOB,
+    LEASE,
+    POD,
+    POD_METRICS,
+    REPLICA_SET,
+    SECRET,
+    SERVICE_ACCOUNT,
+    STATEFUL_SET,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Object,
+)
+from workers.controller import Controller
+from workers.controllers import registry
+
+HEADER = "# Made by `python -m deploy.rbac`; a test keeps it in step with the controllers.\n"
+
+NAMESPACE = "penstock"
+
+#: What a rule allows, by group and resource.
+Rules = Mapping[tuple[str, str], Iterable[str]]
+
+_SEE = ("get", "list", "watch")
+_MAKE = ("create", "delete", "get", "patch")
+
+#: What a ScaledObject's target usually is; a target of another kind whose variables matter needs a rule of its own.
+_WORKLOADS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
+
+
+def controllers() -> Mapping[str, Controller]:
+    """Those that an installation beside a cluster's own controllers may have switched on."""
+    return registry.controllers("managed", cronjobs=True, policies=True)
+
+
+def watching(known: Mapping[str, Controller]) -> Rules:
+    """What informers need: to see every kind that is followed."""
+    return _rules(*((kind, "", _SEE) for kind in followed(known)))
+
+
+def acting(known: Mapping[str, Controller]) -> Rules:
+    """What carrying plans out needs."""
+    wanted: list[tuple[Kind, str, Iterable[str]]] = [(EVENT, "", ("create", "get", "patch"))]
+    for controller in known.values():
+        wanted.append((controller.kind, "", ("get", "patch")))
+        # Where OwnerReferencesPermissionEnforcement is on, a child that blocks its owner's deletion needs this.
+        wanted.append((controller.kind, "finalizers", ("update",)))
+        if controller.kind.status:
+            wanted.append((controller.kind, "status", ("get", "patch")))
+        wanted += [(child, "", _MAKE) for child in (*controller.children, *controller.adopts)]
+    for kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
+        # Their statuses say who uses them.
+        wanted += [(kind, "", ("get",)), (kind, "status", ("get", "patch"))]
+    wanted += [
+        # Those whose time is up are deleted; pods of those that are ours are made.
+        (JOB, "", _MAKE),
+        (POD, "", (*_MAKE, "list")),
+        # Of a ScaledObject's target: how many replicas there are, ready, and what they consume.
+        (HORIZONTAL_POD_AUTOSCALER, "", ("delete", "get", "list")),
+        (POD_METRICS, "", ("list",)),
+    ]
+    return {**_rules(*wanted), ("*", "*/scale"): ("get", "patch")}
+
+
+def measuring() -> Rules:
+    """What triggers name: authentications and what those name, templates of targets, and what is measured."""
+    return _rules(
+        (TRIGGER_AUTHENTICATION, "", ("get",)),
+        (CLUSTER_TRIGGER_AUTHENTICATION, "", ("get",)),
+        (CONFIG_MAP, "", ("get",)),
+        (SECRET, "", ("get",)),
+        (SERVICE_ACCOUNT, "token", ("create",)),
+        (ENDPOINTS, "", ("get",)),
+        (POD, "", ("list",)),
+        *((kind, "", ("get",)) for kind in _WORKLOADS),
+    )
+
+
+def leading() -> Rules:
+    """What taking turns needs, in Penstock's own namespace."""
+    return _rules((LEASE, "", ("create", "get", "update")))
+
+
+def _rules(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for kind, subresource, verbs in wanted:
+        found[kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural].update(verbs)
+    return {what: sorted(verbs) for what, verbs in sorted(found.items())}
+
+
+def documents() -> Iterator[Object]:
+    """The namespace, and per process an account, a role and its binding."""
+    known = controllers()
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    for process, rules in (("watch", watching(known)), ("worker", acting(known)), ("scaler", measuring())):
+        name = f"penstock-{process}"
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
+        yield _role("ClusterRole", {"name": name}, rules)
+        yield _binding("ClusterRole", {"name": name}, name)
+    metadata = {"name": "penstock-watch", "namespace": NAMESPACE}
+    yield _role("Role", metadata, leading())
+    yield _binding("Role", metadata, "penstock-watch")
+
+
+def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+    together: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource), verbs in rules.items():
+        together[group, tuple(verbs)].append(resource)
+    listed = [
+        {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+        for (group, verbs), resources in together.items()
+    ]
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": listed}
+
+
+def _binding(kind: str, metadata: Object, account: str) -> Object:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }
+
+
+def render() -> str:
+    """The whole file."""
+    return HEADER + "".join(
+        "---\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
+        for document in documents()
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

@@ -1,0 +1,126 @@
+"""deploy/rbac.yaml allows what the processes ask for, and no more than the tables here say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy import rbac
+from deploy.informers import followed
+from scalers.registry import Registry
+from scalers.triggers import Triggers
+from tests.integration.scalers.every_trigger import EXAMPLES
+from tests.unit.scalers.cluster import Cluster
+from workers.api.kinds import (
+    CRON_JOB,
+    DEPLOYMENT,
+    EVENT,
+    JOB,
+    LEASE,
+    POD,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    SECRET,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Ref,
+)
+
+FILE = Path(__file__).parents[3] / "deploy" / "rbac.yaml"
+
+
+def roles() -> dict[str, list[dict[str, Any]]]:
+    """The rules of each role, by kind and name."""
+    documents = list(yaml.safe_load_all(FILE.read_text()))
+    return {f"{each['kind']} {each['metadata']['name']}": each["rules"] for each in documents if "rules" in each}
+
+
+def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
+    """As an API server authorizes."""
+    resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+    return any(
+        verb in rule["verbs"]
+        and (kind.group in rule["apiGroups"] or "*" in rule["apiGroups"])
+        and (resource in rule["resources"] or f"*/{subresource}" in rule["resources"])
+        for rule in roles()[role]
+    )
+
+
+def test_the_file_is_what_the_controllers_need() -> None:
+    assert FILE.read_text() == rbac.render(), "run: python -m deploy.rbac > deploy/rbac.yaml"
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "kind", "subresource"),
+    [
+        ("ClusterRole penstock-worker", "create", JOB, ""),
+        ("ClusterRole penstock-worker", "create", POD, ""),
+        ("ClusterRole penstock-worker", "create", EVENT, ""),
+        ("ClusterRole penstock-worker", "patch", SCALED_JOB, "status"),
+        ("ClusterRole penstock-worker", "update", SCALED_JOB, "finalizers"),
+        ("ClusterRole penstock-worker", "patch", DEPLOYMENT, "scale"),
+        ("ClusterRole penstock-worker", "patch", TRIGGER_AUTHENTICATION, "status"),
+        ("ClusterRole penstock-worker", "patch", CRON_JOB, ""),
+        ("ClusterRole penstock-scaler", "get", SECRET, ""),
+        ("Role penstock-watch", "update", LEASE, ""),
+    ],
+)
+def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
+    assert allowed(role, verb, kind, subresource)
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "kind"),
+    [
+        ("ClusterRole penstock-watch", "get", SECRET),
+        ("ClusterRole penstock-watch", "patch", SCALED_JOB),
+        ("ClusterRole penstock-worker", "get", SECRET),
+        ("ClusterRole penstock-worker", "delete", SCALED_OBJECT),
+        ("ClusterRole penstock-worker", "patch", DEPLOYMENT),
+        ("ClusterRole penstock-scaler", "list", SECRET),
+        ("ClusterRole penstock-scaler", "create", JOB),
+        ("ClusterRole penstock-watch", "update", LEASE),
+    ],
+)
+def test_refused(role: str, verb: str, kind: Kind) -> None:
+    assert not allowed(role, verb, kind)
+
+
+def test_whatever_is_followed_may_be_listed_and_watched() -> None:
+    for kind in followed(rbac.controllers()):
+        assert allowed("ClusterRole penstock-watch", "list", kind), kind
+        assert allowed("ClusterRole penstock-watch", "watch", kind), kind
+
+
+async def test_whatever_triggers_look_up_may_be_read() -> None:
+    cluster = Cluster()
+    cluster.config_map("settings", WORD="x")
+    cluster.secret("login", pw="x")
+    cluster.accounts["reader"] = "token"
+    cluster.authentication(
+        secretTargetRef=[{"parameter": "a", "name": "login", "key": "pw"}],
+        configMapTargetRef=[{"parameter": "b", "name": "settings", "key": "WORD"}],
+        boundServiceAccountToken=[{"parameter": "c", "serviceAccountName": "reader"}],
+    )
+    cluster.authentication("login", "", secretTargetRef=[])
+    for kind in ("TriggerAuthentication", "ClusterTriggerAuthentication"):
+        spec = {
+            "type": "redis",
+            "metadata": dict(EXAMPLES["redis"].trigger("redis", 1).metadata),
+            "authenticationRef": {"name": "login", "kind": kind},
+        }
+        body = {"metadata": {"namespace": "team", "name": "work", "uid": kind}, "spec": {"triggers": [spec]}}
+        parsed = await Triggers(Registry(), cluster.lookups()).parse(Ref(SCALED_JOB, "team", "work"), body)
+        assert parsed.problem is None
+    asked = [each for each in cluster.asked if isinstance(each, Ref)]
+    assert len(asked) == 4
+    for ref in asked:
+        assert allowed("ClusterRole penstock-scaler", "get", ref.kind), ref
+    assert [path for path in cluster.asked if isinstance(path, str)] == [
+        "/api/v1/namespaces/team/serviceaccounts/reader/token"
+    ]
+    assert any(
+        "serviceaccounts/token" in rule["resources"] and rule["verbs"] == ["create"]
+        for rule in roles()["ClusterRole penstock-scaler"]
+    )
