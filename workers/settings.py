@@ -68,6 +68,14 @@ class Settings(BaseSettings):
         "default-scheduler", description="the scheduler that places the pods of admitted gangs in their stead"
     )
 
+    gang_overcommit: float = Field(
+        1.0, ge=1, le=100, description="how many times what the nodes have may be promised to gangs"
+    )
+    gang_patience: float = Field(
+        300.0,
+        ge=0,
+        description="how long an admitted gang may stay without nodes for its pods before it backs out; 0 is for ever",
+    )
     pod_addresses: bool = Field(
         False,
         description="pods of Volcano Jobs find each other by loopback addresses, not by names: on the embedded cluster",

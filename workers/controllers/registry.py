@@ -1,11 +1,17 @@
 """Which controllers there are."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from fractions import Fraction
 from typing import Literal
 
 from workers.controller import Controller
 from workers.controllers import apps, authentication, cronjob, job, scaledjob, scaledobject
 from workers.controllers import volcano as volcanos
+from workers.controllers.composing import composed
+from workers.controllers.volcano import membership
+from workers.controllers.volcano.gangs.rules import DEFAULT as ADMISSION
+from workers.controllers.volcano.gangs.rules import Rules
 from workers.controllers.volcano.vcjob.site import Site
 from workers.quirks import NONE, Quirks
 from workers.settings import Settings
@@ -22,6 +28,7 @@ def controllers(
     policies: bool = False,
     volcano: bool = False,
     site: Site = SITE,
+    rules: Rules = ADMISSION,
     quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
@@ -31,7 +38,7 @@ def controllers(
     StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
     policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
     volcano: whether Volcano's kinds are ours; their definitions must be in the cluster, and Volcano's own controllers
-    must not. site: what kind of cluster the pods of its Jobs are made for.
+    must not. site: what kind of cluster the pods of its Jobs are made for. rules: of the admission of gangs.
     quirks: what of KEDA's behaviour is wanted for ScaledJobs where ours differs.
     """
     known = [
@@ -40,14 +47,16 @@ def controllers(
         *authentication.CONTROLLERS,
         cronjob.SCHEDULED_JOBS,
         job.controller(jobs),
-        job.orphans(jobs),
     ]
+    pods = job.orphans(jobs)
     if cronjobs:
         known.append(cronjob.CRON_JOBS)
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += volcanos.controllers(site)
+        known += volcanos.controllers(site, rules)
+        pods = composed(pods, membership.controller(site.gathered))
+    known.append(pods)
     return {controller.kind.id: controller for controller in known}
 
 
@@ -63,6 +72,9 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             gathered=frozenset(settings.scheduler_names),
             scheduler=settings.pod_scheduler,
             addresses=settings.pod_addresses,
+        ),
+        rules=Rules(
+            overcommit=Fraction(str(settings.gang_overcommit)), patience=timedelta(seconds=settings.gang_patience)
         ),
         quirks=frozenset(settings.keda_quirks),
     )

@@ -1,0 +1,156 @@
+"""Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.conditions import eventually
+from tests.support.house import House, house
+from workers.api.kinds import POD, POD_GROUP, QUEUE, Object, Ref
+from workers.api.ties import GANG_GATE, GROUP_NAME
+from workers.cluster import Cluster
+from workers.controllers import conditions
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true", gang_patience="3") as house_:
+        yield house_
+
+
+@pytest.fixture
+async def cluster(running: House) -> AsyncIterator[Cluster]:
+    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+        yield cluster
+
+
+def _group(name: str, *, least: int, **spec: object) -> Object:
+    return {
+        "apiVersion": POD_GROUP.api_version,
+        "kind": POD_GROUP.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minMember": least, "queue": "default", **spec},
+    }
+
+
+def _pod(name: str, group: str, *, seconds: float = 0.5, cpu: str = "100m") -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": {GROUP_NAME: group}},
+        "spec": {
+            "restartPolicy": "Never",
+            "schedulingGates": [{"name": GANG_GATE}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "none",
+                    "command": ["/bin/sleep", str(seconds)],
+                    "resources": {"requests": {"cpu": cpu}},
+                }
+            ],
+        },
+    }
+
+
+async def _made(cluster: Cluster, name: str, *, pods: int, least: int | None = None, **more: str | float) -> None:
+    await cluster.create(POD_GROUP, _group(name, least=pods if least is None else least))
+    for index in range(pods):
+        await cluster.create(POD, _pod(f"{name}-{index}", name, **more))  # type: ignore[arg-type]
+
+
+async def _phase(cluster: Cluster, name: str) -> str:
+    group = await cluster.get(Ref(POD_GROUP, "default", name))
+    return str((group.get("status") or {}).get("phase") or "")
+
+
+async def _pods(cluster: Cluster, name: str) -> list[Object]:
+    found, _ = await cluster.list(POD, "default")
+    return [pod for pod in found if (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == name]
+
+
+async def _are(cluster: Cluster, phases: dict[str, str]) -> bool:
+    return {name: await _phase(cluster, name) for name in phases} == phases
+
+
+async def test_two_gangs_that_fit_one_at_a_time_run_one_after_the_other(cluster: Cluster) -> None:
+    # The node runs four pods at once.
+    seen: set[tuple[int, int]] = set()
+
+    async def both_are_done() -> bool:
+        numbers = []
+        for name in ("first", "second"):
+            states = [(pod.get("status") or {}).get("phase") for pod in await _pods(cluster, name)]
+            numbers.append(sum(bool(pod["spec"].get("nodeName")) for pod in await _pods(cluster, name)))
+            numbers[-1] -= sum(state in ("Succeeded", "Failed") for state in states)
+        seen.add((numbers[0], numbers[1]))
+        return await _are(cluster, {"first": "Completed", "second": "Completed"})
+
+    for name in ("first", "second"):
+        await _made(cluster, name, pods=3, seconds=1)
+    await eventually(both_are_done, within=60)
+    assert not [pair for pair in seen if min(pair) > 0], "both had pods on the node at the same time"
+    assert {max(pair) for pair in seen} >= {3}, "a gang never ran as a whole"
+
+
+async def test_what_waits_says_why_and_starts_when_it_fits(cluster: Cluster) -> None:
+    await _made(cluster, "busy", pods=3, seconds=600)
+    await eventually(lambda: _are(cluster, {"busy": "Running"}), within=60)
+    await _made(cluster, "late", pods=2, seconds=0.1)
+
+    async def told() -> bool:
+        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "late")), "Unschedulable")
+        return found is not None and found["message"] == "the cluster has 1 of 4 pods left, the gang needs 2"
+
+    await eventually(told)
+    assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "late"))
+    for pod in await _pods(cluster, "busy"):
+        await cluster.delete(Ref(POD, "default", pod["metadata"]["name"]), grace=0)
+    await eventually(lambda: _are(cluster, {"late": "Completed"}), within=60)
+
+
+async def test_a_gang_waits_until_all_its_pods_are_there(cluster: Cluster) -> None:
+    await cluster.create(POD_GROUP, _group("slow", least=2))
+    await cluster.create(POD, _pod("slow-0", "slow"))
+
+    async def told() -> bool:
+        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "slow")), "Unschedulable")
+        return found is not None and found["reason"] == "NotEnoughTasks"
+
+    await eventually(told)
+    await cluster.create(POD, _pod("slow-1", "slow"))
+    await eventually(lambda: _are(cluster, {"slow": "Completed"}), within=60)
+
+
+async def test_a_queue_bounds_what_its_gangs_take(cluster: Cluster) -> None:
+    spec = {"weight": 1, "capability": {"cpu": "200m"}}
+    await cluster.create(
+        QUEUE, {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "small"}, "spec": spec}
+    )
+    for name in ("one", "two"):
+        await cluster.create(POD_GROUP, _group(name, least=2, queue="small", minResources={"cpu": "200m"}))
+        for index in range(2):
+            await cluster.create(POD, _pod(f"{name}-{index}", name, seconds=1))
+
+    async def never_both() -> bool:
+        phases = {name: await _phase(cluster, name) for name in ("one", "two")}
+        assert list(phases.values()).count("Running") + list(phases.values()).count("Inqueue") <= 1, phases
+        return set(phases.values()) == {"Completed"}
+
+    await eventually(never_both, within=60)
+
+
+async def test_an_admitted_gang_without_pods_backs_out_and_tries_again(cluster: Cluster) -> None:
+    await cluster.create(POD_GROUP, _group("ghost", least=2, minResources={"cpu": "100m"}))
+
+    async def backed_out() -> bool:
+        status = (await cluster.get(Ref(POD_GROUP, "default", "ghost"))).get("status") or {}
+        return status.get("phase") == "Pending" and status.get("backOff", {}).get("count") == 1
+
+    await eventually(backed_out, within=60)
+    found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "ghost")), "Unschedulable")
+    assert found is not None
+    assert found["reason"] == "BackingOff"
+    await cluster.delete(Ref(POD_GROUP, "default", "ghost"))
