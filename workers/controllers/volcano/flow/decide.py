@@ -275,6 +275,9 @@ class _Decision:
             yield now
         if self._phase in phases.FINAL:
             return
+        if self._round.jobs and (self._limits or any(entry.probe for entry in sight.spec.flows)):
+            # Only when the Jobs are there it is known when they have taken too long, and what to ask of them.
+            yield now
         if self._round.missing or any(track.taken for track in self._tracks.values()):
             yield now + LOOK
         if not starting.halted(sight, self._tracks) and not sight.spec.suspend:
