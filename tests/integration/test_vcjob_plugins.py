@@ -142,7 +142,7 @@ async def test_keys_that_somebody_deleted_are_there_when_the_job_starts_again(
             until [ -e {tmp_path}/go ]; do sleep 0.05; done
             exit 3
         fi
-        head -n 1 $PENSTOCK_VOLUME_LOGIN_SSH/.ssh/id_rsa
+        head -n 1 $PENSTOCK_MOUNT_ROOT__SSH/id_rsa
     """
     policies = [{"event": "PodFailed", "action": "RestartJob"}]
     await start(cluster, "login", script, plugins={"ssh": []}, policies=policies)
@@ -168,21 +168,20 @@ async def test_a_claim_that_is_missing_is_named_and_waited_for(cluster: Cluster)
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "default", "name": "data"}}
     made = await cluster.create(PERSISTENT_VOLUME_CLAIM, {**claim, "spec": CLAIM})
     try:
-        await eventually(lambda: is_there_at_all(cluster, POD, "reader-main-0"))
+        await reaches(cluster, "reader", "Completed")
     finally:
         await cluster.delete(ref_of(PERSISTENT_VOLUME_CLAIM, made))
 
 
-async def is_there_at_all(cluster: Cluster, kind: Kind, name: str) -> bool:
-    return await is_there(cluster, kind, name) is not None
-
-
-async def test_a_claim_of_the_jobs_own_is_made_once_and_goes_with_the_job(cluster: Cluster) -> None:
-    job = await start(cluster, "writer", "true", volumes=[{"mountPath": "out", "volumeClaim": CLAIM}])
-    await eventually(lambda: is_there_at_all(cluster, POD, "writer-main-0"))
+async def test_pods_share_a_claim_that_is_made_once_and_goes_with_the_job(cluster: Cluster) -> None:
+    volumes = [{"mountPath": "out", "volumeClaim": CLAIM}]
+    script = 'touch "out/$VC_TASK_INDEX"; until [ -e out/0 ] && [ -e out/1 ]; do sleep 0.05; done'
+    job = await start(cluster, "writer", script, replicas=2, volumes=volumes, plugins={"env": []})
+    await reaches(cluster, "writer", "Completed")
     (claim,) = (await cluster.list(PERSISTENT_VOLUME_CLAIM))[0]
     name = claim["metadata"]["name"]
+    assert claim["status"]["phase"] == "Bound"
     seen = (await cluster.get(ref_of(VC_JOB, job)))["status"]
-    assert seen["controlledResources"][f"volume-pvc-{name}"] == name
+    assert seen["controlledResources"] == {f"volume-pvc-{name}": name}
     await cluster.delete(ref_of(VC_JOB, job))
     await eventually(lambda: nothing(cluster, PERSISTENT_VOLUME_CLAIM))

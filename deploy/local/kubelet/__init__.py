@@ -8,12 +8,13 @@ the disk and the network. There is no isolation.
   CreateContainerError.
 * The environment is clean: PATH, HOME, LANG, TMPDIR, HOSTNAME and what the pod declares. HOME, TMPDIR and the default
   working directory are one folder per start of a container, removed when the pod has finished.
-* Volumes (emptyDir, configMap, secret, downwardAPI, projected of these, hostPath) are folders. Paths cannot be
-  mounted without root, so a container finds the folder's path in ``PENSTOCK_VOLUME_<NAME>`` (upper case, ``-`` and
-  ``.`` as ``_``); a relative `mountPath` becomes a link in its working directory. Their content is that of the
-  container's start.
-* resources, securityContext, ports, hostAliases and service variables have no effect. All pods have the address
-  127.0.0.1. exec, attach, port-forward and gRPC probes are not offered.
+* Volumes (emptyDir, configMap, secret, downwardAPI, projected of these, hostPath, persistentVolumeClaim) are folders.
+  Paths cannot be mounted without root, so a container finds the folder's path in ``PENSTOCK_VOLUME_<NAME>`` and in
+  ``PENSTOCK_MOUNT_<PATH>`` (upper case, all else as ``_``); a relative `mountPath` becomes a link in its working
+  directory. Their content is that of the container's start. The folder of a claim lasts as long as the claim.
+* resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
+  or one of their own on the loopback that they ask for (see workers/api/loopback.py). exec, attach, port-forward and
+  gRPC probes are not offered.
 * At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
   until these are taken away.
 * A pod that is being deleted is stopped and shows how it ended. It goes when its finalizers are gone; one that never

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.kubelet.announcer import Announcer
+from deploy.local.kubelet.claims import Claims
 from deploy.local.kubelet.configs import Configs
 from deploy.local.kubelet.lifecycle import Backoff
 from deploy.local.kubelet.output import Log
@@ -30,6 +31,7 @@ class Host:
     backoff: Backoff
     reports: Reports
     configs: Configs
+    claims: Claims
     announcer: Announcer
     clock: Callable[[], float] = time.time
     pumps: set[Log] = field(default_factory=set)

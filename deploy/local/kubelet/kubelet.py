@@ -16,6 +16,7 @@ from deploy.local import guard
 from deploy.local.kubelet import placing, status
 from deploy.local.kubelet.announcer import Announcer, Wanted
 from deploy.local.kubelet.attempt import Attempt
+from deploy.local.kubelet.claims import Claims
 from deploy.local.kubelet.configs import Configs
 from deploy.local.kubelet.host import Host
 from deploy.local.kubelet.lifecycle import Backoff
@@ -86,7 +87,8 @@ class Kubelet:
 
         Ends with an error only by a mistake of its own; the pods are left to the next kubelet then.
         """
-        loops = (self._node.live(), self._follow(), self._tell_waiting(), self._host.copy_output())
+        tidying = self._host.claims.keep_tidy()
+        loops = (self._node.live(), self._follow(), self._tell_waiting(), tidying, self._host.copy_output())
         running = [asyncio.create_task(loop) for loop in loops]
         told = asyncio.create_task(stop.wait())
         try:
@@ -334,7 +336,8 @@ async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
     pods = root / "pods"
     watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
     pods.mkdir(exist_ok=True)
-    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), announcer)
+    claims = Claims(cluster, root / "claims")
+    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()

@@ -163,7 +163,8 @@ class Worker:
         if problem := probes.unsupported(spec):
             raise ConfigProblem(problem)
         attempt.prepare()
-        made = await recipe.make(self._host.configs, self.pod, spec, self._folder, attempt.work)
+        host = self._host
+        made = await recipe.make(host.configs, host.claims, self.pod, spec, self._folder, attempt.work)
         self._recipes[name] = made
         return made
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local.kubelet import environment, volumes
+from deploy.local.kubelet.claims import Claims
 from deploy.local.kubelet.configs import Configs
 from deploy.local.kubelet.environment import Sources
 from workers.api.kinds import Object
@@ -26,7 +27,7 @@ class Recipe:
     cwd: str
 
 
-async def make(configs: Configs, pod: Object, container: Object, folder: Path, work: Path) -> Recipe:
+async def make(configs: Configs, claims: Claims, pod: Object, container: Object, folder: Path, work: Path) -> Recipe:
     """Fetches what the container refers to, fills its volumes and says how to run it.
 
     folder: the pod's; work: the attempt's working directory, which exists. Raises NoCommand, ConfigProblem naming the
@@ -37,8 +38,9 @@ async def make(configs: Configs, pod: Object, container: Object, folder: Path, w
     mounted = {mount["name"] for mount in container.get("volumeMounts") or ()}
     needed = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in mounted]
     wanted = [*environment.references(container), *volumes.references(needed)]
-    sources = await configs.fetch(pod["metadata"]["namespace"], wanted)
-    places = _make_volumes(pod, needed, sources, folder)
+    namespace = pod["metadata"]["namespace"]
+    sources = await configs.fetch(namespace, wanted)
+    places = _make_volumes(pod, needed, sources, await claims.places(namespace, needed), folder)
     return compose(pod, container, sources, places, folder, work)
 
 
@@ -52,7 +54,8 @@ def compose(
         if mount["name"] not in places:
             raise environment.ConfigProblem(f"volumeMounts {mount['name']}: the pod has no such volume")
         part = environment.expand(mount.get("subPathExpr") or "", declared) or mount.get("subPath") or ""
-        volumes.link(work, folder, mount, places[mount["name"]], part)
+        target = volumes.link(work, folder, mount, places[mount["name"]], part)
+        declared.setdefault(volumes.mount_variable(mount["mountPath"]), str(target))
     texts = [*container["command"], *(container.get("args") or ())]
     return Recipe(
         command=tuple(environment.expand(text, declared) for text in texts),
@@ -72,9 +75,13 @@ def base(pod: Object, work: Path) -> dict[str, str]:
     }
 
 
-def _make_volumes(pod: Object, needed: list[Object], sources: Sources, folder: Path) -> dict[str, Path]:
-    places = {}
+def _make_volumes(
+    pod: Object, needed: list[Object], sources: Sources, claimed: Mapping[str, Path], folder: Path
+) -> dict[str, Path]:
+    places = dict(claimed)
     for volume in needed:
+        if volume["name"] in claimed:
+            continue
         if (given := volumes.host_path(volume)) is not None:
             places[volume["name"]] = Path(given)
             continue

@@ -1,5 +1,6 @@
 """The volumes of a pod as folders. What goes into a folder is decided purely; `fill` writes it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +17,11 @@ _DEFAULT_MODE = 0o644
 def variable(name: str) -> str:
     """The variable that tells a container where a volume's folder is."""
     return "PENSTOCK_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
+
+
+def mount_variable(path: str) -> str:
+    """The variable that tells a container where it finds what it mounts: PENSTOCK_MOUNT_DATA for ``/data``."""
+    return "PENSTOCK_MOUNT_" + re.sub("[^A-Z0-9]", "_", path.strip("/").upper())
 
 
 def references(volumes: Iterable[Object]) -> Iterator[tuple[Kind, str]]:
@@ -110,10 +116,10 @@ def fill(folder: Path, content: Files) -> None:
         path.chmod(mode)
 
 
-def link(work: Path, folder: Path, mount: Object, place: Path, part: str) -> None:
+def link(work: Path, folder: Path, mount: Object, place: Path, part: str) -> Path:
     """Links a mount's path to the volume, or the part (`subPath`) of it, where that is possible: in the pod's folder.
 
-    Raises ConfigProblem when a path leads out of where it belongs.
+    Answers what is mounted. Raises ConfigProblem when a path leads out of where it belongs.
     """
     where = f"volumeMounts {mount['name']}"
     path = Path(mount["mountPath"])
@@ -121,10 +127,11 @@ def link(work: Path, folder: Path, mount: Object, place: Path, part: str) -> Non
         raise ConfigProblem(f"{where}: mountPath {path} leads out of the working directory")
     target = place / _inside(part, where) if part else place
     link = work / path
-    if not link.is_relative_to(folder) or link == work:
-        return
     if part and not target.exists():
         target.mkdir(parents=True)
+    if not link.is_relative_to(folder) or link == work:
+        return target
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(target)
+    return target

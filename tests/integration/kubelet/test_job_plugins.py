@@ -47,7 +47,7 @@ print("total", total, flush=True)
 """
 WORKER = """
 import os, socket, time
-folder = os.environ["PENSTOCK_VOLUME_TRAIN_SVC"]
+folder = os.environ["PENSTOCK_MOUNT_ETC_VOLCANO"]
 host = open(folder + "/ps.host").read().strip()
 assert host == os.environ["VC_PS_HOSTS"], host
 while True:
@@ -103,7 +103,7 @@ async def test_every_pod_can_use_the_key_of_its_job(lab: Lab) -> None:
     """The files of the Secret, in the folder that stands for /root/.ssh."""
     script = """
 import os, pathlib, stat
-for path in sorted(pathlib.Path(os.environ["PENSTOCK_VOLUME_LOGIN_SSH"], ".ssh").iterdir()):
+for path in sorted(pathlib.Path(os.environ["PENSTOCK_MOUNT_ROOT__SSH"]).iterdir()):
     print(path.name, oct(stat.S_IMODE(path.stat().st_mode)), len(path.read_text()) > 99, flush=True)
 """
     await run(lab, "login", role("worker", 1, script), ssh=[])

@@ -79,7 +79,7 @@ def test_links(mount: Object, part: str, link: str | None, target: str | None, t
     work = folder / "main" / "0" / "work"
     work.mkdir(parents=True)
     place.mkdir(parents=True)
-    volumes.link(work, folder, {"name": "v", **mount}, place, part)
+    assert volumes.link(work, folder, {"name": "v", **mount}, place, part) == (place / part if part else place)
     assert [str(path.relative_to(work)) for path in work.rglob("*") if path.is_symlink()] == ([link] if link else [])
     if link is not None:
         assert (work / link).resolve() == (place / str(target)).resolve()
@@ -110,6 +110,8 @@ def test_references_name_every_object_a_volume_needs() -> None:
 
 def test_a_variable_tells_where_a_volume_is() -> None:
     assert volumes.variable("my-data.v1") == "PENSTOCK_VOLUME_MY_DATA_V1"
+    assert volumes.mount_variable("/data") == "PENSTOCK_MOUNT_DATA"
+    assert volumes.mount_variable("/root/.ssh/") == "PENSTOCK_MOUNT_ROOT__SSH"
 
 
 def test_a_host_path_is_itself() -> None:
