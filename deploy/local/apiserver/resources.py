@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from deploy.local.apiserver import events, schema, strategies
+from deploy.local.apiserver import events, podmetrics, schema, strategies
 from deploy.local.apiserver.store import Record
 from workers.api.kinds import Kind, Object
 
@@ -187,6 +187,7 @@ def builtins() -> Iterator[Resource]:
         categories=("api-extensions",),
         status=True,
     )
+    yield from custom(podmetrics.DEFINITION)
 
 
 def custom(definition: Object) -> Iterator[Resource]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local import guard
-from deploy.local.kubelet import placing, status
+from deploy.local.kubelet import placing, status, usage
 from deploy.local.kubelet.announcer import Announcer, Wanted
 from deploy.local.kubelet.attempt import Attempt
 from deploy.local.kubelet.claims import Claims
@@ -71,6 +71,7 @@ class Kubelet:
         self._options = options
         self._host = host
         self._node = Node(cluster, options.node, options.pods)
+        self._usage = usage.Usage(cluster, self._measurable, host.clock)
         self._queue = placing.Queue()
         self._workers: dict[str, Worker] = {}
         #: the newest version of pods that are being bound; None when deleted meanwhile
@@ -87,8 +88,14 @@ class Kubelet:
 
         Ends with an error only by a mistake of its own; the pods are left to the next kubelet then.
         """
-        tidying = self._host.claims.keep_tidy()
-        loops = (self._node.live(), self._follow(), self._tell_waiting(), tidying, self._host.copy_output())
+        loops = (
+            self._node.live(),
+            self._follow(),
+            self._tell_waiting(),
+            self._host.claims.keep_tidy(),
+            self._usage.live(),
+            self._host.copy_output(),
+        )
         running = [asyncio.create_task(loop) for loop in loops]
         told = asyncio.create_task(stop.wait())
         try:
@@ -101,6 +108,9 @@ class Kubelet:
             await self._node.leave()
         finally:
             await _cancelled(told, *running, *self._tasks)
+
+    def _measurable(self) -> list[usage.Running]:
+        return [usage.Running(worker.pod, worker.sessions) for worker in self._workers.values() if not worker.gone]
 
     async def _end_all(self) -> None:
         grace = self._options.farewell

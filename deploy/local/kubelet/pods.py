@@ -65,6 +65,15 @@ class Worker:
         self._backing_off: set[str] = set()
         self._poke = asyncio.Event()
 
+    @property
+    def sessions(self) -> dict[str, int]:
+        """Of every running container the session of its processes."""
+        return {
+            name: attempt.pid
+            for name, attempt in self._attempts.items()
+            if attempt.pid is not None and isinstance(self._containers[name].state, Running)
+        }
+
     def update(self, pod: Object) -> None:
         """The pod's object changed."""
         self.pod = pod

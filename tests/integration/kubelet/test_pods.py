@@ -4,8 +4,15 @@ import json
 
 import pytest
 
+from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, alive, code, condition, container, phase, shell, until
-from workers.api.kinds import CONFIG_MAP, EVENT, NODE, SECRET, Ref
+from tests.support.conditions import eventually
+from workers.api import quantities
+from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD_METRICS, SECRET, Object, Ref
+from workers.errors import NotFound
+
+#: Seconds until what a pod consumes has been measured twice, or is swept up.
+LONG = 60.0
 
 
 @pytest.mark.parametrize(
@@ -255,3 +262,32 @@ async def test_the_node_is_registered_and_ready(bench: Lab) -> None:
     assert bench.stop() == 0
     node = await bench.cluster.get(Ref(NODE, "", "desk"))
     assert {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"] == "False"
+
+
+async def test_what_pods_consume_is_told_and_goes_with_them(lab: Lab, server: Server) -> None:
+    if server.name == "real":
+        with pytest.raises(NotFound):
+            await lab.cluster.list(POD_METRICS, "default")
+        return
+    await lab.create("busy", shell("while :; do :; done"), metadata={"labels": {"app": "busy"}})
+    ref = Ref(POD_METRICS, "default", "busy")
+    await lab.wait("busy", lambda pod: phase(pod) == "Running")
+
+    async def measured() -> list[Object]:
+        found, _ = await lab.cluster.list(POD_METRICS, "default", label_selector="app=busy")
+        return found
+
+    await eventually(measured, LONG)
+    (body,) = await measured()
+    (main,) = body["containers"]
+    assert main["name"] == "main"
+    assert quantities.parse(main["usage"]["cpu"]) > 0
+    assert quantities.parse(main["usage"]["memory"]) > 0
+    await lab.delete("busy", grace=0)
+
+    async def gone() -> bool:
+        return not await measured()
+
+    await eventually(gone, LONG)
+    with pytest.raises(NotFound):
+        await lab.cluster.get(ref)
