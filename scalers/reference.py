@@ -37,6 +37,9 @@ A parameter is looked for where the last column of its table says, in that order
 [authentication](authentication.md) supplies. The first text that is not blank counts. A parameter that is wrong, is
 missing or does not exist is named in the object's `Ready` condition, and nothing of the object is measured.
 
+An object may have 1,000 triggers (`PENSTOCK_MAX_TRIGGERS`). One that has more says so and is not measured: reading and
+storing them would keep the objects beside it waiting. Triggers of one server are asked together, whoever has them.
+
 A source that does not answer makes the value *unknown*, never zero: nothing is created on it, and the condition says
 why.
 
