@@ -200,4 +200,4 @@ def test_volumes_that_nobody_provides_are_told_of_once():
     cluster = stateful(replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
     cluster.settle()
     assert cluster.of(POD) == []
-    assert cluster.events == ["volumeClaimTemplates: there are no persistent volumes here; pods are not made"]
+    assert cluster.events == ["volumeClaimTemplates: they are not carried out here; pods are not made"]

@@ -106,7 +106,7 @@ def _refusal(run: _Set) -> Plan:
     status = PatchStatus(_status(run, _Work()))
     if (run.body.get("status") or {}).get("observedGeneration") == run.body["metadata"].get("generation"):
         return Plan((status,), "needs volume claims")
-    said = "volumeClaimTemplates: there are no persistent volumes here; pods are not made"
+    said = "volumeClaimTemplates: they are not carried out here; pods are not made"
     return Plan((Record("Warning", "FailedCreate", said), status), "needs volume claims")
 
 
