@@ -131,6 +131,6 @@ def _fired(timer: Delayed) -> Request:
 
 def _started(course: Course, now: datetime) -> datetime | None:
     """Since when the job has been at work; it starts over when it was aborted."""
-    if course.phase == "Aborted":
+    if course.phase in ("Aborting", "Aborted"):
         return None
     return course.started or (now if course.phase == "Running" else None)

@@ -117,13 +117,9 @@ class _Decision:
         """Take away what is left of the job, and come to the phase that it leads to once that is gone."""
         sight, now = self.sight, self.now
         removal = killing.removal(sight, course, self.site)
-        if sight.phase == course.phase and not removal.victims:
-            tally = self._tally(course)
-            cell = phases.cell(course.phase, "SyncJob")
-            if cell.then is Rule.DRAINING and (outcome := phases.draining(course.phase, tally.counts)):
-                course = replace(
-                    course, phase=outcome.phase, started=None if outcome.phase == "Aborted" else course.started
-                )
+        waits = phases.cell(course.phase, "SyncJob").then is Rule.DRAINING
+        if waits and sight.phase == course.phase and not removal.victims:
+            course = replace(course, phase=phases.draining(course.phase, self._tally(course).counts).phase)
         if not removal.steps and ttl.expired(sight, course, now):
             self._told(draft, course)
             draft.add((Delete(sight.ref, sight.job.metadata.uid, "Foreground"),))
@@ -138,11 +134,12 @@ class _Decision:
         known = extra if extra is not None else self.sight.memory.controlled_resources or {}
         kept = {name: text for name, text in known.items() if not (full and killing.is_plugin(name))}
         # What nobody sees go is remembered until it has gone.
-        draft.write(self._render(course, tally, known if removal.blind else kept))
+        before = {**known, **plugins.resources(self.sight.job)} if removal.blind else kept
+        draft.write(self._render(draft, course, tally, before))
         self._told(draft, course)
         draft.add(removal.steps)
         if removal.blind:
-            draft.write(self._render(course, tally, kept))
+            draft.write(self._render(draft, course, tally, kept))
 
     # A job that starts again
 
@@ -177,7 +174,7 @@ class _Decision:
         draft.add(work.first)
         if work.victims:
             # The status forgets them before they go, so that nobody takes them for evicted.
-            draft.write(self._render(course, self._tally(course, Removal(work.victims, ())), resources))
+            draft.write(self._render(draft, course, self._tally(course, Removal(work.victims, ())), resources))
         draft.add(work.making)
         moved = self._moved(course, self._outcome(course, tally))
         if moved.phase == course.phase:
@@ -194,7 +191,7 @@ class _Decision:
             course = replace(course, reason="Retrying", message=sight.error)
         elif replace(course, records=()) == before:
             return
-        draft.write(self._render(course, self._tally(course), sight.memory.controlled_resources or {}))
+        draft.write(self._render(draft, course, self._tally(course), sight.memory.controlled_resources or {}))
         self._told(draft, course)
 
     def _finish(
@@ -203,7 +200,7 @@ class _Decision:
         """Write where the job stands now. A job that has come to its end is cleared away at once."""
         if moved.phase in phases.FINAL:
             return self._drain(draft, courses.ended(moved), resources)
-        draft.write(self._render(moved, tally, resources))
+        draft.write(self._render(draft, moved, tally, resources))
         self._told(draft, course)
         return _Last(moved, self.now if moved.phase != self.sight.phase else None)
 
@@ -253,8 +250,8 @@ class _Decision:
     def _tally(self, course: Course, removal: Removal | None = None) -> Tally:
         return counting.tally(self.sight.pods, course.version, victims=removal.uids if removal else frozenset())
 
-    def _render(self, course: Course, tally: Tally, resources: Mapping[str, str]) -> Object:
-        return status.render(self.sight, course, tally, resources, self.now)
+    def _render(self, draft: _Draft, course: Course, tally: Tally, resources: Mapping[str, str]) -> Object:
+        return status.render(self.sight, draft.written, course, tally, resources, self.now)
 
     def _told(self, draft: _Draft, course: Course) -> None:
         """Events about what was decided and has failed, and the end of Commands; once, after the status says so."""
@@ -272,7 +269,7 @@ class _Decision:
 
     def _told_problem(self, draft: _Draft, problem: Problem | None) -> None:
         state = self.sight.memory.state
-        if problem and (state is None or state.message != problem.message):
+        if problem and problem.event and (state is None or state.message != problem.message):
             draft.steps.append(Record("Warning", problem.event, problem.message))
 
     def _back(self, last: "_Last") -> datetime | None:

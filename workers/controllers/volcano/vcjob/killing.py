@@ -75,8 +75,11 @@ def _rest(sight: Sight, site: Site) -> Iterator[Step]:
 
 
 def _attached(sight: Sight, site: Site) -> Iterator[Delete | Discard]:
-    """Secrets are not observed: the status says whether plugins have made anything."""
-    made = any(map(is_plugin, sight.memory.controlled_resources or ()))
+    """Secrets are not observed: the status says whether plugins have made anything.
+
+    A job at work may have made some in a plan that was cut short before it said so.
+    """
+    made = sight.phase in ("Pending", "Running") or any(map(is_plugin, sight.memory.controlled_resources or ()))
     seen = {ref: one for ref, one in sight.attached.items() if one is not None and _stays(one)}
     for step in plugins.removals(sight.job, site, seen):
         if isinstance(step, Delete) or made:

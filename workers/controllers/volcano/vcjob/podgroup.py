@@ -61,7 +61,7 @@ def patch(existing: Object, wanted: Object) -> Object | None:
     if members:
         changes["minTaskMember"] = members
     resources = old.get("minResources") or {}
-    if _differ(resources, new["minResources"]):
+    if not amounts.same(resources, new["minResources"]):
         changes["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}
     return {"spec": changes} if changes else None
 
@@ -98,16 +98,6 @@ def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
 
 def _members(spec: Object) -> Mapping[str, int]:
     return spec.get("minTaskMember") or {}
-
-
-def _differ(old: Object, new: Mapping[str, str]) -> bool:
-    """Whether two lists of resources mean different things; ``1000m`` is ``1``."""
-    try:
-        return {name: amount.value for name, amount in amounts.parse(old).items()} != {
-            name: amount.value for name, amount in amounts.parse(new).items()
-        }
-    except ValueError:
-        return True
 
 
 def _topology(given: NetworkTopology | None) -> Object | None:

@@ -17,13 +17,14 @@ HISTORY = 50
 _SECOND = timedelta(seconds=1)
 
 
-def render(sight: Sight, course: Course, tally: Tally, resources: Mapping[str, str], now: datetime) -> Object:
-    """The status to be written. resources: what plugins and volumes made.
+def render(
+    sight: Sight, seen: Object, course: Course, tally: Tally, resources: Mapping[str, str], now: datetime
+) -> Object:
+    """The status to be written. seen: the one before it. resources: what plugins and volumes made.
 
     Numbers of zero are left out, as Volcano does. A finished job keeps the numbers it had when its last pod was gone,
     whatever becomes of the pods that were left.
     """
-    seen = sight.status
     state = _state(seen.get("state") or {}, course, now)
     computed: Object = {
         "state": state,

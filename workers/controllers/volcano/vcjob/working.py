@@ -1,7 +1,7 @@
 """Bringing a job's pods to what its spec says: what they need, then those too many, then those that are missing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -20,9 +20,9 @@ LOOK_AGAIN = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why no pods are made. event: the reason of the Event that tells it."""
+    """Why pods are not made. event: the reason of the Event that tells it; None where that is everyday life."""
 
-    event: str
+    event: str | None
     reason: str
     message: str
 
@@ -62,13 +62,21 @@ def work(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     if _group_waits(sight):
         return Work(first=first, resources=resources, problem=_group_problem(sight))
     done = _pods(sight, course, site, now)
-    return Work(first, done.victims, done.made, done.making, resources, missing, done.back)
+    return replace(done, first=first, resources=resources, problem=missing or _waiting(sight))
 
 
 def _missing(sight: Sight) -> Problem | None:
     if sight.queue is not None:
         return None
     return Problem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
+
+
+def _waiting(sight: Sight) -> Problem | None:
+    """Which tasks wait for which."""
+    there = _by_name(sight)
+    found = {task.name: dependencies.waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
+    texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
+    return Problem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
 
 
 def _needs(sight: Sight, site: Site, claims: volumes.Claims) -> Iterator[Step]:
