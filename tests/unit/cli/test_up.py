@@ -61,6 +61,7 @@ def test_every_process_gets_the_settings_the_store_and_the_embedded_cluster() ->
         assert part.env["PENSTOCK_KUBECONFIG"] == "/h/kubeconfig"
         assert part.env["PENSTOCK_JOBS"] == "all"
         assert part.env["PENSTOCK_CRONJOBS"] == "true"
+        assert part.env["PENSTOCK_POLICIES"] == "true"
         assert part.env["PENSTOCK_WORKLOADS"] == "true"
         assert part.env["PENSTOCK_VOLCANO"] == "true"
 
@@ -71,6 +72,7 @@ def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
         assert not part.env.keys() & {
             "PENSTOCK_JOBS",
             "PENSTOCK_CRONJOBS",
+            "PENSTOCK_POLICIES",
             "PENSTOCK_WORKLOADS",
             "PENSTOCK_VOLCANO",
         }
