@@ -194,6 +194,11 @@ def both(name, text):
         pytest.param(
             asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi"), id="binary stays binary"
         ),
+        pytest.param(
+            asks(container(memory="0"), container(memory="1Gi"), container(memory="0")),
+            both("memory", "1Gi"),
+            id="nothing has no style",
+        ),
         pytest.param(asks(container(memory="1G")), both("memory", "1G"), id="decimal stays decimal"),
         pytest.param(asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi"), id="disk"),
         pytest.param(

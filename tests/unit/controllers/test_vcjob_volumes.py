@@ -60,8 +60,9 @@ def test_a_claim_of_somebody_else_is_waited_for_by_name(given, found, missing):
     assert claims.problem == (f"pvc {', '.join(missing)} not found" if missing else None)
 
 
-def test_a_stored_name_is_made_again_from_its_claim():
-    claims = volumes.claims(parsed(volumes=[{**THEIRS, "volumeClaim": SPEC}]), {})
+def test_a_stored_name_is_made_again_from_its_claim_once_however_often_it_is_mounted():
+    stored = {**THEIRS, "volumeClaim": SPEC}
+    claims = volumes.claims(parsed(volumes=[stored, {**stored, "mountPath": "/again"}]), {})
     assert [step.body["metadata"]["name"] for step in claims.making] == ["data"]
 
 

@@ -31,7 +31,7 @@ class Hcclrank(Plugin):
         if seat.task.name != worker:
             return ""
         first = seat.job.spec.task(master)
-        return str(seat.index)
+        return str((first.replicas if first else 0) + seat.index)
 
 
 def _given(pod: Object) -> str:
