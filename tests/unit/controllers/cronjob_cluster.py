@@ -10,22 +10,25 @@ from itertools import count
 
 from tests.unit.controllers.plans import with_references
 from workers.api import times
-from workers.api.kinds import JOB, Kind, Object, Ref, controller_of
-from workers.controllers import conditions
-from workers.controllers.cronjob import decide
+from workers.api.kinds import JOB, VC_CRON_JOB, VC_JOB, Kind, Object, Ref, controller_of
+from workers.controllers.cronjob import decide, ending
 from workers.merge import diff
 from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Record, Step, Together
 from workers.snapshot import Entry, Snapshot
 
-#: The annotation that says for which slot a Job is.
-SLOT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+#: The annotation that says for which slot a Job is, by the kind of the Job.
+SLOT = {
+    JOB: "batch.kubernetes.io/cronjob-scheduled-timestamp",
+    VC_JOB: "volcano.sh/cronjob-scheduled-timestamp",
+}
 #: The mirror remembers a deleted Job for so long.
 TOMBSTONE = timedelta(minutes=10)
 #: A plan that was stopped is decided afresh so much later.
 BACKOFF = timedelta(seconds=30)
 #: Reconciles after which nothing is left to do at a moment.
 PATIENCE = 40
-TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "report"}]}}}}
+PODS = {"template": {"spec": {"containers": [{"name": "main", "image": "report"}]}}}
+TEMPLATE = {JOB: {"spec": PODS}, VC_JOB: {"spec": {"tasks": [{"name": "work", "replicas": 1, **PODS}]}}}
 
 
 class Stopped(Exception):  # noqa: N818 - what happened, not what broke
@@ -40,6 +43,7 @@ class Cluster:
 
     def __init__(self, kind: Kind, now: datetime, **spec: object) -> None:
         self.kind = kind
+        self.child = VC_JOB if kind == VC_CRON_JOB else JOB
         self.now = now
         self._numbers = count(10)
         metadata = {"name": "report", "namespace": "default", "uid": "uid-report", "generation": 1}
@@ -48,7 +52,7 @@ class Cluster:
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,
                 "metadata": {**metadata, "creationTimestamp": times.render(now)},
-                "spec": {"concurrencyPolicy": "Allow", "jobTemplate": TEMPLATE, **spec},
+                "spec": {"concurrencyPolicy": "Allow", "jobTemplate": TEMPLATE[self.child], **spec},
             }
         )
         self.jobs: dict[str, Object] = {}
@@ -71,7 +75,7 @@ class Cluster:
         return Counter(slot for _, slot in self.created)
 
     def unfinished(self) -> list[str]:
-        return [name for name, job in self.jobs.items() if not conditions.finished(job)]
+        return [name for name, job in self.jobs.items() if not ending.finished(job)]
 
     def older(self, age: timedelta) -> list[str]:
         """The Jobs that have been at work for longer than this."""
@@ -94,12 +98,13 @@ class Cluster:
     def end(self, name: str, how: str) -> None:
         """A Job ends."""
         moment = times.render(self.now)
-        status = {
-            **self.jobs[name]["status"],
-            "conditions": [{"type": how, "status": "True", "lastTransitionTime": moment}],
-        }
-        if how == "Complete":
-            status["completionTime"] = moment
+        status = {**self.jobs[name]["status"]}
+        if self.child == VC_JOB:
+            status["state"] = {"phase": "Completed" if how == "Complete" else how, "lastTransitionTime": moment}
+        else:
+            status["conditions"] = [{"type": how, "status": "True", "lastTransitionTime": moment}]
+            if how == "Complete":
+                status["completionTime"] = moment
         self.jobs[name] = self._newer({**self.jobs[name], "status": status})
         self._watch(name)
 
@@ -123,7 +128,9 @@ class Cluster:
 
     def _see(self, name: str) -> None:
         self.unseen.discard(name)
-        self.mirror[name] = Entry(Ref(JOB, "default", name), self.jobs.get(name), int(self.now.timestamp() * 1e6))
+        self.mirror[name] = Entry(
+            Ref(self.child, "default", name), self.jobs.get(name), int(self.now.timestamp() * 1e6)
+        )
 
     # What the controller does
 
@@ -151,7 +158,7 @@ class Cluster:
     def _snapshot(self) -> Snapshot:
         oldest = (self.now - TOMBSTONE).timestamp() * 1e6
         self.mirror = {name: each for name, each in self.mirror.items() if not each.gone or each.seen > oldest}
-        children = {JOB.id: tuple(self.mirror.values())}
+        children = {self.child.id: tuple(self.mirror.values())}
         return Snapshot(Ref(self.kind, "default", "report"), self.shown, children, at=int(self.now.timestamp() * 1e6))
 
     def _newer(self, body: Object) -> Object:
@@ -218,7 +225,7 @@ class _Plan:
         if name in cluster.jobs:
             assert controller_of(cluster.jobs[name]) == controller_of(body)
         else:
-            slot = times.parse(body["metadata"]["annotations"][SLOT])
+            slot = times.parse(body["metadata"]["annotations"][SLOT[cluster.child]])
             cluster.created.append((cluster.now, slot))
             moment = times.render(cluster.now)
             metadata = {**body["metadata"], "uid": f"uid-{next(cluster._numbers)}", "creationTimestamp": moment}

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.unit.controllers.plans import with_references
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Kind, Object, Ref
+from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object, Ref, by_manifest
 from workers.controllers.cronjob import decide
 from workers.merge import diff
 from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together
@@ -42,6 +42,12 @@ def cron_job(schedule: str = "* * * * *", *, kind: Kind = CRON_JOB, created: dat
     }
 
 
+def volcano_cron_job(schedule: str = "* * * * *", **spec: Any) -> Object:
+    """A CronJob of Volcano called ``report``."""
+    template = {**TEMPLATE, "spec": {"tasks": [{"name": "work", "replicas": 1, **TEMPLATE["spec"]}]}}
+    return cron_job(schedule, kind=VC_CRON_JOB, **{"jobTemplate": template, **spec})
+
+
 def scheduled_job(schedule: str = "* * * * *", *, created: datetime = NOON, **spec: Any) -> Object:
     """A ScheduledJob called ``report``."""
     return cron_job(schedule, kind=SCHEDULED_JOB, created=created, **spec)
@@ -52,7 +58,10 @@ class World:
 
     def __init__(self, body: Object) -> None:
         self.body = body
-        self.kind = CRON_JOB if body["kind"] == CRON_JOB.kind else SCHEDULED_JOB
+        kind = by_manifest(body["apiVersion"], body["kind"])
+        assert kind
+        self.kind = kind
+        self.child = VC_JOB if kind == VC_CRON_JOB else JOB
         self.jobs: dict[str, Object] = {}
         self.gone: set[str] = set()
         self.foreign: set[str] = set()
@@ -66,9 +75,10 @@ class World:
     # What the controller sees and does
 
     def snapshot(self) -> Snapshot:
-        entries = [Entry(Ref(JOB, "default", name), body, 0) for name, body in self.jobs.items()]
-        entries += [Entry(Ref(JOB, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
-        return Snapshot(Ref(self.kind, "default", self.body["metadata"]["name"]), self.body, {JOB.id: tuple(entries)})
+        entries = [Entry(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
+        entries += [Entry(Ref(self.child, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
+        ref = Ref(self.kind, "default", self.body["metadata"]["name"])
+        return Snapshot(ref, self.body, {self.child.id: tuple(entries)})
 
     def decide(self, now: datetime) -> Plan:
         return decide(self.snapshot(), now)
@@ -118,11 +128,13 @@ class World:
                     done += self._carry_out(each, now)
                 if then and done:
                     self.told.append(Record(then.type, then.reason, then.message.replace("{done}", str(done))))
-            case Create(body=body, taken=taken):
+            case Create(kind=kind, body=body, taken=taken):
+                assert kind == self.child == by_manifest(body["apiVersion"], body["kind"])
                 return self._create(body, taken, now)
             case Delete(ref=ref):
+                assert ref.kind == self.child
                 self.remove(ref.name)
-            case Patch(ref=ref, body=patch) if ref.kind == JOB:
+            case Patch(ref=ref, body=patch) if ref.kind == self.child:
                 self.jobs[ref.name] = self._newer(_merged(self.jobs[ref.name], patch))
             case Patch(body=patch):
                 self.body = self._newer(_merged(self.body, patch))
@@ -163,10 +175,14 @@ class World:
         name = body["metadata"]["name"]
         metadata = {**body["metadata"], "uid": f"uid-{name}", "creationTimestamp": times.render(now)}
         self.jobs[name] = self._newer({**body, "metadata": metadata})
-        self.jobs[name]["status"] = {"startTime": times.render(now)}
+        self.jobs[name]["status"] = {} if self.child == VC_JOB else {"startTime": times.render(now)}
 
     def end(self, name: str, how: str = "Complete", at: datetime = NOON, **condition: str) -> None:
-        """A Job ends."""
+        """A Job ends; Volcano's by its phase."""
+        if self.child == VC_JOB:
+            state = {"phase": how, "lastTransitionTime": times.render(at), **condition}
+            self.jobs[name] = self._newer({**self.jobs[name], "status": {"state": state}})
+            return
         ended = {"type": how, "status": "True", "lastTransitionTime": times.render(at), **condition}
         status = {**self.jobs[name]["status"], "conditions": [ended]}
         if how == "Complete":

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from tests.unit.controllers.factories import NOW
-from workers.api.kinds import JOB, Object, reference
+from workers.api.kinds import Object, reference
+from workers.controllers.cronjob import ending
 from workers.controllers.job.pods import TRACKING
 from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together, Unfinalize
 
@@ -49,7 +50,7 @@ def status_of(plan: Plan) -> dict:
 
 def with_references(status: Object, made: Iterable[Object | None]) -> Object:
     """The status as it is written once the Jobs that the plan makes are there; None for one that did not come to be."""
-    known = [reference(JOB, job) for job in made if job]
+    known = [reference(ending.kind_of(job), job) for job in made if job]
     return {**status, "active": [*status.get("active", ()), *known]} if known else status
 
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from scheduler import cron
 from tests.unit.controllers.cronjob_cluster import BACKOFF, Cluster
 from workers.api import times
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
 MONTH = timedelta(days=31)
 HOUR = timedelta(hours=1)
@@ -244,6 +244,12 @@ class Newest(Month):
         assert not due or due[-1] <= cursor(cluster.body) in {due[-1], *cluster.made}
 
 
+class Volcano(Newest):
+    """A CronJob of Volcano: its Jobs are of another kind, and end in another way."""
+
+    kind = VC_CRON_JOB
+
+
 def test_every_due_time_has_exactly_one_job():
     _run(Everything)
 
@@ -252,11 +258,15 @@ def test_no_due_time_has_two_jobs_and_the_newest_has_one():
     _run(Newest)
 
 
+def test_no_due_time_has_two_jobs_of_volcano():
+    _run(Volcano)
+
+
 def _run(machine: type[Month]) -> None:
     run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30))
 
 
-@pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB], ids=["CronJob", "ScheduledJob"])
+@pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
 def test_a_run_whose_job_was_deleted_before_the_status_told_of_it_does_not_come_twice(kind):
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")
     cluster.settle()
@@ -275,7 +285,7 @@ AND_BACK = {
 }
 
 
-@pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB], ids=["CronJob", "ScheduledJob"])
+@pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
 @pytest.mark.parametrize(("there", "back"), AND_BACK.values(), ids=AND_BACK)
 def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(kind, there, back):
     """The worker died before the status told of it, and by the time the slot is due once more the Job is forgotten."""

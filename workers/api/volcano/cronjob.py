@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workers.api import model
+from workers.api import model, scheduledjob
 from workers.api.kinds import VC_CRON_JOB, Object
 from workers.api.model import Items, Model
 from workers.api.scaledjob import Natural, Text
-from workers.api.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant
+from workers.api.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant, ScheduledJobSpec
 from workers.api.volcano import job
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -62,3 +62,14 @@ class CronJob(Model):
 def parse(body: Object) -> CronJob:
     """The typed form of a CronJob; raises UserError that names the object and every field that is wrong."""
     return model.parse(CronJob, VC_CRON_JOB, body)
+
+
+def scheduled(body: Object) -> ScheduledJobSpec:
+    """The spec as that of a ScheduledJob, by which all kinds are decided on; raises UserError like `parse`.
+
+    The template stays as its author wrote it.
+    """
+    spec, template = parse(body).spec, body["spec"]["jobTemplate"]
+    made = scheduledjob.JobTemplate.model_construct(metadata=template.get("metadata"), spec=template["spec"])
+    fields = {name: getattr(spec, name) for name in Spec.model_fields}
+    return ScheduledJobSpec.model_construct(**{**fields, "job_template": made})

@@ -12,10 +12,11 @@ from functools import cached_property
 
 from workers.api import scheduledjob as manifest
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object, Ref
+from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Object, Ref
+from workers.api.volcano import cronjob as volcano
 from workers.controller import Controller
 from workers.controllers import conditions
-from workers.controllers.cronjob import concurrency, due, history, starting, status, timing, unexpected
+from workers.controllers.cronjob import concurrency, dialect, due, history, starting, status, timing, unexpected
 from workers.controllers.cronjob.concurrency import Choice
 from workers.controllers.cronjob.cursor import MISSED, Cursor
 from workers.controllers.cronjob.due import Due, Settled
@@ -37,7 +38,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if body is None:
         return NOTHING
     try:
-        spec = manifest.parse(body).spec
+        spec = volcano.scheduled(body) if snapshot.ref.kind == VC_CRON_JOB else manifest.parse(body).spec
     except UserError as error:
         return _refused(snapshot, body, str(error), now)
     return _Decision(Sight(snapshot, body, spec, now)).plan()
@@ -46,7 +47,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
 def _refused(snapshot: Snapshot, body: Object, message: str, now: datetime) -> Plan:
     """A manifest that says nothing that could be done."""
     record = Record("Warning", "InvalidSpec", message)
-    if snapshot.ref.kind == CRON_JOB:
+    if not dialect.of(snapshot.ref.kind).scheduled:
         return Plan((record,), "the manifest is wrong")
     observed = body.get("status") or {}
     new = status.merged(observed, _conditions(body, Ready("False", "InvalidSpec", message), now))
@@ -73,7 +74,7 @@ class _Decision:
             (
                 *self._seen(),
                 *([cleaning] if (cleaning := self._cleaning) else ()),
-                *unexpected.tell(self.sight.children.others),
+                *unexpected.tell(self.sight.children.others, self.sight.dialect.unexpected),
                 *self._told(),
                 *([history.deletion(doomed, vital=True)] if (doomed := self._doomed) else ()),
                 *(self._made(starts) if starts else ()),
@@ -164,7 +165,7 @@ class _Decision:
             yield PatchStatus(new)
         if annotations := self._annotations(settled):
             yield self._patch(annotations)
-        yield from status.changes(self.sight.status, self.sight.children.ours)
+        yield from status.changes(self.sight.status, self.sight.children.ours, self.sight.dialect.missing)
         if self._due:
             yield from status.missed(settled, self._cursor.at)
 
@@ -258,7 +259,9 @@ class _Decision:
         if sight.cursor.is_ahead(sight.now):
             yield self._ahead()
         if self._choice.waits:
-            yield Record("Normal", "JobAlreadyActive", _WAITS)
+            yield Record(*sight.dialect.waits, _WAITS)
+        if self._choice.replaces and sight.dialect.replaces:
+            yield Record("Warning", sight.dialect.replaces, _REPLACES)
         if self._due and self._choice.slots:
             if self._due.many:
                 yield Record("Warning", "TooManyMissedTimes", _TOO_MANY)
@@ -284,7 +287,7 @@ class _Decision:
         yield starting.creation(sight, starts)
         yield from starting.skews(sight.now, choice.slots)
         settled = self._due.settled(choice.slots) if self._due else Settled()
-        made = tuple(Ref(JOB, sight.snapshot.ref.namespace, start.order.name) for start in starts)
+        made = tuple(Ref(sight.dialect.child, sight.snapshot.ref.namespace, start.order.name) for start in starts)
         yield PatchStatus(self._status(self._known, settled), made)
         if choice.requests:
             yield self._patch({request.annotation: None for request in choice.requests})
@@ -341,6 +344,7 @@ class _Decision:
 
 
 _WAITS = "Not starting job because prior execution is running and concurrency policy is Forbid"
+_REPLACES = "Jobs that are still running give way to the next one: the concurrency policy is Replace"
 _TOO_MANY = (
     f"More than {due.MANY} start times were missed. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 )
@@ -348,3 +352,4 @@ _ZONE_IN_TEXT = "a time zone belongs into .spec.timeZone; TZ or CRON_TZ in .spec
 
 CRON_JOBS = Controller(kind=CRON_JOB, decide=decide, children=(JOB,))
 SCHEDULED_JOBS = Controller(kind=SCHEDULED_JOB, decide=decide, children=(JOB,))
+VOLCANO_CRON_JOBS = Controller(kind=VC_CRON_JOB, decide=decide, children=(VC_JOB,))

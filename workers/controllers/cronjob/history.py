@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from workers.api.kinds import JOB, Object, ref_of
-from workers.controllers import conditions
+from workers.api.kinds import Object, ref_of
+from workers.controllers.cronjob import ending
 from workers.plan import Delete, Record, Together
 
 
@@ -12,10 +12,11 @@ def clean_up(finished: Iterable[Object], succeeded: int | None, failed: int | No
 
     succeeded, failed: how many to keep, None for all of them.
     """
-    kept: dict[str | None, list[Object]] = {"Complete": [], "Failed": []}
+    # Volcano's Jobs that were terminated are history, and stay.
+    kept: dict[str | None, list[Object]] = {"Complete": [], "Failed": [], "Terminated": []}
     for job in finished:
         if not job["metadata"].get("deletionTimestamp"):
-            kept[conditions.finished(job)].append(job)
+            kept[ending.finished(job)].append(job)
     doomed = [*_oldest(kept["Complete"], succeeded), *_oldest(kept["Failed"], failed)]
     return deletion(doomed, vital=False) if doomed else None
 
@@ -24,7 +25,7 @@ def deletion(jobs: list[Object], *, vital: bool) -> Together:
     """Delete these Jobs and tell of it. vital: nothing else may be done when that fails."""
     said = f"job {jobs[0]['metadata']['name']}" if len(jobs) == 1 else "{done} jobs"
     return Together(
-        tuple(Delete(ref_of(JOB, job), job["metadata"]["uid"]) for job in jobs),
+        tuple(Delete(ref_of(ending.kind_of(job), job), job["metadata"]["uid"]) for job in jobs),
         then=Record("Normal", "SuccessfulDelete", f"Deleted {said}"),
         otherwise=Record("Warning", "FailedDelete", "Deleting a job failed: {error}"),
         vital=vital,
@@ -38,5 +39,5 @@ def _oldest(jobs: list[Object], limit: int | None) -> list[Object]:
 
 def _age(job: Object) -> tuple[bool, str, str]:
     """Kubernetes' order: by start, those that never started last, then by name. RFC 3339 in UTC sorts by time."""
-    started = (job.get("status") or {}).get("startTime")
+    started = ending.started(job)
     return (started is None, started or "", job["metadata"]["name"])

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scheduler import cron
-from workers.api.kinds import JOB, Kind, Object
+from workers.api.kinds import VC_JOB, Kind, Object
 from workers.api.scheduledjob import JobTemplate
-from workers.controllers.cronjob import names
+from workers.controllers.cronjob import dialect, names
 
-#: The slot of the Job's run, RFC 3339 in the schedule's time zone.
-SLOT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 #: Kubernetes' mark of Jobs that somebody asked for.
 INSTANTIATE = "cronjob.kubernetes.io/instantiate"
 #: The id under which somebody asked for the run.
@@ -63,11 +61,15 @@ class Order:
         return names.attempt(self.run, self.attempt)
 
 
-def of_slot(slot: datetime, schedule: str, zone: str | None, *, told: bool) -> dict[str, str]:
-    """What says for which slot a Job is. told: which schedule asked for it, too."""
+def of_slot(kind: Kind, slot: datetime, schedule: str, zone: str | None) -> dict[str, str]:
+    """What says for which slot a Job is: RFC 3339 in the schedule's time zone.
+
+    kind: whose Job it is. Of a ScheduledJob's it says which schedule asked for it, too.
+    """
+    spoken = dialect.of(kind)
     # Kubernetes writes UTC as Z, and other zones that are named with their offset.
     text = slot.astimezone(cron.zone(zone) if zone else UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {SLOT: text, **({SCHEDULE: schedule} if told else {})}
+    return {spoken.slot: text, **({SCHEDULE: schedule} if spoken.scheduled else {})}
 
 
 def of_request(id: str) -> dict[str, str]:
@@ -82,15 +84,19 @@ def build(owner: Owner, template: JobTemplate, order: Order) -> Object:
     if order.attempt > 1:
         annotations[ATTEMPT] = str(order.attempt)
     spec = template.spec
-    if order.env:
+    made = dialect.of(owner.kind).child
+    if order.env and made == VC_JOB:
+        tasks = [{**task, "template": _with_variables(task.get("template") or {}, order.env)} for task in spec["tasks"]]
+        spec = {**spec, "tasks": tasks}
+    elif order.env:
         spec = {**spec, "template": _with_variables(spec["template"], order.env)}
     if order.time_limit is not None:
         own = spec.get("activeDeadlineSeconds")
         spec = {**spec, "activeDeadlineSeconds": order.time_limit if own is None else min(own, order.time_limit)}
     labels = metadata.get("labels")
     return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
+        "apiVersion": made.api_version,
+        "kind": made.kind,
         "metadata": {
             "name": order.name,
             "namespace": owner.namespace,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-from workers.api.kinds import CRON_JOB, Kind
+from workers.api.kinds import Kind
+from workers.controllers.cronjob import dialect
 
 #: A Job's name becomes a label value.
 LONGEST = 63
@@ -53,7 +54,7 @@ class Names:
 
 def of(kind: Kind, owner: str) -> Names:
     """The names of the Jobs of the object of this kind and name."""
-    return Names(owner, per_second=kind != CRON_JOB)
+    return Names(owner, per_second=dialect.of(kind).scheduled)
 
 
 def attempt(run: str, number: int) -> str:

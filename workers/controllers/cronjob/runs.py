@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.api.scheduledjob import Retry
-from workers.controllers import conditions
-from workers.controllers.cronjob import jobs, names
+from workers.controllers.cronjob import ending, jobs, names
+from workers.controllers.cronjob.dialect import SLOTS
 from workers.snapshot import Entry
 
 RUNNING = "Running"
@@ -61,7 +61,7 @@ class Run:
     def live(self) -> Object | None:
         """The last attempt's Job, if it has not finished and nobody deletes it."""
         job = self.job
-        if job is None or conditions.finished(job) or job["metadata"].get("deletionTimestamp"):
+        if job is None or ending.finished(job) or job["metadata"].get("deletionTimestamp"):
             return None
         return job
 
@@ -187,7 +187,7 @@ def _purpose(job: Object, naming: names.Names) -> tuple[Run, int] | None:
     told = job["metadata"].get("annotations") or {}
     # What was made by hand may be called anything, even like the Job of a slot.
     by_hand = jobs.MANUAL in told or jobs.INSTANTIATE in told
-    slot = _slot(told.get(jobs.SLOT)) or (None if by_hand else naming.slot_of(name))
+    slot = _slot(next((told[key] for key in SLOTS if key in told), None)) or (None if by_hand else naming.slot_of(name))
     if slot is None and jobs.MANUAL not in told:
         return None
     number = told.get(jobs.ATTEMPT, "1")
@@ -219,7 +219,7 @@ def observe(known: Iterable[Run], children: Children, limits: Limits, now: datet
 
 
 def _at_work(attempts: Mapping[int, Object]) -> bool:
-    return any(conditions.finished(job) is None for job in attempts.values())
+    return any(ending.finished(job) is None for job in attempts.values())
 
 
 def _age(run: Run) -> tuple[float, float]:
@@ -240,7 +240,7 @@ def _now(run: Run, attempts: Mapping[int, Object], gone: frozenset[str], limits:
     run = replace(run, job=job)
     if job is None:
         return _without_job(run, limits, now)
-    if (how := conditions.finished(job)) is None:
+    if (how := ending.finished(job)) is None:
         return _unfinished(run, job, limits, now)
     if run.over:
         return run
@@ -268,15 +268,14 @@ def _unfinished(run: Run, job: Object, limits: Limits, now: datetime) -> Run:
 
 
 def _succeeded(run: Run, job: Object) -> Run:
-    completed = (job.get("status") or {}).get("completionTime")
-    return run.ended(SUCCEEDED, times.parse(completed) if completed else _ended(job, "Complete"))
+    completed = ending.completion(job)
+    return run.ended(SUCCEEDED, times.parse(completed) if completed else _ended(job))
 
 
 def _failed(run: Run, job: Object, limits: Limits) -> Run:
     """A failed attempt ends the run unless another may follow within the run's time."""
-    condition = conditions.find(job, "Failed") or {}
-    reason, message = condition.get("reason") or "", condition.get("message") or ""
-    at = _ended(job, "Failed")
+    reason, message = ending.why(job)
+    at = _ended(job)
     deadline = limits.deadline(run)
     if deadline and at + _SECOND >= deadline and reason == "DeadlineExceeded":
         return run.ended(TIMED_OUT, at, "RunTimeLimitExceeded", message)
@@ -296,8 +295,8 @@ def _in_time(run: Run, limits: Limits, now: datetime) -> Run:
     return run
 
 
-def _ended(job: Object, how: str) -> datetime:
-    moment = (conditions.find(job, how) or {}).get("lastTransitionTime")
+def _ended(job: Object) -> datetime:
+    moment = ending.at(job)
     return times.parse(moment) if moment else _created(job)
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from workers.api.kinds import CRON_JOB, JOB, Kind, Object
+from workers.api.kinds import Kind, Object
 from workers.api.scheduledjob import ScheduledJobSpec
-from workers.controllers import conditions
-from workers.controllers.cronjob import cursor, manual, names, runs
+from workers.controllers.cronjob import cursor, dialect, ending, manual, names, runs
 from workers.controllers.cronjob.cursor import Cursor
+from workers.controllers.cronjob.dialect import Dialect
 from workers.controllers.cronjob.jobs import Owner
 from workers.controllers.cronjob.manual import Refused, Request
 from workers.controllers.cronjob.runs import Children, Limits, Run
@@ -33,9 +33,14 @@ class Sight:
         return self.snapshot.ref.kind
 
     @property
+    def dialect(self) -> Dialect:
+        """What the kind calls things."""
+        return dialect.of(self.kind)
+
+    @property
     def is_cron_job(self) -> bool:
         """A CronJob's status has three fields; what a ScheduledJob remembers beyond them a CronJob does not."""
-        return self.kind == CRON_JOB
+        return not self.dialect.scheduled
 
     @property
     def leaving(self) -> bool:
@@ -71,17 +76,19 @@ class Sight:
     @cached_property
     def children(self) -> Children:
         """The Jobs, by what they are for."""
-        return runs.sort(self.snapshot.children.get(JOB.id, ()), self.names)
+        return runs.sort(self.snapshot.children.get(self.dialect.child.id, ()), self.names)
 
     @cached_property
     def jobs(self) -> tuple[Object, ...]:
         """All Jobs that are there."""
-        return tuple(entry.body for entry in self.snapshot.children.get(JOB.id, ()) if entry.body is not None)
+        return tuple(
+            entry.body for entry in self.snapshot.children.get(self.dialect.child.id, ()) if entry.body is not None
+        )
 
     @cached_property
     def finished(self) -> tuple[Object, ...]:
         """The Jobs that are over."""
-        return tuple(job for job in self.jobs if conditions.finished(job))
+        return tuple(job for job in self.jobs if ending.finished(job))
 
     @cached_property
     def limits(self) -> Limits:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from workers.api.kinds import JOB
 from workers.controllers.cronjob import jobs
 from workers.controllers.cronjob.concurrency import HELPING, Choice
 from workers.controllers.cronjob.jobs import Order
@@ -35,7 +34,7 @@ def starts(sight: Sight, choice: Choice, table: Timetable | None) -> Iterator[St
     for slot in choice.slots:
         name, line = sight.names.slot(slot), table.line(slot)
         run = Run(name, slot, line.text, attempts=1, started=sight.now)
-        annotations = jobs.of_slot(slot, line.text, line.zone, told=not sight.is_cron_job)
+        annotations = jobs.of_slot(sight.kind, slot, line.text, line.zone)
         yield Start(Order(name, annotations, time_limit=seconds), run)
 
 
@@ -46,14 +45,14 @@ def retries(sight: Sight, known: Iterable[Run], table: Timetable) -> Iterator[St
         deadline = sight.limits.deadline(run)
         left = max(1, (deadline - sight.now) // timedelta(seconds=1)) if deadline else None
         again = replace(run, attempts=run.attempts + 1, outcome=RUNNING, again=None, reason="", message="", job=None)
-        yield Start(Order(run.name, _purpose(run, table), again.attempts, run.env, left), again)
+        yield Start(Order(run.name, _purpose(sight, run, table), again.attempts, run.env, left), again)
 
 
-def _purpose(run: Run, table: Timetable) -> dict[str, str]:
+def _purpose(sight: Sight, run: Run, table: Timetable) -> dict[str, str]:
     if run.slot is None:
         return jobs.of_request(run.id)
     zone = next((line.zone for line in table.lines if line.text == run.schedule), None)
-    return jobs.of_slot(run.slot, run.schedule, zone, told=True)
+    return jobs.of_slot(sight.kind, run.slot, run.schedule, zone)
 
 
 def creation(sight: Sight, starts: list[Start]) -> Together:
@@ -61,7 +60,11 @@ def creation(sight: Sight, starts: list[Start]) -> Together:
     said = f"job {starts[0].order.name}" if len(starts) == 1 else "{done} jobs"
     return Together(
         tuple(
-            Create(JOB, jobs.build(sight.owner, sight.spec.job_template, start.order), taken=_taken(start.order.name))
+            Create(
+                sight.dialect.child,
+                jobs.build(sight.owner, sight.spec.job_template, start.order),
+                taken=_taken(start.order.name),
+            )
             for start in starts
         ),
         then=Record("Normal", "SuccessfulCreate", f"Created {said}"),

@@ -6,9 +6,11 @@ from datetime import datetime
 from email.utils import format_datetime
 
 from workers.api import times
-from workers.api.kinds import JOB, Object, reference
+from workers.api.kinds import Object, reference
 from workers.controllers import conditions
+from workers.controllers.cronjob import ending
 from workers.controllers.cronjob.cursor import Cursor
+from workers.controllers.cronjob.dialect import Told
 from workers.controllers.cronjob.due import Settled
 from workers.controllers.cronjob.runs import Run
 from workers.plan import Record
@@ -50,12 +52,12 @@ def references(observed: Object, jobs: Iterable[Object]) -> list[Object]:
     """References to Jobs, the oldest first. One that is listed already stays as it was: its version says when."""
     listed = {each.get("uid"): each for each in observed.get("active") or ()}
     ordered = sorted(jobs, key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"]))
-    return [listed.get(job["metadata"]["uid"]) or reference(JOB, job) for job in ordered]
+    return [listed.get(job["metadata"]["uid"]) or reference(ending.kind_of(job), job) for job in ordered]
 
 
 def last_successful(observed: Object, jobs: Iterable[Object]) -> str | None:
     """The newest completion of a Job that succeeded. RFC 3339 in UTC sorts by time."""
-    completions = [(job.get("status") or {}).get("completionTime") for job in jobs if conditions.holds(job, "Complete")]
+    completions = [ending.completion(job) for job in jobs]
     return max((each for each in (observed.get("lastSuccessfulTime"), *completions) if each), default=None)
 
 
@@ -74,24 +76,27 @@ def merged(observed: Object, computed: Object) -> Object:
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [])}
 
 
-def changes(observed: Object, jobs: Sequence[Object]) -> Iterator[Record]:
-    """What to tell about the Jobs that are listed as active, or should have been."""
+def changes(observed: Object, jobs: Sequence[Object], missing: Told) -> Iterator[Record]:
+    """What to tell about the Jobs that are listed as active, or should have been.
+
+    missing: the type and the reason of what is told of a Job that is gone.
+    """
     there = {job["metadata"]["uid"]: job for job in jobs}
     listed = {each.get("uid"): each for each in observed.get("active") or ()}
     for uid, job in there.items():
-        how = conditions.finished(job)
+        how = ending.finished(job)
         if how and (uid in listed or _is_news(observed, job)):
             name = job["metadata"]["name"]
             yield Record("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {how}")
     for uid, entry in listed.items():
         known = there.get(uid)
-        if known is None or (known["metadata"].get("deletionTimestamp") and not conditions.finished(known)):
-            yield Record("Normal", "MissingJob", f"Active job went missing: {entry.get('name')}")
+        if known is None or (known["metadata"].get("deletionTimestamp") and not ending.finished(known)):
+            yield Record(*missing, f"Active job went missing: {entry.get('name')}")
 
 
 def _is_news(observed: Object, job: Object) -> bool:
     """Whether a Job succeeded before anybody saw it at work."""
-    completed = (job.get("status") or {}).get("completionTime") or ""
+    completed = ending.completion(job) or ""
     return bool(completed > (observed.get("lastSuccessfulTime") or ""))
 
 

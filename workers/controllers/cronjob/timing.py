@@ -37,7 +37,7 @@ def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
         for name in _zones(sight):
             cron.zone(name)
     except cron.ZoneError as error:
-        return Trouble("UnknownTimeZone", f"invalid timeZone: {error}", "UnknownTimeZone")
+        return Trouble("UnknownTimeZone", f"invalid timeZone: {error}", sight.dialect.zone)
     if sight.spec.suspend:
         return SUSPENDED
     try:
@@ -49,7 +49,8 @@ def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
             since=cursor.at,
         )
     except cron.CronError as error:
-        return Trouble("UnparseableSchedule", f"unparseable schedule: {_texts(sight)}: {error}", "UnparseableSchedule")
+        message = f"unparseable schedule: {_texts(sight)}: {error}"
+        return Trouble("UnparseableSchedule", message, sight.dialect.unparseable)
     except UserError as error:
         return Trouble("InvalidSpec", str(error), "InvalidSpec")
     if (first := table.next(cursor.at)) is None:
