@@ -165,7 +165,7 @@ class _Run:
         except AlreadyExists as error:
             ref = ref_of(step.kind, step.body)
             created = await self._actor.cluster.get(ref)
-            if not self._owns(created):
+            if not self._owns(created) and not _same_controller(step.body, created):
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
             if step.kind != SECRET:
@@ -394,6 +394,12 @@ class _Run:
     def _version(self) -> str:
         assert self._body is not None
         return str(self._body["metadata"]["resourceVersion"])
+
+
+def _same_controller(one: Object, other: Object) -> bool:
+    """Whether both belong to the same owner, who need not be the reconciled object."""
+    first, second = controller_of(one), controller_of(other)
+    return first is not None and second is not None and first["uid"] == second["uid"]
 
 
 def _left(kind: Kind, answer: Object) -> Change:

@@ -17,6 +17,8 @@ from workers.claims import Order
 class Create:
     """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success.
 
+    Ours is what the reconciled object controls, or whoever controls the body (several may make one child for a third).
+
     taken: recorded when an object that is not ours has the name; the step then counts as done and the plan goes on.
     The object is decided on once more after it. Without it a taken name is an error.
     mint: what is made afresh for the object when it is not there yet, and that no plan ever holds: a key pair for ssh,

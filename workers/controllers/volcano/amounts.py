@@ -41,6 +41,17 @@ def parse(texts: Mapping[str, object] | None) -> dict[str, Amount]:
     return {name: Amount.parse(text) for name, text in (texts or {}).items()}
 
 
+def same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether two lists of resources mean the same; ``1000m`` is ``1``, and what is malformed means nothing."""
+    try:
+        first, second = parse(one), parse(other)
+    except ValueError:
+        return False
+    return {name: amount.value for name, amount in first.items()} == {
+        name: amount.value for name, amount in second.items()
+    }
+
+
 def render(amounts: Amounts) -> dict[str, str]:
     """The amounts as a list of resources."""
     return {name: str(amount) for name, amount in sorted(amounts.items())}

@@ -1,0 +1,103 @@
+"""Ordinary pods that ask for one of our schedulers: each is put into the PodGroup of its owner, or its own."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.admission.pod import gated
+from workers.api.kinds import (
+    JOB,
+    POD,
+    POD_GROUP,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Object,
+    Ref,
+    by_manifest,
+    controller_of,
+)
+from workers.api.ties import GROUP_NAME
+from workers.controller import Controller
+from workers.controllers.volcano.membership import groups
+from workers.plan import NOTHING, Create, Patch, Plan, Record, Step, Together
+from workers.snapshot import Snapshot
+
+#: Owners whose annotations say something of the PodGroup of their pods.
+OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
+
+_REFUSED = Record("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
+
+
+def controller(schedulers: Set[str]) -> Controller:
+    """The controller of pods without a PodGroup. schedulers: whose pods are gathered in PodGroups."""
+    membership = _Membership(schedulers)
+    return Controller(
+        kind=POD,
+        decide=membership.decide,
+        relatives=_relatives,
+        follows=(POD_GROUP, *OWNERS),
+        accepts=membership.accepts,
+    )
+
+
+@dataclass(frozen=True)
+class _Membership:
+    schedulers: Set[str]
+
+    def accepts(self, pod: Object) -> bool:
+        """Pods that are to start as a gang and have no PodGroup yet, or have lost it while they wait for it.
+
+        A gate stands on pods whose scheduler was replaced already by the one that places them.
+        """
+        held = gated(pod)
+        if pod["metadata"].get("deletionTimestamp") or _finished(pod):
+            return False
+        if not held and pod["spec"].get("schedulerName") not in self.schedulers:
+            return False
+        name = _group_of(pod)
+        return not name or (held and name == groups.name(pod))
+
+    def decide(self, snapshot: Snapshot, _now: datetime) -> Plan:
+        """Make the PodGroup if it is missing, then tell the pod of it."""
+        pod = snapshot.body
+        if pod is None:
+            return NOTHING
+        name = groups.name(pod)
+        group = Ref(POD_GROUP, pod["metadata"]["namespace"], name)
+        steps: list[Step] = []
+        if snapshot.relatives.get(group) is None:
+            made = Create(POD_GROUP, groups.wanted(pod, _owner(pod, snapshot)))
+            steps.append(Together((made,), otherwise=_REFUSED))
+        if not _group_of(pod):
+            body = {"metadata": {"annotations": {GROUP_NAME: name}}}
+            steps.append(Patch(snapshot.ref, body, pod["metadata"]["resourceVersion"]))
+        return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
+
+
+def owner_of(pod: Object) -> Ref | None:
+    """The owner whose annotations count, if it is of a kind that has such."""
+    controller = controller_of(pod)
+    kind = by_manifest(controller["apiVersion"], controller["kind"]) if controller else None
+    if controller is None or kind not in OWNERS:
+        return None
+    return Ref(kind, pod["metadata"]["namespace"], controller["name"])
+
+
+def _relatives(pod: Object) -> tuple[Ref, ...]:
+    group = Ref(POD_GROUP, pod["metadata"]["namespace"], groups.name(pod))
+    owner = owner_of(pod)
+    return (group, owner) if owner else (group,)
+
+
+def _owner(pod: Object, snapshot: Snapshot) -> Object | None:
+    ref, controller = owner_of(pod), controller_of(pod)
+    owner = snapshot.relatives.get(ref) if ref else None
+    return owner if owner and controller and owner["metadata"]["uid"] == controller["uid"] else None
+
+
+def _group_of(pod: Object) -> str:
+    return (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or ""
+
+
+def _finished(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
