@@ -28,6 +28,8 @@ from workers.snapshot import Snapshot
 
 #: What may come to be without waking the flow (a template, a name that becomes free) is looked for so often.
 LOOK = timedelta(seconds=10)
+#: Reconciles in a row that must have failed before it is worth a condition.
+FAILING = 3
 #: Phases of a Job that ends by itself.
 _ENDING = frozenset({"Completing", "Terminating"})
 
@@ -124,7 +126,7 @@ class _Decision:
         """Make the Jobs. While making them fails, what is known is written first: nobody would see why."""
         if not self._round.jobs:
             return
-        if self.sight.snapshot.failures:
+        if self.sight.snapshot.failures >= FAILING:
             yield from self._write(self._status(made=False))
         yield Together(
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
@@ -216,7 +218,7 @@ class _Decision:
         if taken := [node for node in sight.nodes if self._tracks[node.id].taken]:
             name = taken[0].job(sight.name, self._tracks[taken[0].id].next)
             return Ready("False", "NameTaken", f"job {name} exists and belongs to somebody else")
-        if sight.snapshot.last_error:
+        if sight.snapshot.failures >= FAILING:
             return Ready("False", "ReconcileFailing", f"the last attempt failed: {sight.snapshot.last_error}")
         if sight.spec.suspend:
             return Ready("False", "Suspended", "nothing new starts while the flow is suspended")
@@ -269,6 +271,9 @@ class _Decision:
 
     def _moments(self) -> Iterator[datetime]:
         sight, now = self.sight, self.sight.now
+        if sight.snapshot.failures >= FAILING:
+            # What failed is known to work again then.
+            yield now
         if self._round.more or phases.following(self._phase, self._counts) != self._phase:
             yield now
         if self._phase == phases.SUCCEED and sight.spec.job_retain_policy == "delete":
