@@ -33,7 +33,8 @@ def house(which: str, folder: Path, **settings: str) -> Iterator[House]:
     """
     with ExitStack() as stack:
         if which == "embedded":
-            server = stack.enter_context(embedded_apiserver(folder / "cluster"))
+            gangs = ("--gangs", "volcano") if settings.get("volcano") == "true" else ()
+            server = stack.enter_context(embedded_apiserver(folder / "cluster", None, *gangs))
             kubeconfig, logs = server.kubeconfig, server.logs
         else:
             kubeconfig = stack.enter_context(kube.control_plane(kube.assets(), folder / "cluster")).kubeconfig
