@@ -42,7 +42,9 @@ async def test_pods_that_have_not_ended_are_counted(cluster: Cluster, namespace:
         ("f", "crunch", "n4", "Failed"),
         ("g", "other", "n5", "Running"),
     ]:
-        spec = {"containers": [{"name": "main", "image": "x"}], **({"nodeName": node} if node else {})}
+        # Nodes of its own: a real cluster collects pods of a node that it has long known not to exist.
+        place = {"nodeName": f"{node}-of-{namespace}"} if node else {}
+        spec = {"containers": [{"name": "main", "image": "x"}], **place}
         metadata = {"name": name, "namespace": namespace, "labels": {"app": app}}
         await cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         await cluster.patch(Ref(POD, namespace, name), {"status": {"phase": phase}}, subresource="status")

@@ -139,7 +139,8 @@ async def world(cluster: Cluster, namespace: str, real_redis: redis_async.Redis)
 
 async def bind(world: World, pod: Object) -> None:
     name = pod["metadata"]["name"]
-    target = {"apiVersion": "v1", "kind": "Node", "name": "local"}
+    # A node of its own: a real cluster collects pods of a node that it has long known not to exist.
+    target = {"apiVersion": "v1", "kind": "Node", "name": f"node-of-{world.namespace}"}
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     await world.cluster.request("POST", POD.path(world.namespace, name, "binding"), body=body)
 
