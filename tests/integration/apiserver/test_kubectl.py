@@ -264,3 +264,17 @@ def test_a_replaced_object_must_be_the_one_that_was_read(kubectl: Kubectl, ours:
     ours.patch(f"{ours.jobs}/crunch", {"metadata": {"labels": {"a": "b"}}})
     output = kubectl("replace", "-f", "-", stdin=json.dumps(made), fails=True)
     assert "the object has been modified" in output
+
+
+def test_what_pods_consume_is_shown(kubectl: Kubectl) -> None:
+    """Written by the kubelet of the embedded cluster; a real one has a server of its own for it."""
+    body = {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": {"name": "busy"},
+        "timestamp": "2026-03-01T12:00:00Z",
+        "window": "5s",
+        "containers": [{"name": "main", "usage": {"cpu": "250000000n", "memory": "2048Ki"}}],
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(body))
+    assert re.search(r"^busy +250m +2Mi *$", kubectl("top", "pods"), re.MULTILINE)

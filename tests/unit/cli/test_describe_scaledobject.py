@@ -8,6 +8,7 @@ from deploy.cli import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
 from workers.api.kinds import SCALED_OBJECT, Kind, Ref
+from workers.errors import NotFound
 from workers.snapshot import Reading, Sample
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -21,6 +22,9 @@ class Scaling(FakeCluster):
         if path == "/apis/apps/v1":
             found["resources"].append({"name": "deployments/scale", "kind": "Scale", "namespaced": True})
         return found
+
+    async def list(self, kind: Kind, namespace: str) -> Any:
+        raise NotFound(f"{kind.plural} of {namespace}", status=404)
 
 
 @pytest.fixture
