@@ -216,6 +216,18 @@ def test_every_pod_of_a_gang_must_fit_on_one_node(admitted: bool, nodes: list[in
     assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NotEnoughResources"}))
 
 
+def test_a_small_pod_goes_where_a_large_one_left_room() -> None:
+    made = [pod(f"gang-{index}", cpu=cpu, gated=True) for index, cpu in enumerate("313")]
+    machines = [node("a", cpu=4, pods=9), node("b", cpu=3, pods=9)]
+    assert names(outcome(groups=[group(asks={})], pods=made, nodes=machines)) == ["gang"]
+
+
+def test_a_gang_that_is_whole_is_promised_no_more_than_its_pods_ask_for() -> None:
+    made = [pod(f"old-{index}", "old", node="one", phase="Running") for index in range(3)]
+    known = [group("old", phase="Running", asks={"cpu": "5"}), group()]
+    assert names(outcome(groups=known, pods=made, nodes=[node(cpu=6, pods=9)])) == ["gang"]
+
+
 def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
     known = [group("old", phase="Inqueue", least=1, asks={"cpu": "2"}), group(least=2, asks={"cpu": "4", "pods": "2"})]
     # Six cpus, of which two are promised: four are left, but not two on each of two nodes.
