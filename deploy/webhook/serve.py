@@ -66,7 +66,7 @@ async def serve(
     settings: Settings, cluster: Cluster, listener: socket.socket, told: asyncio.Event, *, announce: Callable[[], None]
 ) -> None:
     """Answer until told to stop. announce: called once the API server knows that it may ask."""
-    options = Options(settings.scheduler_names, settings.pod_scheduler, gangs=True)
+    options = Options(settings.scheduler_names, settings.pod_scheduler, gangs=settings.volcano)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = Place(
         settings.own_namespace, settings.webhook_service, settings.webhook_url, choosing=await _choosing(cluster)

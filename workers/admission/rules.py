@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from workers.admission import cronjob, job, pod, podgroup, queue, scaledobject
+from workers.admission import cronjob, job, jobflow, pod, podgroup, queue, scaledobject
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.options import Options
-from workers.api.kinds import POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
+from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 
 #: What must be looked at before a rule is asked: single objects, and kinds as a whole.
 Needs = tuple[Ref | Kind, ...]
@@ -64,6 +64,7 @@ _ALL = (
         lambda body, old, _lookup, _options: cronjob.problems(body, old),
         templates=cronjob.templates,
     ),
+    Rules(JOB_FLOW, lambda body, old, lookup, _options: jobflow.problems(body, old, lookup)),
     Rules(
         QUEUE,
         lambda body, old, lookup, _options: queue.problems(body, old, lookup),

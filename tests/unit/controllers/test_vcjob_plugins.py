@@ -8,8 +8,8 @@ from tests.unit.controllers.factories import UID
 from tests.unit.controllers.vcjobs import MAIN, parsed, task
 from workers.api import loopback
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
+from workers.api.volcano.arguments import parse
 from workers.controllers.volcano.vcjob import plugins, pods
-from workers.controllers.volcano.vcjob.plugins import flags
 from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create, Delete, Discard, Patch
 
@@ -542,7 +542,7 @@ FLAGS = {"name": "none", "port": 1, "on": False}
     ],
 )
 def test_arguments_are_read_as_go_reads_flags(arguments, changed, problem):
-    values, found = flags.parse(arguments, FLAGS)
+    values, found = parse(arguments, FLAGS)
     assert (found is None) is (problem is None)
     assert problem is None or problem in found
     assert values == {**FLAGS, **changed}

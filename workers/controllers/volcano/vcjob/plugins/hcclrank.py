@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from workers.api.kinds import Object
-from workers.controllers.volcano.vcjob.plugins.flags import Value
+from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, Seat
 
 RANK_INDEX = "hccl/rankIndex"

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from workers.admission.plugins import MPI
 from workers.api.kinds import Object
+from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.vcjob import names
 from workers.controllers.volcano.vcjob.plugins import containers
 from workers.controllers.volcano.vcjob.plugins.containers import variable
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, Seat
 
 _PORT_NAME = "mpijob-port"
@@ -17,7 +18,7 @@ class Mpi(Plugin):
     """The variable MPI_HOST of the launcher: its workers, joined by commas."""
 
     name = "mpi"
-    defaults: ClassVar[Mapping[str, Value]] = {"master": "master", "worker": "worker", "port": 22}
+    defaults: ClassVar[Mapping[str, Value]] = MPI
 
     def pod(self, seat: Seat, pod: Object) -> Object:
         port = self.number("port")

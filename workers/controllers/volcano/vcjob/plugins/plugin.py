@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from workers.api.kinds import Object
+from workers.api.volcano.arguments import Value, parse
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.vcjob.plugins import flags
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.site import Site
 from workers.errors import UserError
 from workers.plan import Create
@@ -38,7 +37,7 @@ class Plugin(ABC):
     recorded: ClassVar[bool] = True
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
-        self.arguments, self.remark = flags.parse(arguments, self.defaults)
+        self.arguments, self.remark = parse(arguments, self.defaults)
 
     def text(self, name: str) -> str:
         """A text among the arguments."""

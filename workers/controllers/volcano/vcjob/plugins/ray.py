@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from workers.api.kinds import SERVICE, Object
+from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.vcjob import names
 from workers.controllers.volcano.vcjob.plugins import containers
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, PluginError, Seat
 from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create

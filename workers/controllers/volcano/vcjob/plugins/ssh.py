@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from workers.api.kinds import SECRET, Object
+from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.vcjob import names
 from workers.controllers.volcano.vcjob.plugins.containers import with_volume
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, Seat
 from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create

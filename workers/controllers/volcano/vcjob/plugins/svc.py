@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from workers.api import loopback
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SERVICE, Kind, Object
+from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.vcjob import names
 from workers.controllers.volcano.vcjob.plugins.containers import with_variables, with_volume
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, Seat
 from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create

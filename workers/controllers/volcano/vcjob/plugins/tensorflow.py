@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from workers.api.kinds import Object
+from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.vcjob import names
 from workers.controllers.volcano.vcjob.plugins.containers import variable, with_variables
-from workers.controllers.volcano.vcjob.plugins.flags import Value
 from workers.controllers.volcano.vcjob.plugins.plugin import Plugin, Seat
 
 #: In the order in which they stand in the text.
