@@ -9,8 +9,8 @@ from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.api import model, names
 from workers.api.kinds import JOB_FLOW, Object
+from workers.api.model import Problems
 from workers.api.volcano.jobflow import WIDEST, Entry, ForEach, JobFlow, Spec
-from workers.errors import UserError
 from workers.flows import expressions, nodes
 
 #: Longest name of a Job: its pods' names and the values of their labels come from it.
@@ -28,8 +28,8 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
         return []
     try:
         spec = model.parse(JobFlow, JOB_FLOW, body).spec
-    except UserError as error:
-        return [Finding("spec", str(error))]
+    except Problems as error:
+        return [Finding(problem.field, problem.message) for problem in error.found]
     return faults(body["metadata"].get("name") or "", spec)
 
 

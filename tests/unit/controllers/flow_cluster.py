@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.unit.controllers.factories import NOW
 from workers.api import times
-from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref, controller_of
+from workers.api.kinds import JOB_FLOW, VC_JOB, Object, Ref, controller_of
 from workers.controllers.volcano.flow import phases
 from workers.controllers.volcano.flow.decide import decide
 from workers.controllers.volcano.flow.sight import relatives
@@ -181,16 +181,10 @@ class Cluster:
             Ref(JOB_FLOW, "default", "f"),
             self.shown,
             {VC_JOB.id: ours, JOB_FLOW.id: flows},
-            relatives={ref: self._relative(ref) for ref in relatives(self.shown)},
+            relatives={ref: self.templates.get(ref.name) for ref in relatives(self.shown)},
             reading=self.reading,
             at=int(self.now.timestamp() * 1e6),
         )
-
-    def _relative(self, ref: Ref) -> Object | None:
-        if ref.kind == JOB_TEMPLATE:
-            return self.templates.get(ref.name)
-        entry = self.mirror.get(ref.name)
-        return entry.body if entry else None
 
     def _owned(self, body: Object | None) -> bool:
         return body is not None and (controller_of(body) or {}).get("uid") == "uid-f"

@@ -220,12 +220,14 @@ def test_somebody_elses_job_of_the_name_never_counts() -> None:
     other = {"metadata": {"name": "f-a", "namespace": "default", "uid": "other"}, "spec": {}}
     cluster.jobs["f-a"] = {**other, "status": {"state": {"phase": "Completed"}}}
     assert settled(cluster).told["NameTaken"] == 1
-    cluster.catch_up()
-    assert settled(cluster).phase == "Pending"
-    cluster._watch("f-a")
-    assert settled(cluster).ready == ("False", "NameTaken")
-    cluster.remove("f-a")
+    cluster.wait(10)
+    assert (settled(cluster).phase, cluster.ready) == ("Pending", ("False", "NameTaken"))
+    assert "pendingJobs" not in cluster.status
+    del cluster.jobs["f-a"]
+    cluster.wait(10)
     assert settled(cluster).made == ["f-a"]
+    cluster.end("f-a", "Running")
+    assert (settled(cluster).phase, cluster.ready[0]) == ("Running", "True")
 
 
 @pytest.mark.parametrize(

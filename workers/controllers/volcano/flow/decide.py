@@ -132,11 +132,18 @@ class _Decision:
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
             otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
         )
-        for job in self._round.jobs:
-            yield Record("Normal", "Created", f"create a job named {job['metadata']['name']}!")
+
+    def _created(self) -> Iterator[Record]:
+        """Tell of Jobs that are there for the first time: not all that were asked for may have come to be."""
+        written = self.sight.status.get("entries") or {}
+        for id, track in self.sight.tracks.items():
+            before = tracks.read(written.get(id))
+            if track.started and (before.started is None or before.attempts < track.attempts):
+                yield Record("Normal", "Created", f"create a job named {track.job}!")
 
     def _written(self) -> Iterator[Step]:
         yield from self._write(self._status())
+        yield from self._created()
         observed, ready = self.sight.status, self._ready
         if ready.status == "False" and ready.reason != "Suspended" and ready.is_news(observed):
             yield Record("Warning", ready.reason, ready.message)
@@ -216,8 +223,9 @@ class _Decision:
             named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(missing.items()))
             return Ready("False", "MissingTemplate", f"there is no JobTemplate {named}")
         if taken := [node for node in sight.nodes if self._tracks[node.id].taken]:
-            name = taken[0].job(sight.name, self._tracks[taken[0].id].next)
-            return Ready("False", "NameTaken", f"job {name} exists and belongs to somebody else")
+            return Ready(
+                "False", "NameTaken", f"job {self._tracks[taken[0].id].job} exists and belongs to somebody else"
+            )
         if sight.snapshot.failures >= FAILING:
             return Ready("False", "ReconcileFailing", f"the last attempt failed: {sight.snapshot.last_error}")
         if sight.spec.suspend:
@@ -283,7 +291,8 @@ class _Decision:
         if self._round.jobs and (self._limits or any(entry.probe for entry in sight.spec.flows)):
             # Only when the Jobs are there it is known when they have taken too long, and what to ask of them.
             yield now
-        if self._round.missing or any(track.taken for track in self._tracks.values()):
+        if self._round.missing or self._round.jobs:
+            # Of Jobs that could not be made because somebody has their names nobody else would tell.
             yield now + LOOK
         if not starting.halted(sight, self._tracks) and not sight.spec.suspend:
             yield from (

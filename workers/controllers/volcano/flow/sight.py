@@ -1,12 +1,12 @@
 """What a decision on a flow sees: its entries, how far each of them is, and what else it was given to look at."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from workers.api import model
-from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref, controller_of
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, JobFlow, Spec
 from workers.controllers.volcano.flow import phases, tracks
 from workers.controllers.volcano.flow.tracks import Track
@@ -55,13 +55,13 @@ class Sight:
         return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
 
     @cached_property
-    def foreign(self) -> frozenset[str]:
-        """Names of Jobs that are somebody else's."""
-        found = {ref.name: body for ref, body in self.snapshot.relatives.items() if ref.kind == VC_JOB and body}
-        return frozenset(name for name, body in found.items() if not self._owns(body))
+    def gone(self) -> frozenset[str]:
+        """Names of the flow's Jobs that were deleted lately."""
+        return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.gone)
 
-    def _owns(self, job: Object) -> bool:
-        return bool((controller_of(job) or {}).get("uid") == self.body["metadata"]["uid"])
+    def was_looked_for(self, name: str) -> bool:
+        """Whether it is known if there is a JobTemplate of this name."""
+        return Ref(JOB_TEMPLATE, self.body["metadata"]["namespace"], name) in self.snapshot.relatives
 
     def template(self, name: str) -> Object | None:
         """The JobTemplate of this name, None when there is none."""
@@ -91,32 +91,34 @@ class Sight:
         if self.tries_again:
             found = {id: _fresh(track) for id, track in found.items()}
         return {
-            node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.foreign, self.now)
+            node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
             for node in self.nodes
         }
 
 
 def relatives(body: Object) -> tuple[Ref, ...]:
-    """What the decision must see beside the flow's Jobs: templates, and whoever has the names of Jobs to make."""
+    """What the decision must see beside the flow's Jobs: the templates of entries that may be about to start.
+
+    Not those of all others: of what is not there it takes a while to be certain, and that is none of their business.
+    """
     try:
         spec = model.parse(JobFlow, JOB_FLOW, body).spec
     except UserError:
         return ()
-    status = body.get("status") or {}
+    status, namespace = body.get("status") or {}, body["metadata"]["namespace"]
     asked = _asked(body)
     if spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):
         return ()
-    return tuple(dict.fromkeys(_needed(spec, body, status.get("entries") or {}, asked)))
-
-
-def _needed(spec: Spec, body: Object, written: Object, asked: bool) -> Iterator[Ref]:
-    namespace, flow = body["metadata"]["namespace"], body["metadata"]["name"]
-    for node in nodes.of(spec):
-        track = tracks.read(written.get(node.id))
-        if track.over and not asked:
-            continue
-        yield Ref(JOB_TEMPLATE, namespace, node.entry.source)
-        yield Ref(VC_JOB, namespace, node.job(flow, track.attempts if track.live else track.attempts + 1))
+    known = {id: tracks.read(written) for id, written in (status.get("entries") or {}).items()}
+    begun = {node.entry.name for node in nodes.of(spec) if node.id in known}
+    empty = {entry.name for entry in spec.flows} - {node.entry.name for node in nodes.of(spec)}
+    names = (
+        node.entry.source
+        for node in nodes.of(spec)
+        if not known.get(node.id, Track()).over or asked
+        if all(target in begun or target in empty for target in node.entry.targets)
+    )
+    return tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
 
 
 def _token(body: Object) -> str | None:

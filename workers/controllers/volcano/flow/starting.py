@@ -79,8 +79,8 @@ def _able(sight: Sight, known: dict[str, Track]) -> Iterator[Node]:
     for entry in in_order(sight):
         members = sight.members[entry.name]
         fresh = [node for node in members if known[node.id].phase is None]
-        unmade = [node for node in fresh if not known[node.id].lost]
-        yield from (node for node in fresh if known[node.id].lost)
+        unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
+        yield from (node for node in fresh if node not in unmade)
         match dependencies.verdict(entry, outcomes, partial(_answers, sight, known, entry)):
             case Verdict.SKIP:
                 for node in unmade:
@@ -153,7 +153,7 @@ def _start(sight: Sight, able: list[Node], result: Round) -> None:
     for node in sorted(able, key=lambda node: places[node.id]):
         each = node.entry.for_each
         full = each is not None and each.parallelism is not None and at_work[node.entry.name] >= each.parallelism
-        if full or known[node.id].taken or (sight.spec.parallelism or total + 1) <= total:
+        if full or (sight.spec.parallelism or total + 1) <= total:
             continue
         if len(result.jobs) >= HELPING:
             result.more = True
@@ -166,6 +166,9 @@ def _start(sight: Sight, able: list[Node], result: Round) -> None:
 def _make(sight: Sight, node: Node, result: Round, values: Scope) -> bool:
     """Make the Job of one node. False if there is none to make."""
     track, template = result.tracks[node.id], sight.template(node.entry.source)
+    if not sight.was_looked_for(node.entry.source):
+        result.more = True
+        return False
     if template is None:
         result.missing.setdefault(node.entry.source, node.entry.name)
         return False
@@ -185,7 +188,7 @@ def _make(sight: Sight, node: Node, result: Round, values: Scope) -> bool:
         phase="Pending",
         job=name,
         attempts=track.next,
-        started=track.started or sight.now,
+        started=None,
         again=None,
         reason=None,
         message=None,

@@ -64,7 +64,7 @@ def lists(nodes: Iterable[Node], tracks: Mapping[str, Track], jobs: Mapping[str,
     found: dict[str, list[str]] = {name: [] for name in dict.fromkeys(LISTS.values())}
     for node in nodes:
         track = tracks[node.id]
-        if track.job is None:
+        if track.job is None or track.taken:
             continue
         job = jobs.get(track.job)
         remembered = track.phase if track.over or track.live else "Failed"

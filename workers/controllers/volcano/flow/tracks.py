@@ -26,7 +26,8 @@ class Track:
 
     phase: of its Job (Pending, Running...), Retrying between two Jobs, one of `ENDS`; None before anything was made.
     attempts: Jobs that were made. before: of these, made before somebody asked for another try. again: when the next
-    attempt is due. lost: its Job was deleted before it ended. taken: its Job's name belongs to somebody else.
+    attempt is due. started: when its Job was made, None as long as nobody has seen it. lost: its Job was deleted before
+    it ended. taken: its Job could not be made because somebody else has the name.
     """
 
     phase: str | None = None
@@ -54,7 +55,7 @@ class Track:
     @property
     def next(self) -> int:
         """The number of the attempt that would be made."""
-        return self.attempts if self.lost else self.attempts + 1
+        return self.attempts if self.lost or self.taken else self.attempts + 1
 
     def render(self) -> Object:
         """As it is written down."""
@@ -96,9 +97,9 @@ def read(written: Object | None) -> Track:
 
 
 def observed(
-    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], foreign: Collection[str], now: datetime
+    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
 ) -> Track:
-    """The track by what is there. jobs: the flow's, by name. foreign: names of Jobs that are somebody else's."""
+    """The track by what is there. jobs: the flow's, by name. gone: names of those that were deleted lately."""
     if track.over:
         return track
     attempts = track.attempts
@@ -106,17 +107,17 @@ def observed(
         attempts += 1
     if attempts == track.before:
         # Nothing was made since the beginning, or since somebody asked for another try.
-        return replace(track, taken=node.job(flow, attempts + 1) in foreign)
+        return track
     if attempts > track.attempts:
-        track = replace(track, attempts=attempts, phase=None, again=None, reason=None, message=None)
+        track = replace(track, attempts=attempts, phase=None, started=None, again=None, reason=None, message=None)
     name = node.job(flow, attempts)
     if (job := jobs.get(name)) is not None:
         return _of_job(node, replace(track, job=name), job, now)
-    if name in foreign:
-        return replace(track, phase=None, job=None, attempts=attempts - 1, taken=True)
     if track.phase == RETRYING:
-        return replace(track, taken=node.job(flow, attempts + 1) in foreign)
-    return replace(track, phase=None, lost=True)
+        return track
+    # What we make is seen at once. A Job that never was had a name that somebody else has.
+    ours = track.started is not None or name in gone
+    return replace(track, phase=None, lost=ours, taken=not ours)
 
 
 def _of_job(node: Node, track: Track, job: Object, now: datetime) -> Track:
@@ -124,7 +125,7 @@ def _of_job(node: Node, track: Track, job: Object, now: datetime) -> Track:
     state = (job.get("status") or {}).get("state") or {}
     phase = state.get("phase") or "Pending"
     created = _moment(job["metadata"].get("creationTimestamp")) or now
-    track = replace(track, started=track.started or created)
+    track = replace(track, started=created)
     ended = _moment(state.get("lastTransitionTime")) or now
     timed_out = track.reason == TIMED_OUT
     if phase == COMPLETED:
