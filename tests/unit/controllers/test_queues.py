@@ -159,9 +159,10 @@ def test_without_a_command_a_queue_is_looked_at(before: str | None, phases: tupl
 
 
 def test_all_five_phases_are_counted_and_what_others_wrote_stays() -> None:
-    others = {"allocated": {"cpu": "2"}, "reservation": {"nodes": ["n"]}}
+    others = {"reservation": {"nodes": ["n"]}}
     phases = ("Pending", "Pending", "Inqueue", "Running", "Running", "Running", "Unknown", "Completed", "")
-    assert status_of(decided(queue(state="Open", status=others), has=groups(*phases))) == {
+    status = {**others, "allocated": {"cpu": "2"}}
+    assert status_of(decided(queue(state="Open", status=status), has=groups(*phases))) == {
         "state": "Open",
         "pending": 2,
         "inqueue": 1,
@@ -169,8 +170,17 @@ def test_all_five_phases_are_counted_and_what_others_wrote_stays() -> None:
         "unknown": 1,
         "completed": 1,
         "observedGeneration": 1,
+        "allocated": {},
         **others,
     }
+
+
+def test_what_groups_take_stands_in_their_queue() -> None:
+    each = [{"cpu": "1500m", "pods": "2"}, {"cpu": "500m", "memory": "1Gi"}, {"cpu": "odd"}]
+    taking = groups("Running", "Running", "Pending")
+    for body, allocated in zip(taking, each, strict=True):
+        body["status"]["allocated"] = allocated
+    assert status_of(decided(queue(), has=taking))["allocated"] == {"cpu": "2", "memory": "1Gi", "pods": "2"}
 
 
 def test_a_status_always_has_what_older_definitions_require() -> None:
@@ -347,13 +357,15 @@ def test_a_queue_below_nobody_is_put_below_the_root(body: Object, parent: str | 
     assert patches == ([{"spec": {"parent": parent}}] if parent else [])
 
 
-def test_a_change_of_state_is_news_below_and_any_change_is_for_whoever_admits() -> None:
+def test_a_change_of_state_is_news_below_and_one_that_makes_room_for_whoever_admits() -> None:
     below = [queue("a", "Open", parent="q"), queue("b", "Closed", parent="q")]
     body = queue(state="Open")
     shut = decided(body, below=below, commands=[command("c", "CloseQueue")])
     assert marked(shut) == ["a", "b", "root"]
-    assert marked(decided(body, below=below, has=groups("Running"))) == ["root"]
     settled = after(body, decided(body))
+    assert marked(decided(settled, below=below, has=groups("Running"))) == []
+    busy = after(body, decided(body, has=groups("Running", "Running")))
+    assert marked(decided(busy, below=below, has=groups("Running"))) == ["root"]
     edited = {**settled, "metadata": {**settled["metadata"], "generation": 2}}
     assert marked(decided(edited, below=below)) == ["root"]
 

@@ -72,5 +72,5 @@ def _is_news(group: Group, phase: str) -> bool:
         return True
     if phase != group.phase:
         return True
-    before = vectors.read(group.status.get("allocated"))
+    before = vectors.readable(group.status.get("allocated"))
     return any(group.allocated.get(name, 0) < value for name, value in before.items())

@@ -19,6 +19,14 @@ def read(texts: Mapping[str, object] | None) -> dict[str, int]:
     return {name: quantities.parse(str(text)) for name, text in (texts or {}).items()}
 
 
+def readable(texts: Mapping[str, object] | None) -> dict[str, int]:
+    """The same of a status that anybody may have written to; nothing if it cannot be read."""
+    try:
+        return read(texts)
+    except ValueError:
+        return {}
+
+
 def plain(vector: Vector) -> dict[str, int]:
     """The part of a vector that nodes have, without the names that only quotas know."""
     return {name: value for name, value in vector.items() if not name.startswith(_OF_QUOTAS)}

@@ -33,7 +33,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
     went = course.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
-    status = _status(queue, went, counters.count(groups), _handled(handled, asked))
+    status = _status(queue, went, groups, _handled(handled, asked))
     changed = status != (queue.get("status") or {})
     steps = (
         *_metadata(queue, went, before=True),
@@ -82,15 +82,15 @@ def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
     return [command["metadata"]["uid"] for command in asked] or list(before)
 
 
-def _status(queue: Object, went: Course, counts: dict[str, int], handled: list[str]) -> Object:
-    """What others wrote into the status (what a scheduler allocated, and reserved) stays as it is."""
+def _status(queue: Object, went: Course, groups: Sequence[Object], handled: list[str]) -> Object:
+    """What others wrote into the status (what a scheduler reserved) stays as it is."""
     before = queue.get("status") or {}
     status = {
         **before,
-        **counts,
+        **counters.count(groups),
         "state": str(went.state),
         # Older definitions refuse a status without it.
-        "allocated": before.get("allocated") or {},
+        "allocated": counters.allocated(groups),
         "observedGeneration": queue["metadata"].get("generation", 0),
     }
     return {**status, "handled": handled} if handled else status
@@ -122,12 +122,18 @@ def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[Record, ...]:
 
 
 def _news(snapshot: Snapshot, went: Course) -> tuple[Step, ...]:
-    """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them."""
+    """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
+
+    A group that is there speaks for itself to those; one that has gone cannot.
+    """
     queue = snapshot.body
     assert queue is not None
-    other_state = (queue.get("status") or {}).get("state") != went.state
+    before = queue.get("status") or {}
+    other_state = before.get("state") != went.state
     below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
-    marks = dict.fromkeys((*below, ROOT))
+    fewer = went.groups < sum(before.get(field) or 0 for field in counters.FIELDS.values())
+    edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
+    marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited else ())))
     return tuple(Mark(ref) for ref in marks if ref != snapshot.ref)
 
 
