@@ -83,9 +83,14 @@ class Voting:
         return None
 
     def _incomplete(self, group: Group) -> Refusal | None:
-        """A gang that does not say what it needs shows it by its pods, once they are there."""
+        """A gang that does not say what it needs shows it by its pods, once they are there.
+
+        Pods that are held back are made before their gang may start: all of them are waited for, or some would start
+        alone.
+        """
         there = group.placed + len(group.waiting)
-        if group.minimum is not None or not group.members or there >= group.least:
+        shown = group.minimum is None or any(each.gated for each in group.members)
+        if not shown or not group.members or there >= group.least:
             return None
         return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
 
