@@ -15,6 +15,7 @@ from workers.api.kinds import VC_JOB, Object
 from workers.api.model import Items, Model
 from workers.api.scaledjob import Natural, Positive
 from workers.api.ties import DEFAULT_QUEUE
+from workers.api.volcano.podtemplate import readable
 
 #: Restarts of a job, and of a task's containers, where the manifest says nothing.
 MAX_RETRY = 3
@@ -111,7 +112,7 @@ class Task(Model):
     replicas: Count = 0
     min_available: Count | None = None
     """Of these pods, so many belong to the gang and must succeed; default all."""
-    template: Annotated[dict[str, Any], Field(default_factory=dict)]
+    template: Annotated[dict[str, Any], AfterValidator(readable), Field(default_factory=dict)]
     """A pod template."""
     policies: Items[Policy] | None = None
     """They win over the job's."""

@@ -20,7 +20,7 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
     """The job's PodGroup as it is created.
 
     waiting: tasks that may not start yet, because of `dependsOn`. They do not count in the gang yet: it could never be
-    whole, as they have no pods. Raises ValueError for a malformed quantity.
+    whole, as they have no pods.
     """
     spec = job.spec
     least = min(spec.gang, sum(task.gang for task in spec.tasks if task.name not in waiting)) if waiting else spec.gang
