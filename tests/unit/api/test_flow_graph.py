@@ -1,0 +1,33 @@
+"""The graph of a flow, as people see it."""
+
+from workers.flows.graph import graph
+
+
+def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None:
+    flows = [
+        {"name": "train", "dependsOn": {"targets": ["fetch"]}, "retry": {"limit": 2}},
+        {"name": "fetch"},
+        {"name": "part", "dependsOn": {"targets": ["train"]}, "forEach": {"count": 3}},
+        {"name": "undo", "dependsOn": {"targets": ["train"]}, "when": {"phases": ["Failed"]}, "if": "true"},
+    ]
+    entries = {
+        "fetch": {"phase": "Completed"},
+        "train": {"phase": "Running", "attempts": 2},
+        "part-0": {"phase": "Completed"},
+    }
+    flow = {"metadata": {"name": "f", "namespace": "n"}, "spec": {"flows": flows}, "status": {"entries": entries}}
+    assert graph(flow).splitlines() == [
+        "+ fetch     Completed",
+        "*   train   Running  after fetch  2 attempts",
+        "*     part  1 Completed, 2 Waiting  after train",
+        ".     undo  Waiting  after train Failed  if true",
+    ]
+
+
+def test_a_flow_that_goes_in_a_circle_is_shown_as_it_was_written() -> None:
+    flows = [{"name": "a", "dependsOn": {"targets": ["b"]}}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
+    assert graph({"metadata": {"name": "f"}, "spec": {"flows": flows}}).splitlines() == [
+        ". a  Waiting  after b",
+        ". b  Waiting  after a",
+    ]
+    assert graph({"metadata": {"name": "f"}, "spec": {"flows": []}}) == ""
