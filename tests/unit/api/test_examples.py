@@ -10,11 +10,14 @@ import yaml
 from deploy.local.apiserver import schema
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
+from workers.admission import jobflow as flow_rules
 from workers.admission.job import defaulted, faults
 from workers.api import crds, kinds, scaledjob, scaledobject, scalepolicy, scheduledjob
 from workers.api.kinds import (
     CRON_JOB,
     JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
     POD,
     SCALE_POLICY,
     SCALED_JOB,
@@ -25,6 +28,7 @@ from workers.api.kinds import (
     Object,
 )
 from workers.api.volcano import job as vcjob
+from workers.api.volcano import jobflow
 from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
 from workers.controllers.volcano.vcjob import plugins, pods
@@ -41,6 +45,7 @@ MODELS: dict[str, Callable[[Object], Any]] = {
     CRON_JOB.id: scheduledjob.parse,
     SCALE_POLICY.id: scalepolicy.parse,
     VC_JOB.id: vcjob.parse,
+    JOB_FLOW.id: jobflow.parse,
 }
 #: Where a kind keeps the spec of the Jobs it makes.
 TEMPLATES = {
@@ -159,3 +164,17 @@ def test_the_scaledjob_makes_a_job_per_event() -> None:
 )
 def test_every_wish_is_read_from_its_example(name: str, field: str, value: Any) -> None:
     assert getattr(scheduledjob.parse(example(f"scheduledjob-{name}.yaml")).spec, field) == value
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.name.startswith("jobflow")], ids=lambda file: file.name
+)
+def test_flows_can_be_followed_and_have_their_templates(file: Path) -> None:
+    bodies = list(yaml.safe_load_all(file.read_text()))
+    templates = {body["metadata"]["name"]: body for body in bodies if kind_of(body) == JOB_TEMPLATE}
+    (flow,) = [body for body in bodies if kind_of(body) == JOB_FLOW]
+    spec = jobflow.parse(flow).spec
+    assert flow_rules.faults(flow["metadata"]["name"], spec) == []
+    assert {entry.source for entry in spec.flows} == set(templates)
+    for template in templates.values():
+        assert faults(defaulted({**template, "kind": "Job"})) == []
