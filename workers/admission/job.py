@@ -18,9 +18,6 @@ from workers.api.model import Model, Problems
 from workers.api.ties import DEFAULT_QUEUE
 from workers.api.volcano.job import MAX_RETRY, Spec, Volume
 
-#: Pods that one job may have: Kubernetes is made for clusters of so many.
-LARGEST = 150_000
-
 
 class _Job(Model):
     spec: Spec
@@ -119,8 +116,6 @@ def _counts(spec: Spec) -> Iterable[Finding]:
 
 
 def _total(spec: Spec) -> Iterator[Finding]:
-    if spec.total > LARGEST:
-        yield Finding("spec.tasks", f"{spec.total} replicas are more than the {LARGEST} that a job may have")
     if spec.total < (spec.min_available or 0):
         text = f"must not be greater than the replicas of all tasks, {spec.min_available} > {spec.total}"
         yield Finding("spec.minAvailable", text)

@@ -175,6 +175,16 @@ def test_a_job_without_tasks_is_refused_by_both():
     assert _judged(body)
 
 
+@pytest.mark.parametrize(("replicas", "taken"), [(75_000, True), (75_001, False), (2**31 - 1, False)])
+def test_a_job_has_no_more_pods_than_a_cluster_is_made_for(replicas, taken):
+    body = vcjob(task("ps", 75_000), task("worker", replicas), minAvailable=1)
+    if taken:
+        assert parse(body).spec.total == 150_000
+        return
+    with pytest.raises(Problems, match=r"spec\.tasks: \d+ replicas are more than the 150000 that a job may have"):
+        parse(body)
+
+
 @pytest.mark.parametrize("text", ["soon", "10", "1d", "", "-"])
 def test_a_timeout_is_a_duration_as_go_writes_it(text):
     with pytest.raises(Problems, match=r"spec\.policies\[0\]\.timeout"):

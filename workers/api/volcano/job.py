@@ -19,6 +19,8 @@ from workers.api.volcano.podtemplate import readable
 
 #: Restarts of a job, and of a task's containers, where the manifest says nothing.
 MAX_RETRY = 3
+#: Pods that one job may have: Kubernetes is made for clusters of so many.
+LARGEST = 150_000
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _INT32 = {"ge": -(2**31), "le": 2**31 - 1}
@@ -201,6 +203,14 @@ class Spec(Model):
     @classmethod
     def _is_named(cls, queue: str) -> str:
         return queue or DEFAULT_QUEUE
+
+    @field_validator("tasks")
+    @classmethod
+    def _are_not_too_many(cls, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+        """Checked wherever a job is read: every list of hosts is as long as this."""
+        if (total := sum(task.replicas for task in tasks)) > LARGEST:
+            raise ValueError(f"{total} replicas are more than the {LARGEST} that a job may have")
+        return tasks
 
     @field_validator("tasks")
     @classmethod
