@@ -40,7 +40,8 @@ NAMESPACE = "penstock"
 Rules = Mapping[tuple[str, str], Iterable[str]]
 
 _SEE = ("get", "list", "watch")
-_MAKE = ("create", "delete", "get", "patch")
+#: What making, changing and deleting objects takes.
+MAKE = ("create", "delete", "get", "patch")
 
 #: What a ScaledObject's target usually is; a target of another kind whose variables matter needs a rule of its own.
 _WORKLOADS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
@@ -53,7 +54,7 @@ def controllers() -> Mapping[str, Controller]:
 
 def watching(known: Mapping[str, Controller]) -> Rules:
     """What informers need: to see every kind that is followed."""
-    return _rules(*((kind, "", _SEE) for kind in followed(known)))
+    return allowing(*((kind, "", _SEE) for kind in followed(known)))
 
 
 def acting(known: Mapping[str, Controller]) -> Rules:
@@ -65,24 +66,24 @@ def acting(known: Mapping[str, Controller]) -> Rules:
         wanted.append((controller.kind, "finalizers", ("update",)))
         if controller.kind.status:
             wanted.append((controller.kind, "status", ("get", "patch")))
-        wanted += [(child, "", _MAKE) for child in (*controller.children, *controller.adopts)]
+        wanted += [(child, "", MAKE) for child in (*controller.children, *controller.adopts)]
     for kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
         # Their statuses say who uses them.
         wanted += [(kind, "", ("get",)), (kind, "status", ("get", "patch"))]
     wanted += [
         # Those whose time is up are deleted; pods of those that are ours are made.
-        (JOB, "", _MAKE),
-        (POD, "", (*_MAKE, "list")),
+        (JOB, "", MAKE),
+        (POD, "", (*MAKE, "list")),
         # Of a ScaledObject's target: how many replicas there are, ready, and what they consume.
         (HORIZONTAL_POD_AUTOSCALER, "", ("delete", "get", "list")),
         (POD_METRICS, "", ("list",)),
     ]
-    return {**_rules(*wanted), ("*", "*/scale"): ("get", "patch")}
+    return {**allowing(*wanted), ("*", "*/scale"): ("get", "patch")}
 
 
 def measuring() -> Rules:
     """What triggers name: authentications and what those name, templates of targets, and what is measured."""
-    return _rules(
+    return allowing(
         (TRIGGER_AUTHENTICATION, "", ("get",)),
         (CLUSTER_TRIGGER_AUTHENTICATION, "", ("get",)),
         (CONFIG_MAP, "", ("get",)),
@@ -96,10 +97,11 @@ def measuring() -> Rules:
 
 def leading() -> Rules:
     """What taking turns needs, in Penstock's own namespace."""
-    return _rules((LEASE, "", ("create", "get", "update")))
+    return allowing((LEASE, "", ("create", "get", "update")))
 
 
-def _rules(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
+def allowing(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
+    """Rules from kinds, subresources ("": the objects themselves) and verbs."""
     found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for kind, subresource, verbs in wanted:
         found[kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural].update(verbs)
@@ -113,14 +115,15 @@ def documents() -> Iterator[Object]:
     for process, rules in (("watch", watching(known)), ("worker", acting(known)), ("scaler", measuring())):
         name = f"penstock-{process}"
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
-        yield _role("ClusterRole", {"name": name}, rules)
-        yield _binding("ClusterRole", {"name": name}, name)
+        yield role("ClusterRole", {"name": name}, rules)
+        yield binding("ClusterRole", {"name": name}, name)
     metadata = {"name": "penstock-watch", "namespace": NAMESPACE}
-    yield _role("Role", metadata, leading())
-    yield _binding("Role", metadata, "penstock-watch")
+    yield role("Role", metadata, leading())
+    yield binding("Role", metadata, "penstock-watch")
 
 
-def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+def role(kind: str, metadata: Object, rules: Rules) -> Object:
+    """A Role or ClusterRole."""
     together: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for (group, resource), verbs in rules.items():
         together[group, tuple(verbs)].append(resource)
@@ -131,7 +134,8 @@ def _role(kind: str, metadata: Object, rules: Rules) -> Object:
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": listed}
 
 
-def _binding(kind: str, metadata: Object, account: str) -> Object:
+def binding(kind: str, metadata: Object, account: str) -> Object:
+    """What gives a Role or ClusterRole to one of our accounts."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": f"{kind}Binding",
@@ -141,12 +145,17 @@ def _binding(kind: str, metadata: Object, account: str) -> Object:
     }
 
 
+def text(documents: Iterable[Object]) -> str:
+    """Documents as one YAML stream."""
+    return "".join(
+        "---\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
+        for document in documents
+    )
+
+
 def render() -> str:
     """The whole file."""
-    return HEADER + "".join(
-        "---\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
-        for document in documents()
-    )
+    return HEADER + text(documents())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+"""deploy/volcano.yaml: what a cluster needs beside deploy/rbac.yaml so that Volcano's kinds can be run in it.
+
+``python -m deploy.volcano > deploy/volcano.yaml``. The rights are made from what controllers and admission need; the
+webhook's account may read what its rules look at, and keep its certificate and its own configurations.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from deploy.informers import followed
+from deploy.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
+from deploy.webhook.configurations import MUTATING, VALIDATING
+from deploy.webhook.looking import POD_TEMPLATE
+from workers.admission.rules import RULES
+from workers.api.kinds import (
+    COMMAND,
+    EVENT,
+    JOB_FLOW,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    QUEUE,
+    SECRET,
+    VC_JOB,
+    Kind,
+    Object,
+)
+from workers.api.kinds import (
+    NAMESPACE as NAMESPACES,
+)
+from workers.controller import Controller
+from workers.controllers import registry
+from workers.settings import Settings
+
+HEADER = "# Made by `python -m deploy.volcano`; a test keeps it in step with the controllers.\n"
+
+#: The port of the webhook in its pod.
+_PORT = 8443
+_LABELS = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"}
+
+
+def controllers() -> Mapping[str, Controller]:
+    """The controllers of Volcano's kinds."""
+    others = registry.controllers("managed", cronjobs=False)
+    known = registry.controllers("managed", cronjobs=False, volcano=True)
+    return {id: each for id, each in known.items() if id not in others}
+
+
+def watching() -> Rules:
+    """What informers need; the built-in queues are made by them."""
+    seen = ((kind, "", ("get", "list", "watch")) for kind in followed(controllers()))
+    return allowing(*seen, (QUEUE, "", ("create",)))
+
+
+def acting() -> Rules:
+    """What carrying plans out needs."""
+    wanted: list[tuple[Kind, str, Iterable[str]]] = [(EVENT, "", ("create", "get", "patch"))]
+    for controller in controllers().values():
+        wanted += [(controller.kind, "", ("get", "patch")), (controller.kind, "finalizers", ("update",))]
+        if controller.kind.status:
+            wanted.append((controller.kind, "status", ("get", "patch")))
+        wanted += [(child, "", MAKE) for child in (*controller.children, *controller.adopts)]
+    made = (VC_JOB, JOB_FLOW, POD, POD_GROUP)
+    return allowing(
+        *wanted,
+        *((kind, "", MAKE) for kind in made),
+        (COMMAND, "", ("create", "delete", "get")),
+        (PERSISTENT_VOLUME_CLAIM, "", ("create", "get")),
+        # Key pairs for ssh. They are made and deleted, and never looked into.
+        (SECRET, "", ("create", "delete", "get")),
+    )
+
+
+def judging() -> Rules:
+    """What the webhook's rules look at, and what it tells the API server of itself."""
+    looked = {kind for rules in RULES.values() for kind in (*rules.judges, *rules.removes) if isinstance(kind, Kind)}
+    return allowing(
+        *((kind, "", ("list",)) for kind in looked),
+        (NAMESPACES, "", ("get",)),
+        # Never stored: an API server asked to create one says what is wrong with its pods.
+        (POD_TEMPLATE, "", ("create",)),
+        *((kind, "", ("create", "get", "update")) for kind in (MUTATING, VALIDATING)),
+    )
+
+
+def documents() -> Iterator[Object]:
+    """More rights for accounts of deploy/rbac.yaml, and the webhook's account, rights and Service."""
+    for process, rules in (("watch", watching()), ("worker", acting())):
+        metadata = {"name": f"penstock-{process}-volcano"}
+        yield role("ClusterRole", metadata, rules)
+        yield binding("ClusterRole", metadata, f"penstock-{process}")
+    name = str(Settings.model_fields["webhook_service"].default)
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
+    yield role("ClusterRole", {"name": name}, judging())
+    yield binding("ClusterRole", {"name": name}, name)
+    own = {"name": name, "namespace": NAMESPACE}
+    yield role("Role", own, allowing((SECRET, "", ("create", "get", "update"))))
+    yield binding("Role", own, name)
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**own, "labels": dict(_LABELS)},
+        "spec": {"selector": dict(_LABELS), "ports": [{"name": "https", "port": 443, "targetPort": _PORT}]},
+    }
+
+
+def render() -> str:
+    """The whole file."""
+    return HEADER + text(documents())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
