@@ -265,6 +265,50 @@ def test_several_failures_at_once_are_one_restart():
     assert renewed(cluster, before) == {"train-worker-0", "train-worker-1"}
 
 
+@pytest.mark.parametrize("action", ["RestartTask", "RestartJob"])
+def test_what_was_acted_on_is_not_acted_on_again_by_the_next_process(action):
+    """The first died as soon as it had written what it was going to do."""
+    cluster = begun([on("PodFailed", action)])
+    for name in ("train-worker-0", "train-worker-1"):
+        cluster.set(name, "Failed", 1)
+    cluster.budget = 1
+    cluster.sync()
+    assert (cluster.phase, len(cluster.alive())) == ("Restarting", 3)
+    cluster.settle()
+    assert (cluster.status["retryCount"], cluster.status.get("version", 0)) == (1, int(action == "RestartJob"))
+    assert [reason for reason, _ in cluster.events].count("ExecuteAction") == 1
+
+
+def test_several_failures_at_once_are_one_event_of_their_task():
+    cluster = begun([on("PodFailed", "RestartTask")])
+    for name in ("train-worker-0", "train-worker-1"):
+        cluster.set(name, "Failed", 1)
+    cluster.settle()
+    assert [message for reason, message in cluster.events if reason == "ExecuteAction"] == [
+        "Start to execute action RestartTask"
+    ]
+
+
+def test_several_failures_at_the_last_retry_are_one_kill():
+    cluster = begun([on("PodFailed", "RestartJob")], maxRetry=1)
+    for name in ("train-worker-0", "train-worker-1"):
+        cluster.set(name, "Failed", 1)
+    cluster.sync()
+    assert (cluster.phase, cluster.status["version"], len(cluster.alive())) == ("Restarting", 1, 2)
+
+
+def test_pods_that_the_job_has_no_more_use_for_are_not_evicted_even_if_it_changes_its_mind():
+    """The process died after it had deleted them; they are wanted again by then."""
+    cluster = begun([on("PodEvicted", "AbortJob")], minAvailable=1)
+    cluster.edit(tasks=[task("ps"), task("worker", 1)])
+    cluster.budget = 3
+    cluster.sync()
+    assert cluster.alive() == ["train-ps-0", "train-worker-0"]
+    cluster.edit(tasks=[task("ps"), task("worker", 2)])
+    cluster.settle()
+    assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
+
+
 def test_a_policy_comes_before_the_rule_that_would_fail_the_job():
     """Even if the last pod failed while no process was there to hear of it."""
     cluster = begun([on("PodFailed", "RestartJob")])
@@ -381,6 +425,18 @@ def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
     cluster.settle()
     cluster.wait(100)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
+
+
+def test_each_pending_pod_has_a_time_of_its_own():
+    cluster = VcJobCluster(vcjob(task("worker", 1), policies=[on("PodPending", "AbortJob", "1m")]))
+    cluster.settle()
+    cluster.wait(50)
+    cluster.delete("train-worker-0")
+    cluster.settle()
+    cluster.wait(59)
+    assert cluster.phase == "Pending"
+    cluster.wait(1)
+    assert cluster.phase == "Aborted"
 
 
 def test_a_pod_that_runs_again_in_time_ends_the_timer_of_its_eviction():
