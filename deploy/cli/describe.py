@@ -8,8 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, discovery, get, lastapplied, options, output, runs, targets, trouble
-from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, Kind, Object, Ref
+from workers.api.kinds import (
+    CRON_JOB,
+    EVENT,
+    JOB,
+    JOB_FLOW,
+    POD,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    SCHEDULED_JOB,
+    VC_JOB,
+    Kind,
+    Object,
+    Ref,
+)
 from workers.errors import ClusterError, Forbidden, NotFound
+from workers.flows.graph import graph
 
 if TYPE_CHECKING:
     from workers.cluster import Cluster
@@ -20,7 +34,7 @@ SHOWN = 20
 #: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
 PATIENCE = 1.0
 #: Status fields that are shown as tables.
-TABLES = frozenset({"conditions", "outcomes", "runs"})
+TABLES = frozenset({"conditions", "entries", "flowConditions", "outcomes", "runs"})
 #: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
 LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
 
@@ -59,7 +73,10 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     now = datetime.now(UTC)
     for line in head(ref, body, now):
         output.say(line)
-    conditions((body.get("status") or {}).get("conditions") or (), now)
+    status = body.get("status") or {}
+    conditions(status.get("flowConditions" if ref.kind.id == JOB_FLOW.id else "conditions") or (), now)
+    if ref.kind.id == JOB_FLOW.id:
+        show_graph(body)
     if ref.kind.id == SCALED_OBJECT.id:
         await targets.show(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
@@ -128,6 +145,13 @@ def conditions(entries: Sequence[Object], now: datetime) -> None:
         output.table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], rows, indent="  ")
 
 
+def show_graph(flow: Object) -> None:
+    """A flow's entries, each below what it depends on."""
+    output.say("Graph:")
+    for line in graph(flow).splitlines():
+        output.say(f"  {line}")
+
+
 # --- children
 
 
@@ -135,7 +159,9 @@ def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
     """The kinds an object of this kind may own that are worth showing."""
     if kind.id in (POD.id, SCALED_OBJECT.id) or not kind.namespaced:
         return ()
-    return (POD,) if kind.id == JOB.id else (JOB, POD)
+    if kind.id == JOB_FLOW.id:
+        return (VC_JOB, JOB_FLOW)
+    return (POD,) if kind.id in (JOB.id, VC_JOB.id) else (JOB, POD)
 
 
 async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> list[Object]:
@@ -181,6 +207,8 @@ def state(kind: Kind, body: Object) -> str:
         return "Terminating"
     if kind.id == POD.id:
         return str(status.get("phase") or "Unknown")
+    if kind.id in (VC_JOB.id, JOB_FLOW.id):
+        return str((status.get("state") or {}).get("phase") or "Pending")
     true = {entry.get("type") for entry in status.get("conditions") or () if entry.get("status") == "True"}
     word = next((word for word in ("Complete", "Failed", "Suspended") if word in true), None)
     return word or ("Running" if status.get("active") else "Pending")
