@@ -36,5 +36,5 @@ class Hcclrank(Plugin):
 
 def _given(pod: Object) -> str:
     """The value of the first variable RANK."""
-    variables = (each for container in pod["spec"]["containers"] for each in container.get("env") or ())
+    variables = (each for container in pod["spec"].get("containers") or () for each in container.get("env") or ())
     return next((str(each.get("value") or "") for each in variables if each["name"] == "RANK"), "")
