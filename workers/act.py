@@ -30,6 +30,7 @@ from workers.plan import (
     Plan,
     Poll,
     Record,
+    Rest,
     Scale,
     Step,
     Together,
@@ -120,6 +121,7 @@ class _Run:
             Mark: self._mark,
             Measure: self._measure,
             Poll: self._ask,
+            Rest: self._rest,
         }
 
     async def step(self, step: Step) -> None:
@@ -340,6 +342,9 @@ class _Run:
         kind, body = record.about or (self._snapshot.ref.kind, self._body)
         if body is not None:
             self._actor.recorder.record(kind, body, record)
+
+    async def _rest(self, step: Rest) -> None:
+        await asyncio.sleep(step.seconds)
 
     async def _measure(self, step: Measure) -> None:
         metrics.measure(step.metric, step.value, step.labels)

@@ -184,6 +184,16 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """Keep the object's key for so long (seconds): all that happens meanwhile is decided on together.
+
+    For decisions that look at much: without it they would be made again and again while much happens.
+    """
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ComeBack:
     """Reconcile this object again at this instant (an aware datetime), whatever happens before."""
 
@@ -204,6 +214,7 @@ Step = (
     | Mark
     | Measure
     | Poll
+    | Rest
     | ComeBack
 )
 

@@ -317,7 +317,9 @@ class Reconciler:
         metrics.RECONCILES.labels(kind, "done").inc()
         log.log(
             # A plan that only says when to look again did nothing that anybody would look for.
-            logging.DEBUG if all(isinstance(step, steps.ComeBack) for step in plan.steps) else logging.INFO,
+            logging.DEBUG
+            if all(isinstance(step, steps.Rest | steps.ComeBack) for step in plan.steps)
+            else logging.INFO,
             "reconciled",
             extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
         )

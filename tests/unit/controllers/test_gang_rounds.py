@@ -23,7 +23,7 @@ from tests.unit.controllers.gangs import (
 from workers.api.kinds import Object
 from workers.controllers.volcano.gangs import round as rounds
 from workers.controllers.volcano.gangs.rules import Rules
-from workers.plan import ComeBack, Patch, Record, Together
+from workers.plan import ComeBack, Patch, Record, Rest, Together
 
 HALF_RUNNING = [
     group("old", phase="Running"),
@@ -516,7 +516,17 @@ def test_a_round_tells_only_so_many_at_once() -> None:
     crowd = [group(f"g{index:03}", least=9, created=-index) for index in range(150)]
     plan = rounds.admit(everything(groups=crowd, nodes=[node()]), NOW)
     assert len(_patches(plan)) == 100
+    assert isinstance(plan.steps[-1], ComeBack)
 
 
 def test_nothing_waits_nothing_is_done() -> None:
     assert rounds.admit(everything(groups=[group(phase="Running")], nodes=[node()]), NOW).steps == ()
+
+
+def test_a_round_over_many_is_followed_by_a_rest() -> None:
+    few, many = (
+        rounds.admit(everything(groups=[group(f"g{index}", phase="Running") for index in range(size)]), NOW)
+        for size in (50, 2000)
+    )
+    assert few.steps == ()
+    assert many.steps == (Rest(pytest.approx(0.2, rel=0.01)),)

@@ -12,8 +12,9 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers import metrics
 from workers.act import Actor
-from workers.api.kinds import JOB, SCALED_JOB, SECRET, Ref, ref_of
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, Ref, ref_of
 from workers.claims import Order
+from workers.controllers.scaledobject import rivals
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
 from workers.mirror import Change, Mirror
@@ -31,6 +32,7 @@ from workers.plan import (
     Plan,
     Poll,
     Record,
+    Rest,
     Together,
     Unfinalize,
 )
@@ -43,8 +45,10 @@ OWNER = Ref(SCALED_JOB, "default", "work")
 class Told:
     def __init__(self):
         self.records = []
+        self.regarding = []
 
     def record(self, kind, regarding, record):
+        self.regarding.append((kind, regarding))
         self.records.append((record.reason, record.message))
 
 
@@ -296,6 +300,24 @@ async def test_another_object_is_marked_and_its_bell_rung(world):
     claim = await world.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
     assert world.rung == {"reconcile": 1}
+
+
+async def test_a_rest_keeps_the_key_and_what_comes_after_it_waits(world, monkeypatch):
+    rested = []
+
+    async def sleep(seconds):
+        rested.append((seconds, dict(world.rung)))
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await world.act(Rest(0.2), Mark(Ref(JOB, "default", "parent")))
+    assert (rested, world.rung) == ([(0.2, {})], {"reconcile": 1})
+
+
+async def test_an_event_may_be_about_another_object(world):
+    other = {"metadata": {"name": "other"}}
+    await world.act(Record("Normal", "Waits", "for room", about=(JOB, other)), Record("Normal", "Own", "word"))
+    assert world.told.records == [("Waits", "for room"), ("Own", "word")]
+    assert world.told.regarding == [(JOB, other), (SCALED_JOB, world.owner)]
 
 
 def measured(name, **labels):
@@ -648,3 +670,24 @@ async def test_effects_that_the_broker_did_not_take_are_offered_once_more(world,
         await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(80))))
     created = [name for verb, name in world.cluster.log if verb == "create"]
     assert sorted(await world.children()) == sorted(created)
+
+
+async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_where_it_may_not_be(world):
+    """Of a kind that nobody follows."""
+    made = world.cluster.add(HORIZONTAL_POD_AUTOSCALER, {"metadata": {"name": "hpa", "namespace": "default"}})
+    step = rivals.take_away((made,))
+    ref = ref_of(HORIZONTAL_POD_AUTOSCALER, made)
+
+    def refuse(verb, _ref):
+        raise Forbidden("not you", status=403)
+
+    allowed, world.cluster.refuse = world.cluster.refuse, refuse
+    await world.act(step)
+    assert ref in world.cluster.objects
+    assert world.told.records == [
+        ("AutoscalerStays", "The target's HorizontalPodAutoscaler cannot be deleted: not you")
+    ]
+    world.cluster.refuse = allowed
+    await world.act(step)
+    assert ref not in world.cluster.objects
+    assert world.told.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]

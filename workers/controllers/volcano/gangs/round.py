@@ -16,13 +16,18 @@ from workers.controllers.volcano.gangs.quotas import Quotas
 from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
 from workers.controllers.volcano.gangs.tree import Tree
 from workers.controllers.volcano.gangs.voting import Refusal, Voting
-from workers.plan import ComeBack, Plan
+from workers.plan import ComeBack, Plan, Rest
 from workers.snapshot import Snapshot
 
 #: What a round must see whole.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
 #: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
 AGAIN = timedelta(seconds=1)
+#: A round over many objects costs more than one over few, so it is followed by a longer rest (seconds for each object,
+#: and at most): what happens meanwhile is the next round's. Rounds take no more than about a third of a process.
+REST, LONGEST = 1e-4, 2.0
+#: Objects so few that no rest is needed.
+FEW = 100
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,12 @@ def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = held(observe(snapshot), now, rules)
     steps = writing.steps(outcome.admitted, outcome.waiting, now)
+    size = sum(len(entries) for entries in snapshot.everywhere.values())
+    rest = (Rest(min(size * REST, LONGEST)),) if size > FEW else ()
     if not outcome.admitted and not outcome.waiting:
-        return Plan()
+        return Plan(rest)
     back = (ComeBack(now + AGAIN),) if outcome.waiting else ()
-    return Plan((*steps, *back), f"{len(outcome.admitted)} gangs admitted, {len(outcome.waiting)} wait")
+    return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted, {len(outcome.waiting)} wait")
 
 
 def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
