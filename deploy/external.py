@@ -10,8 +10,8 @@ from typing import Any
 from deploy import ready
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.external_messages import EXTRA
-from scalers.external_serving import Offer, Service
+from scalers.external.messages import EXTRA
+from scalers.external.serving import Offer, Service
 from scalers.extras import needed
 from scalers.registry import REGISTRY
 from scalers.sources import Sources

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
-from scalers.etcd_watch import EtcdListener, EtcdServer
-from scalers.external_client import Address
-from scalers.external_push import PushListener
-from scalers.listener import Listener, Status
-from scalers.redis_connection import RedisServer
+from scalers.external.client import Address
+from scalers.external.push import PushListener
+from scalers.http.etcd_watch import EtcdListener, EtcdServer
+from scalers.redis.connection import RedisServer
+from scalers.redis.listener import Listener, Status
 
 #: A server that can be listened to.
 Audible = RedisServer | Address | EtcdServer

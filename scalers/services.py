@@ -5,11 +5,11 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from scalers.auth import Authenticator
-from scalers.lookups import Lookups
+from scalers.auth.authenticator import Authenticator
+from scalers.auth.lookups import Lookups
+from scalers.auth.vault import Vaults
 from scalers.polling import Poller
 from scalers.triggers import Triggers
-from scalers.vault import Vaults
 from scalers.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.base import base, connect, draining

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from random import random
 from typing import Any, Generic, TypeVar
 
-from scalers.listener import Status
+from scalers.redis.listener import Status
 from scalers.scaler import SourceError
 
 log = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 
-from scalers import environment
-from scalers.auth import Authenticator, Unreachable, Workload
-from scalers.hidden import Hidden
-from scalers.lookups import Lookups, View
+from scalers.auth import environment
+from scalers.auth.authenticator import Authenticator, Unreachable, Workload
+from scalers.auth.hidden import Hidden
+from scalers.auth.lookups import Lookups, View
+from scalers.kubernetes.pod_resources import PodResource
 from scalers.parameters import FROM_ENV, TRUTHS, Trigger
-from scalers.pod_resources import PodResource
 from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name

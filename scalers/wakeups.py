@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from scalers.debounce import Debounce
 from scalers.hearing import Audible, Hearing, Watch
-from scalers.listener import Status
+from scalers.redis.listener import Status
 from scalers.scaler import Scaler
 from scalers.triggers import Probe, Triggers, is_polled, version
 from scalers.watchlist import Watchlist

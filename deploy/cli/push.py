@@ -18,8 +18,8 @@ from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.errors import NotFound, UserError
 
 if TYPE_CHECKING:
-    from scalers.push import Push
-    from scalers.redis_connection import Link
+    from scalers.events.push import Push
+    from scalers.redis.connection import Link
     from workers.cluster import Cluster
     from workers.settings import Settings
 
@@ -93,28 +93,28 @@ def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[st
 
 def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
     """One event with the data that ``--data`` names. Raises UserError for a file that cannot be read."""
-    from scalers import events
+    from scalers.events import intake
 
     event = _complete({}, defaults)
     if data is None:
         return event
     try:
         if data == "-":
-            return events.with_data(event, sys.stdin.buffer.read())
-        return events.with_data(event, Path(data[1:]).read_bytes() if data.startswith("@") else data.encode())
+            return intake.with_data(event, sys.stdin.buffer.read())
+        return intake.with_data(event, Path(data[1:]).read_bytes() if data.startswith("@") else data.encode())
     except OSError as error:
         raise UserError(f"--data: {data[1:]}: {error.strerror}") from error
 
 
 def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Where each event stands, and the event; blank lines are none. Raises UserError naming a line that is none."""
-    from scalers import events
+    from scalers.events import intake
 
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield f"line {number}", _complete(events.from_json(json.loads(line)), defaults)
+            yield f"line {number}", _complete(intake.from_json(json.loads(line)), defaults)
         except ValueError as error:
             reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise UserError(f"line {number}: {reason}") from error
@@ -135,9 +135,9 @@ def _broker(settings: "Settings", target: connection.Target) -> str:
 
 async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", broker: str) -> "Push":
     """The trigger that is pushed to, read as a scaler reads it. Raises UserError saying why there is none."""
-    from scalers.auth import Authenticator
-    from scalers.lookups import Lookups
-    from scalers.push import Push
+    from scalers.auth.authenticator import Authenticator
+    from scalers.auth.lookups import Lookups
+    from scalers.events.push import Push
     from scalers.triggers import Triggers
 
     try:
@@ -191,16 +191,16 @@ async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) ->
 
 def wrong(event: Mapping[str, str]) -> str | None:
     """Why this is no event."""
-    from scalers import events
+    from scalers.events import intake
 
-    return events.wrong(event)
+    return intake.wrong(event)
 
 
 async def _refusal(link: "Link", to: Pushing, event: Mapping[str, str]) -> str | None:
     """Push one; why it was not, or None."""
     from redis import exceptions
 
-    from scalers.redis_connection import reason
+    from scalers.redis.connection import reason
 
     try:
         async with asyncio.timeout(to.patience):

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 
 from scalers.parameters import Trigger
-from scalers.redis_lists import RedisLists
+from scalers.redis.lists import RedisLists
 
 
 def port_of(url: str) -> int:

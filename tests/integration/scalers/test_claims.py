@@ -14,9 +14,9 @@ from redis.asyncio import Redis
 from scalers.claiming import Errand, Found
 from scalers.connections import Connections
 from scalers.parameters import Trigger
-from scalers.redis_claims import beside
-from scalers.redis_lists import RedisLists
-from scalers.redis_streams import RedisStreams
+from scalers.redis.claims import beside
+from scalers.redis.lists import RedisLists
+from scalers.redis.streams import RedisStreams
 from scalers.scaler import SourceError
 from scheduler.scripts import load
 from tests.integration.scalers.servers import port_of, work_list

@@ -13,9 +13,9 @@ import pytest
 from redis.asyncio import Redis
 
 from scalers.connections import Connections
-from scalers.etcd import Etcd
-from scalers.etcd_watch import EtcdListener, EtcdServer, WatchedKey, encoded
-from scalers.nats_jetstream import NATSJetStream
+from scalers.http.etcd import Etcd
+from scalers.http.etcd_watch import EtcdListener, EtcdServer, WatchedKey, encoded
+from scalers.messaging.nats_jetstream import NATSJetStream
 from scalers.parameters import SettingsError, Trigger
 from tests.integration.scalers.daemons import free_port, listens, needs, running
 from tests.integration.scalers.servers import refusing

@@ -9,8 +9,8 @@ from redis.asyncio import Redis
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.external import External
-from scalers.external_push import PushListener
+from scalers.external.push import PushListener
+from scalers.external.trigger import External
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 from scalers.sources import Source, Sources

@@ -13,9 +13,9 @@ from redis.asyncio import Redis
 
 from deploy.external import serving
 from scalers.connections import Connections
-from scalers.external import External
-from scalers.external_messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
-from scalers.external_push import PushListener
+from scalers.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.external.push import PushListener
+from scalers.external.trigger import External
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 from tests.integration.scalers.servers import port_of, refusing

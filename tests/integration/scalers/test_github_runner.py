@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from scalers.connections import Connections
-from scalers.github_runner import GitHubRunner
+from scalers.http.github_runner import GitHubRunner
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 

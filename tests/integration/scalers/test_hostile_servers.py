@@ -12,9 +12,10 @@ import pytest
 from kubernetes.aio.client import Configuration
 from redis.asyncio import Redis
 
-from scalers import github_runner, mongodb
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
+from scalers.databases import mongodb
+from scalers.http import github_runner
 from scalers.registry import Registry
 from scalers.scaler import Scaler
 from scalers.sources import Source, Sources

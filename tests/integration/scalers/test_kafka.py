@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.kafka import ApacheKafka, Kafka, KafkaSource
+from scalers.messaging.kafka import ApacheKafka, Kafka, KafkaSource
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 from scalers.sources import Source, Sources

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from scalers.connections import Connections
-from scalers.kubernetes_resource import KubernetesResource
-from scalers.kubernetes_workload import KubernetesWorkload
-from scalers.metrics_api import MetricsAPI
+from scalers.http.metrics_api import MetricsAPI
+from scalers.kubernetes.resource import KubernetesResource
+from scalers.kubernetes.workload import KubernetesWorkload
 from scalers.parameters import SettingsError, Trigger
 from scalers.scaler import Scaler, SourceError
 from tests.integration.scalers.daemons import free_port

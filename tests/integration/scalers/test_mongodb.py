@@ -15,7 +15,7 @@ import bson
 import pytest
 
 from scalers.connections import Connections
-from scalers.mongodb import MongoDB
+from scalers.databases.mongodb import MongoDB
 from scalers.parameters import Trigger
 from scalers.scaler import SourceError
 from tests.integration.scalers.servers import refusing
@@ -119,13 +119,13 @@ async def test_a_query_that_is_refused_is_an_error_of_its_trigger(connections: C
 
 
 async def test_a_server_that_is_not_there_is_unknown(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scalers.mongodb.PATIENCE", 0.5)
+    monkeypatch.setattr("scalers.databases.mongodb.PATIENCE", 0.5)
     with pytest.raises(SourceError, match=r"^mongodb://127.0.0.1:\d+: "):
         await MongoDB.read([scaler(await refusing())], connections)
 
 
 async def test_tls_both_ways(connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scalers.mongodb.PATIENCE", 1.0)
+    monkeypatch.setattr("scalers.databases.mongodb.PATIENCE", 1.0)
     ours, theirs = certificates(), certificates("others")
     (tmp_path / "pair").write_text(f"{ours.server}\n{ours.server_key}")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=ours.authority)

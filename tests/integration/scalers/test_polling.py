@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from scalers.lookups import Lookups
+from scalers.auth.lookups import Lookups
 from scalers.registry import Registry
 from scalers.scaler import Scaler, parameter
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing

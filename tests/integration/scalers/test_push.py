@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 
 from scalers.claiming import Errand
 from scalers.connections import Connections
-from scalers.events import OUTCOMES
+from scalers.events.intake import OUTCOMES
+from scalers.events.push import Push
 from scalers.parameters import Trigger
-from scalers.push import Push
 from scalers.scaler import Measure, SourceError
 from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken

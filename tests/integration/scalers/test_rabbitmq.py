@@ -8,8 +8,8 @@ import aio_pika
 import pytest
 
 from scalers.connections import Connections
+from scalers.messaging.rabbitmq import Depth, RabbitMQ, measure
 from scalers.parameters import SettingsError, Trigger
-from scalers.rabbitmq import Depth, RabbitMQ, measure
 from scalers.scaler import Measure, SourceError
 from scalers.tls import TLS
 from tests.integration.scalers.daemons import rabbitmq

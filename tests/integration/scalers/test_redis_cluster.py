@@ -11,9 +11,9 @@ from redis.crc import key_slot
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
 from scalers.parameters import Trigger
-from scalers.redis_lists import RedisClusterLists
-from scalers.redis_source import RedisSource
-from scalers.redis_streams import RedisClusterStreams
+from scalers.redis.lists import RedisClusterLists
+from scalers.redis.source import RedisSource
+from scalers.redis.streams import RedisClusterStreams
 from scalers.scaler import Measure, SourceError
 from scalers.sources import Answer, Source, Sources
 from tests.integration.scalers.servers import count_writes, refusing

@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 
 from scalers.connections import Connections
 from scalers.parameters import SettingsError, Trigger
-from scalers.redis_connection import RedisServer
-from scalers.redis_lists import RedisLists
+from scalers.redis.connection import RedisServer
+from scalers.redis.lists import RedisLists
 from scalers.scaler import SourceError
 from scalers.tls import TLS
 from tests.integration.scalers.servers import commands, count_writes, port_of, refusing, rejected, work_list

@@ -9,8 +9,8 @@ import pytest_asyncio
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
 from scalers.parameters import Trigger
-from scalers.redis_lists import RedisSentinelLists
-from scalers.redis_streams import RedisSentinelStreams
+from scalers.redis.lists import RedisSentinelLists
+from scalers.redis.streams import RedisSentinelStreams
 from scalers.scaler import Measure, SourceError
 from scalers.sources import Source, Sources
 from tests.integration.scalers.servers import count_writes, hanging, refusing

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from scalers.connections import Connections
 from scalers.parameters import Trigger
-from scalers.redis_streams import RedisStreams
+from scalers.redis.streams import RedisStreams
 from scalers.scaler import SourceError
 from tests.integration.scalers.servers import commands, count_writes, port_of
 

@@ -13,9 +13,9 @@ import pytest
 from redis.asyncio import Redis
 
 from scalers.connections import Connections
-from scalers.listener import Listener
 from scalers.parameters import Trigger
-from scalers.redis_lists import RedisLists
+from scalers.redis.listener import Listener
+from scalers.redis.lists import RedisLists
 from scalers.scaler import SourceError
 from tests.integration.scalers.servers import port_of
 from tests.support.certificates import certificates

@@ -10,9 +10,9 @@ import pytest
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.mysql import MySQL
+from scalers.databases.mysql import MySQL
+from scalers.databases.postgresql import PostgreSQL
 from scalers.parameters import SettingsError, Trigger
-from scalers.postgresql import PostgreSQL
 from scalers.scaler import SourceError
 from scalers.sources import Source, Sources
 from tests.integration.scalers.daemons import mariadb, postgres

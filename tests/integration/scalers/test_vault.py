@@ -10,8 +10,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from scalers.auth.vault import VaultError, Vaults
 from scalers.recent import EVER
-from scalers.vault import VaultError, Vaults
 from tests.integration.scalers.daemons import free_port, listens, running
 from tests.unit.scalers.cluster import Cluster
 from workers.api.triggerauthentication import Vault

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from scalers.listener import Status
+from scalers.redis.listener import Status
 from scalers.wakeups import Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, port_of, refusing

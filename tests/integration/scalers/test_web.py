@@ -14,13 +14,13 @@ from aiohttp import web
 
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.elasticsearch import Elasticsearch
-from scalers.graphite import Graphite
-from scalers.influxdb import InfluxDB
-from scalers.loki import Loki
-from scalers.metrics_api import MetricsAPI
+from scalers.http.elasticsearch import Elasticsearch
+from scalers.http.graphite import Graphite
+from scalers.http.influxdb import InfluxDB
+from scalers.http.loki import Loki
+from scalers.http.metrics_api import MetricsAPI
+from scalers.http.prometheus import Prometheus
 from scalers.parameters import Trigger
-from scalers.prometheus import Prometheus
 from scalers.scaler import Scaler, SourceError
 from scalers.sources import Source, Sources
 from tests.integration.scalers.daemons import free_port, needs, running

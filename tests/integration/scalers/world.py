@@ -7,9 +7,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from scalers.auth.lookups import Lookups
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
-from scalers.lookups import Lookups
 from scalers.polling import Poller
 from scalers.registry import REGISTRY, Registry
 from scalers.sources import Sources

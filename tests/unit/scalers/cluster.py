@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalers.lookups import Lookups
+from scalers.auth.lookups import Lookups
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CONFIG_MAP,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scalers.auth import Authenticator, Unreachable, Workload
-from scalers.hidden import Hidden
+from scalers.auth.authenticator import Authenticator, Unreachable, Workload
+from scalers.auth.hidden import Hidden
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SECRET, Object, Ref
 from workers.errors import Forbidden, Unavailable, UserError

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from scalers.broker_url import BrokerURL, parse
-from scalers.celery_redis import Backlog, Layout, Tables, matches
-from scalers.celery_tasks import CeleryTasks
+from scalers.celery.backlog import Backlog, Layout, Tables, matches
+from scalers.celery.broker_url import BrokerURL, parse
+from scalers.celery.tasks import CeleryTasks
+from scalers.http.web import Server
 from scalers.parameters import SettingsError, Trigger
-from scalers.redis_connection import RedisServer
-from scalers.redis_sentinel import RedisSentinel
+from scalers.redis.connection import RedisServer
+from scalers.redis.sentinel import RedisSentinel
 from scalers.registry import REGISTRY
 from scalers.tls import TLS
-from scalers.web import Server
 from tests.unit.scalers import malformed
 
 REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scalers import environment
+from scalers.auth import environment
 from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
 from workers.errors import NotFound, UserError
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from scalers.external import External, ExternalPush
-from scalers.external_client import Address
-from scalers.external_messages import Reference, message
+from scalers.external.client import Address
+from scalers.external.messages import Reference, message
+from scalers.external.trigger import External, ExternalPush
 from scalers.parameters import SettingsError, Trigger
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed

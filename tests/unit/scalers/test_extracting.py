@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalers import extracting
+from scalers.http import extracting
 from scalers.scaler import SourceError
 
 TEXT = b"""# HELP work Work.

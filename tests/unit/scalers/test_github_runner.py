@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalers.github_runner import GitHubRunner
+from scalers.http.github_runner import GitHubRunner
 from scalers.parameters import SettingsError, Trigger
 from tests.unit.scalers import malformed
 

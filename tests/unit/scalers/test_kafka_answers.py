@@ -7,8 +7,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from scalers.connections import Connections
-from scalers.kafka import ApacheKafka
-from scalers.kafka_client import Client
+from scalers.messaging.kafka import ApacheKafka
+from scalers.messaging.kafka_client import Client
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 

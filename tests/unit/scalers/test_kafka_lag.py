@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalers.kafka_lag import Lag, Partition, Rules, combined, numbers
+from scalers.messaging.kafka_lag import Lag, Partition, Rules, combined, numbers
 
 
 def lag(*lags: int) -> list[Partition]:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalers.kafka import ApacheKafka, Kafka, KafkaSource
+from scalers.messaging.kafka import ApacheKafka, Kafka, KafkaSource
 from scalers.parameters import SettingsError, Trigger
 from tests.unit.scalers import malformed
 

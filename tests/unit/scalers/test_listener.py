@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.listener import judge
+from scalers.redis.listener import judge
 
 WISH = "with Klszhtg pushes would be seen at once"
 

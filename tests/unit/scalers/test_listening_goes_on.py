@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from scalers import services
-from scalers.listener import Listener
-from scalers.redis_connection import RedisServer
+from scalers.redis.connection import RedisServer
+from scalers.redis.listener import Listener
 
 
 class Crashing:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalers.mongodb import MongoDB
+from scalers.databases.mongodb import MongoDB
 from scalers.parameters import SettingsError, Trigger
 from tests.unit.scalers import malformed
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from scalers.kubernetes.pod_resources import CPU, PodMemory, PodResource
 from scalers.parameters import Trigger
-from scalers.pod_resources import CPU, PodMemory, PodResource
 from scalers.scaler import Connections, Measure
 from scalers.triggers import Parsed, Triggers
 from tests.unit.scalers import malformed

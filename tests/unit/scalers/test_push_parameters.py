@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from scalers import events
+from scalers.events import intake
+from scalers.events.push import Push
 from scalers.parameters import SettingsError, Trigger
-from scalers.push import Push
-from scalers.redis_connection import RedisServer
+from scalers.redis.connection import RedisServer
 from scalers.registry import REGISTRY
 from scalers.tls import TLS
 from tests.support.certificates import certificates
@@ -150,7 +150,7 @@ EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
 
 @pytest.mark.parametrize(("event", "complaint"), EVENTS.values(), ids=EVENTS.keys())
 def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
-    found = events.wrong(event)
+    found = intake.wrong(event)
     assert found is None if complaint is None else complaint in (found or "")
 
 
@@ -168,13 +168,13 @@ def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
     ],
 )
 def test_events_in_json(body: dict[str, Any], event: dict[str, str]) -> None:
-    assert events.from_json(body) == event
+    assert intake.from_json(body) == event
 
 
 @pytest.mark.parametrize("body", [5, ["a"], "a", None, {"subject": {"a": 1}}, {"id": 1.5}])
 def test_json_that_is_no_event(body: Any) -> None:
     with pytest.raises(ValueError, match=r"no JSON object|must be a text"):
-        events.from_json(body)
+        intake.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -182,4 +182,4 @@ def test_json_that_is_no_event(body: Any) -> None:
     [pytest.param("ü".encode(), {"data": "ü"}, id="text"), pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary")],
 )
 def test_data(data: bytes, more: dict[str, str]) -> None:
-    assert events.with_data(GOOD, data) == {**GOOD, **more}
+    assert intake.with_data(GOOD, data) == {**GOOD, **more}

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from scalers.parameters import SettingsError, Trigger
-from scalers.redis_cluster import RedisCluster
-from scalers.redis_connection import RedisServer
-from scalers.redis_lists import Length, RedisClusterLists, RedisLists, RedisSentinelLists
-from scalers.redis_sentinel import RedisSentinel
-from scalers.redis_source import RedisSource
-from scalers.redis_streams import Count, RedisClusterStreams, RedisSentinelStreams, RedisStreams
+from scalers.redis.cluster import RedisCluster
+from scalers.redis.connection import RedisServer
+from scalers.redis.lists import Length, RedisClusterLists, RedisLists, RedisSentinelLists
+from scalers.redis.sentinel import RedisSentinel
+from scalers.redis.source import RedisSource
+from scalers.redis.streams import Count, RedisClusterStreams, RedisSentinelStreams, RedisStreams
 from scalers.registry import REGISTRY
 from scalers.tls import TLS
 from tests.support.certificates import certificates

@@ -10,9 +10,9 @@ from redis import exceptions
 from redis.crc import key_slot
 
 from scalers.connections import Connections
-from scalers.redis_cluster import _Map, _ranges
-from scalers.redis_connection import RedisServer
-from scalers.redis_seeds import Seeds
+from scalers.redis.cluster import _Map, _ranges
+from scalers.redis.connection import RedisServer
+from scalers.redis.seeds import Seeds
 from scalers.scaler import SourceError
 
 NODE = RedisServer("seed", 1, 0, "u", "p")

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from scalers import registry
-from scalers.redis_lists import RedisLists
+from scalers.redis.lists import RedisLists
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler
 from workers.errors import UserError

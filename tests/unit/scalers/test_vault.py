@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scalers.hidden import Hidden
+from scalers.auth.hidden import Hidden
+from scalers.auth.vault import LARGEST, VaultError, Vaults
 from scalers.recent import EVER
-from scalers.vault import LARGEST, VaultError, Vaults
 from tests.unit.scalers.cluster import Cluster
 from workers.api.triggerauthentication import Vault
 from workers.errors import UserError

@@ -2,13 +2,13 @@
 
 import pytest
 
-from scalers.elasticsearch import Elasticsearch, OpenSearch
-from scalers.graphite import Graphite
-from scalers.influxdb import InfluxDB
-from scalers.loki import Loki
-from scalers.metrics_api import MetricsAPI
+from scalers.http.elasticsearch import Elasticsearch, OpenSearch
+from scalers.http.graphite import Graphite
+from scalers.http.influxdb import InfluxDB
+from scalers.http.loki import Loki
+from scalers.http.metrics_api import MetricsAPI
+from scalers.http.prometheus import Prometheus
 from scalers.parameters import SettingsError, Trigger
-from scalers.prometheus import Prometheus
 from scalers.scaler import Scaler
 
 ADDRESS = {"serverAddress": "http://127.0.0.1:9090", "query": "q"}

@@ -1,0 +1,1 @@
+"""What authenticationRefs and the environment supply to triggers."""

@@ -1,0 +1,198 @@
+"""What an authenticationRef supplies to a trigger, from a TriggerAuthentication or ClusterTriggerAuthentication."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+from scalers.auth import environment, files
+from scalers.auth.hidden import Hidden
+from scalers.auth.lookups import View
+from scalers.auth.vault import VaultError, Vaults
+from workers.api import triggerauthentication
+from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
+from workers.api.triggerauthentication import AuthenticationSpec, Entry, OAuth2, Variable
+from workers.errors import ClusterError, PenstockError, Unavailable, UserError
+
+#: Fields for services that are not supported, as a manifest spells them.
+_UNSUPPORTED = {
+    "azure_key_vault": "azureKeyVault",
+    "gcp_secret_manager": "gcpSecretManager",
+    "aws_secret_manager": "awsSecretManager",
+}
+
+
+class Unreachable(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
+    """What an authentication names cannot be read now; what was read before may still hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Whose triggers are measured. container: the one its variables come from; empty means the first."""
+
+    namespace: str
+    template: Object = field(default_factory=dict)
+    container: str = ""
+
+    @classmethod
+    def of(cls, ref: Ref, body: Object) -> "Workload":
+        """The workload of a ScaledJob."""
+        spec = body.get("spec") or {}
+        template = (spec.get("jobTargetRef") or {}).get("template") or {}
+        return cls(ref.namespace, template, spec.get("envSourceContainerName") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticator:
+    """Resolves authenticationRefs.
+
+    own_namespace: where a ClusterTriggerAuthentication finds its ConfigMaps, Secrets and service accounts. vaults: for
+    hashiCorpVault. folder: what filePath is relative to.
+    """
+
+    own_namespace: str = "default"
+    vaults: Vaults = field(default_factory=Vaults)
+    folder: Path | None = None
+
+    async def parameters(self, reference: Object, workload: Workload, view: View) -> Hidden:
+        """The parameters that an authenticationRef supplies, in KEDA's order: of two that are called the same, the
+        later wins, and a file replaces everything else.
+
+        Raises UserError naming the authentication and the field, and Unreachable. What is missing is an error: to
+        measure without a credential that is asked for would be a silent mistake.
+        """
+        ref = _referenced(reference, workload.namespace)
+        cluster = ref.kind == CLUSTER_TRIGGER_AUTHENTICATION
+        resolution = _Resolution(self, ref, self.own_namespace if cluster else workload.namespace, workload, view)
+        try:
+            return await resolution.of(await view.remembered((ref, "spec"), lambda: _read(ref, view)))
+        except Unavailable as error:
+            raise Unreachable(f"{ref}: {error}") from error
+        except ClusterError as error:
+            raise UserError(f"{ref}: {error}") from error
+
+
+async def _read(ref: Ref, view: View) -> AuthenticationSpec:
+    body = await view.lookups.find(ref)
+    if body is None:
+        raise UserError(f"authenticationRef: {ref} does not exist")
+    return triggerauthentication.parse(ref.kind, body).spec
+
+
+def _referenced(reference: Object, namespace: str) -> Ref:
+    kind = triggerauthentication.kind_of(reference.get("kind"))
+    if kind is None:
+        raise UserError(
+            "authenticationRef.kind: must be TriggerAuthentication or ClusterTriggerAuthentication,"
+            f" not {reference.get('kind')}"
+        )
+    return Ref(kind, namespace if kind.namespaced else "", str(reference.get("name") or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolution:
+    """One authentication being resolved. namespace: where its ConfigMaps, Secrets and service accounts are."""
+
+    authenticator: Authenticator
+    ref: Ref
+    namespace: str
+    workload: Workload
+    view: View
+
+    async def of(self, spec: AuthenticationSpec) -> Hidden:
+        self._refuse_unsupported(spec)
+        if spec.file_path:
+            return await self._file(spec.file_path)
+        found = dict(await self._variables(spec.env))
+        found |= await self._entries("configMapTargetRef", CONFIG_MAP, spec.config_map_target_ref)
+        found |= await self._entries("secretTargetRef", SECRET, spec.secret_target_ref)
+        if spec.hashi_corp_vault:
+            try:
+                found |= await self.authenticator.vaults.read(spec.hashi_corp_vault, self.namespace, self.view)
+            except VaultError as error:
+                kind = Unreachable if error.transient else UserError
+                raise kind(f"{self.ref}: spec.hashiCorpVault: {error}") from error
+            except UserError as error:
+                raise self._told("hashiCorpVault", error) from error
+        for index, bound in enumerate(spec.bound_service_account_token):
+            token = await self.view.token(self.namespace, bound.service_account_name)
+            if token is None:
+                account = f"ServiceAccount {self.namespace}/{bound.service_account_name}"
+                raise self._error(f"boundServiceAccountToken[{index}]", f"{account} does not exist")
+            found[bound.parameter] = token
+        if spec.oauth2:
+            found |= await self._client(spec.oauth2)
+        return Hidden(found)
+
+    def _refuse_unsupported(self, spec: AuthenticationSpec) -> None:
+        for name, spelled in _UNSUPPORTED.items():
+            if getattr(spec, name) is not None:
+                raise self._error(spelled, "is not supported")
+        if spec.pod_identity and spec.pod_identity.provider != "none":
+            raise self._error("podIdentity.provider", f"{spec.pod_identity.provider} is not supported, only none is")
+
+    async def _file(self, path: str) -> Hidden:
+        if self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
+            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+        try:
+            return await asyncio.to_thread(files.read, self.authenticator.folder, path)
+        except UserError as error:
+            raise self._told("filePath", error) from error
+
+    async def _variables(self, variables: Sequence[Variable]) -> Hidden:
+        found: dict[str, str] = {}
+        environments: dict[str, dict[str, str]] = {}
+        for index, variable in enumerate(variables):
+            container = variable.container_name or self.workload.container
+            if container not in environments:
+                try:
+                    environments[container] = await environment.resolve(
+                        self.workload.template, container, self.workload.namespace, self.view.entries
+                    )
+                except UserError as error:
+                    raise self._told(f"env[{index}]", error) from error
+            if variable.name not in environments[container]:
+                raise self._error(f"env[{index}]", f"the container does not set {variable.name}")
+            found[variable.parameter] = environments[container][variable.name]
+        return Hidden(found)
+
+    async def _entries(self, field: str, kind: Kind, entries: Sequence[Entry]) -> Hidden:
+        return Hidden(
+            {
+                entry.parameter: await self._entry(
+                    f"{field}[{index}]", Ref(kind, self.namespace, entry.name), entry.key
+                )
+                for index, entry in enumerate(entries)
+            }
+        )
+
+    async def _entry(self, field: str, ref: Ref, key: str) -> str:
+        try:
+            entries = await self.view.entries(ref)
+        except UserError as error:
+            raise self._told(field, error) from error
+        if entries is None:
+            raise self._error(field, f"{ref} does not exist")
+        if key not in entries:
+            raise self._error(field, f"{ref} has no key {key}")
+        return entries[key]
+
+    async def _client(self, oauth2: OAuth2) -> Hidden:
+        secret = oauth2.client_secret.value_from.secret_key_ref
+        where = "oauth2.clientSecret.valueFrom.secretKeyRef"
+        return Hidden(
+            {
+                "clientID": oauth2.client_id,
+                "clientSecret": await self._entry(where, Ref(SECRET, self.namespace, secret.name), secret.key),
+                "oauthTokenURI": oauth2.token_url,
+                "scopes": ",".join(oauth2.scopes),
+                "endpointParams": urlencode(oauth2.token_url_params),
+            }
+        )
+
+    def _error(self, field: str, message: str) -> UserError:
+        return UserError(f"{self.ref}: spec.{field}: {message}")
+
+    def _told(self, field: str, error: UserError) -> UserError:
+        return self._error(field, str(error))

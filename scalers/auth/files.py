@@ -1,0 +1,39 @@
+"""Parameters from a file of this machine, for the filePath of a ClusterTriggerAuthentication."""
+
+from pathlib import Path, PurePosixPath
+
+import orjson
+
+from scalers.auth.hidden import Hidden
+from workers.errors import UserError
+
+#: Bytes a file may have.
+LARGEST = 1 << 20
+
+
+def read(folder: Path | None, path: str) -> Hidden:
+    """The texts of a JSON object of texts.
+
+    folder: what all such paths are relative to; they may not lead out of it. Raises UserError, which quotes nothing of
+    the file. Reads from disk: not for an event loop's own thread.
+    """
+    if folder is None:
+        raise UserError("no folder for such files is set (PENSTOCK_AUTH_FOLDER)")
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise UserError(f"{path} must be relative and without ..")
+    root = folder.resolve()
+    file = (root / path).resolve()
+    # Symbolic links within the folder are how Kubernetes mounts Secrets.
+    if not file.is_relative_to(root):
+        raise UserError(f"{path} leads out of the folder for such files")
+    try:
+        if file.stat().st_size > LARGEST:
+            raise UserError(f"{path} is larger than 1 MiB")
+        content = orjson.loads(file.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except orjson.JSONDecodeError:
+        raise UserError(f"{path} is not JSON") from None
+    if not isinstance(content, dict) or not all(isinstance(text, str) for text in content.values()):
+        raise UserError(f"{path} is not a JSON object of texts")
+    return Hidden(content)

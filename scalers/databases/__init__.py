@@ -1,0 +1,1 @@
+"""Sources that are asked by a query of a database."""

@@ -1,0 +1,1 @@
+"""Pushed events."""

@@ -1,0 +1,1 @@
+"""KEDA's protocol of external scalers, in both directions."""

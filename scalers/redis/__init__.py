@@ -1,0 +1,1 @@
+"""Redis and Valkey: single servers, clusters and sentinels; lists and streams on them."""
