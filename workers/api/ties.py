@@ -31,9 +31,10 @@ def _queue_of(group: Object) -> Ref | None:
 
 
 def _parent_of(queue: Object) -> Ref | None:
-    name = queue["metadata"]["name"]
     parent = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
-    return None if name in (ROOT_QUEUE, parent) else Ref(kinds.QUEUE, "", parent)
+    # The root queue is always open, and has all others to decide on: it need not hear of every number in them.
+    name = queue["metadata"]["name"]
+    return None if name == ROOT_QUEUE or parent in (ROOT_QUEUE, name) else Ref(kinds.QUEUE, "", parent)
 
 
 def _target_of(command: Object) -> Ref | None:

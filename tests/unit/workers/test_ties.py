@@ -40,10 +40,8 @@ MADE = "volcano.sh/createdByJobTemplate"
         pytest.param(
             kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "p"}), Ref(kinds.QUEUE, "", "p"), id="queue below another"
         ),
-        pytest.param(
-            kinds.QUEUE, body(kinds.QUEUE, spec={"parent": ""}), Ref(kinds.QUEUE, "", "root"), id="or below none"
-        ),
-        pytest.param(kinds.QUEUE, body(kinds.QUEUE), Ref(kinds.QUEUE, "", "root"), id="queue without a spec"),
+        pytest.param(kinds.QUEUE, body(kinds.QUEUE, spec={"parent": ""}), None, id="or below none"),
+        pytest.param(kinds.QUEUE, body(kinds.QUEUE), None, id="queue without a spec"),
         pytest.param(kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "a"}), None, id="queue below itself"),
         pytest.param(kinds.QUEUE, body(kinds.QUEUE, {"name": "root"}, spec={"parent": "b"}), None, id="the root queue"),
         pytest.param(

@@ -16,7 +16,8 @@ def is_root(queue: Object) -> bool:
 
 def parent_of(queue: Object) -> Ref | None:
     """The queue above; None for the highest one, and for one that names itself."""
-    return ties.TIES[QUEUE.id](queue)
+    parent = (queue.get("spec") or {}).get("parent") or ties.ROOT_QUEUE
+    return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
 
 
 def parent_state(snapshot: Snapshot) -> State | None:
