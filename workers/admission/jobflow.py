@@ -36,8 +36,9 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 def faults(name: str, spec: Spec) -> list[Finding]:
     """Everything that is wrong with the spec of a flow of this name."""
     found = [*_names(name, spec), *_dependencies(spec), *_clock(spec), *_parameters(spec)]
+    known = frozenset(entry.name for entry in spec.flows)
     for place, entry in enumerate(spec.flows):
-        found += _entry(f"spec.flows[{place}]", entry, spec)
+        found += _entry(f"spec.flows[{place}]", entry, spec, known)
     return found
 
 
@@ -104,13 +105,13 @@ def _parameters(spec: Spec) -> Iterator[Finding]:
             yield Finding(f"spec.parameters[{name}]", "must be a name of a variable: letters, digits and _")
 
 
-def _entry(field: str, entry: Entry, spec: Spec) -> Iterator[Finding]:
-    parameters, names_ = spec.parameters or {}, [each.name for each in spec.flows]
+def _entry(field: str, entry: Entry, spec: Spec, known: Collection[str]) -> Iterator[Finding]:
+    parameters = spec.parameters or {}
     texts = {"if": entry.if_, "switch.of": entry.switch.of if entry.switch else None}
     for key, text in texts.items():
-        if text is not None and (wrong := expressions.problem(text, parameters, names_)):
+        if text is not None and (wrong := expressions.problem(text, parameters, known)):
             yield Finding(f"{field}.{key}", wrong)
-    if entry.patch and (wrong := expressions.patch_problem(entry.patch.job_spec, parameters, names_)):
+    if entry.patch and (wrong := expressions.patch_problem(entry.patch.job_spec, parameters, known)):
         yield Finding(f"{field}.patch.jobSpec", wrong)
     if entry.probe and not entry.targets:
         yield Finding(f"{field}.dependsOn.probe", "needs targets to ask")
