@@ -12,7 +12,7 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers import metrics
 from workers.act import Actor
-from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, Ref, ref_of
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.claims import Order
 from workers.controllers.scaledobject import rivals
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
@@ -24,6 +24,7 @@ from workers.plan import (
     Create,
     Delete,
     Discard,
+    Enlist,
     Mark,
     Measure,
     Metric,
@@ -691,3 +692,15 @@ async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_w
     await world.act(step)
     assert ref not in world.cluster.objects
     assert world.told.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]
+
+
+async def test_lists_of_users_are_kept_only_under_the_lease(world):
+    login = world.cluster.add(TRIGGER_AUTHENTICATION, {"metadata": {"name": "login", "namespace": "default"}})
+    step = Enlist(ref_of(TRIGGER_AUTHENTICATION, login), "scaledjobs", "work")
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(step)
+    assert "status" not in world.cluster.objects[step.ref]
+    world.lost_after = None
+    await world.act(step)
+    assert world.cluster.objects[step.ref]["status"] == {"scaledjobs": "work"}
