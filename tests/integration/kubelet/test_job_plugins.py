@@ -7,7 +7,7 @@ import pytest
 from tests.integration.kubelet.lab import Lab, phase
 from tests.unit.controllers.vcjobs import parsed, task
 from workers import keypairs
-from workers.api.kinds import POD, Object
+from workers.api.kinds import POD, SERVICE, Object, Ref
 from workers.controllers.volcano.vcjob import plugins, pods
 from workers.controllers.volcano.vcjob.site import Site
 
@@ -111,3 +111,14 @@ for path in sorted(pathlib.Path(os.environ["PENSTOCK_MOUNT_ROOT__SSH"]).iterdir(
     assert lab.log(pod) == [
         f"stdout {name} 0o600 True" for name in ("authorized_keys", "config", "id_rsa", "id_rsa.pub")
     ]
+
+
+async def test_an_api_server_takes_what_all_plugins_make(bench: Lab) -> None:
+    """No kubelet runs these pods: there is no ray here."""
+    given = {name: [] for name in plugins.KNOWN - {"ray"}}
+    await run(bench, "all", role("head", 1, ""), role("master", 1, ""), role("worker", 1, ""), ray=[], **given)
+    service = await bench.cluster.get(Ref(SERVICE, "default", "all-head-svc"))
+    assert [port["targetPort"] for port in service["spec"]["ports"]] == ["gcs", "dashboard", "client-server"]
+    pod = await bench.get("all-worker-0")
+    assert pod["spec"]["subdomain"] == "all"
+    assert pod["metadata"]["annotations"]["hccl/rankIndex"] == "1"
