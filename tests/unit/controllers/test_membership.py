@@ -1,6 +1,7 @@
 """PodGroups of ordinary pods: who gets which, what is in it, and how it follows its workload."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Ki
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.membership import WORKLOADS, controller
 from workers.merge import diff
-from workers.plan import NOTHING, Create, Delete, Patch, Plan, Together
+from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
 from workers.snapshot import Entry, Snapshot
 
 PODS = controller(frozenset({"volcano", "mine"}))
@@ -149,8 +150,12 @@ def test_a_group_that_is_there_is_joined() -> None:
 def test_a_group_that_was_lost_is_made_again_for_those_who_wait() -> None:
     body = pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True)
     assert made(decided(body))["metadata"]["name"] == "podgroup-uid-p"
-    assert len(decided(body).steps) == 1
-    assert decided(body, group={"metadata": {}}) == NOTHING
+    assert [type(step) for step in decided(body).steps] == [Together, ComeBack]
+    assert decided(body, group={"metadata": {}}).steps == (ComeBack(NOW + timedelta(minutes=5)),)
+
+
+def test_a_pod_that_is_not_held_back_looks_no_more() -> None:
+    assert not [step for step in decided(pod()).steps if isinstance(step, ComeBack)]
 
 
 def test_a_group_belongs_to_whom_its_pods_belong() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workers.admission.pod import gated
 from workers.api.kinds import (
@@ -19,11 +19,14 @@ from workers.api.kinds import (
 from workers.api.ties import GROUP_NAME
 from workers.controller import Controller
 from workers.controllers.volcano.membership import groups
-from workers.plan import NOTHING, Create, Patch, Plan, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Create, Patch, Plan, Record, Step, Together
 from workers.snapshot import Snapshot
 
 #: Owners whose annotations say something of the PodGroup of their pods.
 OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
+
+#: How often a pod that is held back looks whether its PodGroup is still there: nobody tells it when it is deleted.
+LOOK = timedelta(minutes=5)
 
 _REFUSED = Record("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
 
@@ -57,8 +60,8 @@ class _Membership:
         name = _group_of(pod)
         return not name or (held and name == groups.name(pod))
 
-    def decide(self, snapshot: Snapshot, _now: datetime) -> Plan:
-        """Make the PodGroup if it is missing, then tell the pod of it."""
+    def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
+        """Make the PodGroup if it is missing, then tell the pod of it; a pod that waits looks after its group."""
         pod = snapshot.body
         if pod is None:
             return NOTHING
@@ -71,6 +74,8 @@ class _Membership:
         if not _group_of(pod):
             body = {"metadata": {"annotations": {GROUP_NAME: name}}}
             steps.append(Patch(snapshot.ref, body, pod["metadata"]["resourceVersion"]))
+        if gated(pod):
+            steps.append(ComeBack(now + LOOK))
         return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
 
 
