@@ -79,6 +79,26 @@ def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
     assert all(part.env["PENSTOCK_JOBS"] == "managed" for part in planned(jobs="managed").processes)
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        pytest.param({}, ["volcano", "default-scheduler"], id="unless somebody says no"),
+        pytest.param({"volcano": "false"}, [], id="nobody admits gangs"),
+        pytest.param(
+            {"scheduler_names": "volcano,gang", "pod_scheduler": "mine"},
+            ["volcano,gang", "mine"],
+            id="as they are named",
+        ),
+    ],
+)
+def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
+    flags: dict[str, Any], told: list[str]
+) -> None:
+    (apiserver,) = (part for part in planned(**flags).foundations if part.name == "apiserver")
+    words = list(apiserver.argv)
+    assert [words[words.index(flag) + 1] for flag in ("--gangs", "--pod-scheduler") if flag in words] == told
+
+
 def test_no_password_stands_in_a_command_line() -> None:
     plan = planned(workers=2)
     assert [
