@@ -101,7 +101,7 @@ def _webhook(rules: Rules, place: Place, options: Options, bundle: str, *, mutat
         "sideEffects": "None",
         "matchPolicy": "Equivalent",
         "timeoutSeconds": PATIENCE,
-        "failurePolicy": "Fail",
+        "failurePolicy": "Fail" if rules.vital else "Ignore",
         **(_of_pods(place, options) if kind == POD else {}),
         **({"reinvocationPolicy": "IfNeeded"} if mutating else {}),
     }

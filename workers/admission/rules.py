@@ -28,7 +28,7 @@ class Rules:
     defaulted: a new object, filled in. problems: what is wrong with an object that the schema accepts, in place of an
     old one or None. removal: why one must not be deleted. templates: its pod templates and their paths, whose form an
     API server knows. looks: what `defaulted` looks at; judges: what `problems` looks at; removes: what
-    `removal` does.
+    `removal` does. vital: nothing is written while nobody is there to judge; otherwise that is left to its controller.
     """
 
     kind: Kind
@@ -39,6 +39,7 @@ class Rules:
     looks: Callable[[Object], Needs] = lambda _body: ()
     judges: Needs = ()
     removes: Needs = ()
+    vital: bool = True
 
     @property
     def fills_in(self) -> bool:
@@ -84,6 +85,7 @@ _ALL = (
         SCALED_OBJECT,
         lambda body, old, lookup, _options: scaledobject.problems(body, old, lookup),
         judges=(SCALED_OBJECT,),
+        vital=False,
     ),
     Rules(
         POD,

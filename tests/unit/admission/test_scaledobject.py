@@ -105,3 +105,4 @@ def test_servers_and_webhooks_know_the_rule() -> None:
     assert rules.judges == (SCALED_OBJECT,)
     assert not rules.fills_in
     assert not rules.keeps
+    assert not rules.vital, "as KEDA's webhook: its absence stops nobody"
