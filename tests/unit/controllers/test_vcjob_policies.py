@@ -206,6 +206,34 @@ def test_pods_that_the_job_itself_deletes_are_not_evicted():
     assert (cluster.phase, cluster.alive()) == ("Running", ["train-ps-0", "train-worker-0"])
 
 
+def test_pods_of_a_gang_that_backed_out_are_not_evicted():
+    cluster = begun([on("PodEvicted", "AbortJob")])
+    cluster.admitting = False
+    cluster.grouped("Pending", backOff={"count": 1})
+    for name in PAIR:
+        cluster.delete(name)
+    cluster.settle()
+    assert (cluster.phase, cluster.alive()) == ("Running", [])
+    cluster.grouped("Inqueue")
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
+
+
+def test_a_pod_that_was_marked_before_it_was_deleted_is_not_evicted():
+    cluster = begun([on("PodEvicted", "AbortJob")])
+    cluster.stubborn = True
+    pod = cluster.pods["train-worker-1"]
+    annotations = {**pod["metadata"]["annotations"], "volcano.sh/controller-out-of-sync": "true"}
+    cluster.put(ref_of(POD, pod), {**pod, "metadata": {**pod["metadata"], "annotations": annotations}})
+    cluster.settle()
+    assert cluster.alive() == ["train-ps-0", "train-worker-0"], "whoever marked it may not have come to deleting it"
+    cluster.reap()
+    cluster.settle()
+    assert tuple(cluster.alive()) == PAIR
+
+
 def test_a_completed_task_completes_the_job():
     cluster = begun(worker=[on("TaskCompleted", "CompleteJob")])
     cluster.set("train-worker-0", "Succeeded")

@@ -67,11 +67,15 @@ def _of(pod: Pod, event: Event, at: datetime, why: str, exit_code: int = 0) -> H
 
 def _evicted(sight: Sight, task: Task, current: dict[str, Pod], now: datetime) -> Iterator[Happening]:
     """Pods that the status remembers and somebody else has deleted. The status forgets those that we delete."""
+    if sight.backed_out:
+        return
     pods = {pod.name: pod for pod in sight.pods}
     for index in Indexes.parse((sight.memory.present or {}).get(task.name), task.replicas):
         name = names.pod(sight.job, task, index)
         if name not in current:
             leaving = pods.get(name)
+            if leaving is not None and leaving.given_up:
+                continue
             uid = leaving.uid if leaving else None
             partition = _partition(task, index)
             yield Happening("PodEvicted", now, f"pod {name} was deleted", task.name, name, uid, partition)

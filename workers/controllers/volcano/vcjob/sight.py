@@ -28,7 +28,7 @@ from workers.controllers.volcano.vcjob import names
 from workers.errors import UserError
 from workers.snapshot import Entry, Snapshot
 
-#: A pod's annotation: Volcano's controller has given it up and was about to delete it.
+#: A pod's annotation: whoever deletes it is its controller, not somebody else.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
@@ -69,7 +69,7 @@ class Pod:
 
     @property
     def given_up(self) -> bool:
-        """Whether Volcano's controller was about to delete it when we took over."""
+        """Whether it was marked before its deletion, by Volcano's controller or as one of a gang that backed out."""
         return (self.body["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
 
 
@@ -116,6 +116,11 @@ class Sight:
     def group_phase(self) -> str | None:
         """The PodGroup's phase; None while there is no PodGroup that counts."""
         return ((self.group or {}).get("status") or {}).get("phase") or None
+
+    @property
+    def backed_out(self) -> bool:
+        """Whether the gang was admitted, did not get its places, and gave back what it had."""
+        return self.group_phase == "Pending" and bool(((self.group or {}).get("status") or {}).get("backOff"))
 
     @property
     def created(self) -> datetime:
