@@ -29,13 +29,14 @@ _FINAL = frozenset({"Succeed", "Failed", "Terminated", "Terminating"})
 
 def asks(body: Object) -> bool:
     """Whether a flow has an entry that waits for pods to answer."""
-    status = body.get("status") or {}
-    if body["metadata"].get("deletionTimestamp") or (status.get("state") or {}).get("phase") in _FINAL:
+    status, spec = body.get("status") or {}, body.get("spec") or {}
+    phase = (status.get("state") or {}).get("phase")
+    if body["metadata"].get("deletionTimestamp") or spec.get("schedule") or phase in _FINAL:
         return False
     begun = status.get("entries") or {}
     return any(
         (entry.get("dependsOn") or {}).get("probe") and _first(entry) not in begun
-        for entry in (body.get("spec") or {}).get("flows") or ()
+        for entry in spec.get("flows") or ()
     )
 
 

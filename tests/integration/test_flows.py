@@ -227,3 +227,16 @@ async def test_a_missing_template_is_told_and_the_flow_goes_on_when_it_comes(clu
     await eventually(told)
     await template(cluster, "late", "true")
     assert (await ended(cluster, ref))["state"]["phase"] == "Succeed"
+
+
+async def test_a_schedule_makes_flows_that_run(cluster: Cluster, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    await template(cluster, "tick", f"echo $FLOW_word >> {log}")
+    ref = await start(cluster, entry("tick"), schedule="@every 3s", parameters={"word": "tick"})
+    await eventually(lambda: len(lines(log)) >= 2, 60)
+    assert set(lines(log)) == {"tick"}
+    found = await status(cluster, ref)
+    assert found["state"]["phase"] == "Scheduled"
+    assert found["lastScheduleTime"]
+    assert f"{ref.name}-tick" not in [job["metadata"]["name"] for job in (await cluster.list(VC_JOB, "default"))[0]]
+    await cluster.patch(ref, {"spec": {"suspend": True}})

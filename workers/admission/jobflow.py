@@ -15,8 +15,8 @@ from workers.flows import expressions, nodes
 
 #: Longest name of a Job: its pods' names and the values of their labels come from it.
 LONGEST = 63
-#: A flow that a schedule makes is named like the flow and the minute it is for.
-_MINUTE = "-29000000"
+#: A flow that a schedule makes is named like the flow and the minute it is for, with the second where there is one.
+_MINUTE, _SECOND = "-29000000", "-59"
 
 
 def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:  # noqa: ARG001 - as rules are asked
@@ -44,7 +44,7 @@ def faults(name: str, spec: Spec) -> list[Finding]:
 
 def _names(name: str, spec: Spec) -> Iterator[Finding]:
     counted = Counter(entry.name for entry in spec.flows)
-    made = _jobs(name + _MINUTE if spec.schedule else name, spec)
+    made = _jobs(name + _slot(spec), spec)
     owners: dict[str, str] = {}
     for place, entry in enumerate(spec.flows):
         field, own = f"spec.flows[{place}].name", made.get(entry.name, [])
@@ -59,6 +59,13 @@ def _names(name: str, spec: Spec) -> Iterator[Finding]:
             yield Finding(field, f"the Job's name {longest} has {len(longest)} characters, {LONGEST} are possible")
         elif longest and (wrong := names.dns_subdomain(longest)):
             yield Finding(field, f"{longest} is no name of a Job: {wrong[0]}")
+
+
+def _slot(spec: Spec) -> str:
+    """What is added to the name of a flow where a schedule makes flows."""
+    if not spec.schedule:
+        return ""
+    return _MINUTE + (_SECOND if spec.schedule.startswith("@every") else "")
 
 
 def _jobs(flow: str, spec: Spec) -> dict[str, list[str]]:

@@ -449,6 +449,15 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     assert cluster.back == NOW + timedelta(minutes=10)
 
 
+def test_slots_within_one_minute_have_flows_of_their_own() -> None:
+    cluster = settled(Cluster(entry("a"), schedule="@every 20s"))
+    for _ in range(3):
+        cluster.wait(20)
+        cluster.settle()
+    minute = int(NOW.timestamp()) // 60
+    assert sorted(cluster.flows) == [f"f-{minute}-20", f"f-{minute}-40", f"f-{minute + 1}"]
+
+
 @pytest.mark.parametrize(("policy", "number"), [("Allow", 2), ("Forbid", 1), ("Replace", 1)])
 def test_a_flow_that_is_due_while_another_is_at_work(policy: str, number: int) -> None:
     cluster = scheduled(concurrencyPolicy=policy)

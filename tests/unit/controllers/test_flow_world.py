@@ -11,6 +11,7 @@ from tests.unit.controllers.flow_cluster import ENDED, Cluster
 from workers.admission import jobflow as admission
 from workers.api.volcano import jobflow as manifest
 
+MEDDLING = ("suspend", "resume", "cancel")
 HOW = ("Completed", "Completed", "Completed", "Failed", "Terminated")
 
 
@@ -80,7 +81,9 @@ def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int |
     known: dict[str, str] = {}
     for _ in range(data.draw(st.integers(0, 30))):
         at = len(cluster.made)
-        match data.draw(st.sampled_from(["work", "work", "die", "end", "end", "clean", "lag", "see", "wait", "obey"])):
+        match data.draw(
+            st.sampled_from(["work", "work", "die", "end", "end", "clean", "lag", "see", "wait", "obey", *MEDDLING])
+        ):
             case "work":
                 cluster.reconcile()
             case "die":
@@ -99,11 +102,18 @@ def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int |
                 cluster.wait(data.draw(st.sampled_from([1, 10, 40])))
             case "obey":
                 cluster.obey()
+            case "suspend":
+                cluster.edit(suspend=True)
+            case "resume":
+                cluster.edit(suspend=None)
+            case "cancel" if data.draw(st.integers(0, 4)) == 0:
+                cluster.edit(cancel=True)
             case _:
                 pass
         check_order(cluster, at, ended)
         check_memory(cluster, known)
         assert parallelism is None or len(cluster.unfinished()) <= parallelism or ttl == 0
+    cluster.edit(suspend=None)
     for _ in range(80):
         at = len(cluster.made)
         cluster.catch_up()
@@ -119,7 +129,8 @@ def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int |
         cluster.wait(15)
     assert cluster.over, cluster.status
     bad = [id for id, phase in known.items() if phase in ("Failed", "Terminated") and not allowed(flows, id)]
-    assert (cluster.phase == "Succeed") == (not bad)
+    assert cluster.phase == "Terminated" or (cluster.phase == "Succeed") == (not bad)
+    assert cluster.phase != "Terminated" or cluster.body["spec"].get("cancel")
     runs = Counter(re.sub(r"-r\d+$", "", name) for name in cluster.made)
     limits = {each["name"]: 1 + each.get("retry", {}).get("limit", 0) for each in flows}
     assert all(number <= limits[entry_of(job)] for job, number in runs.items()), runs

@@ -60,6 +60,9 @@ BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/rea
         pytest.param(flow(TCP, entries={"b": {"phase": "Pending"}}), False, id="the entry has begun"),
         pytest.param(flow(TCP, state={"phase": "Failed"}), False, id="the flow is over"),
         pytest.param(flow({}), False, id="nothing is asked"),
+        pytest.param(
+            {**flow(TCP), "spec": {**flow(TCP)["spec"], "schedule": "@hourly"}}, False, id="it runs nothing itself"
+        ),
     ],
 )
 def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool) -> None:

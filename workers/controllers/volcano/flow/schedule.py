@@ -117,7 +117,8 @@ class _Scheduled:
         return any(entry.ref.name == self._name(slot) for entry in self.sight.snapshot.children.get(JOB_FLOW.id, ()))
 
     def _name(self, slot: datetime) -> str:
-        return f"{self.sight.name}-{int(slot.timestamp()) // 60}"
+        minute, second = divmod(int(slot.timestamp()), 60)
+        return f"{self.sight.name}-{minute}" + (f"-{second}" if second else "")
 
     def _made(self, slot: datetime) -> Iterator[Step]:
         body, name = self.sight.body, self._name(slot)
