@@ -373,6 +373,19 @@ def test_what_failed_is_run_again_for_whoever_asks_once() -> None:
     assert cluster.made == ["f-a", "f-b", "f-b-r1", "f-b-r2", "f-c"]
 
 
+def test_a_cancelled_flow_tries_again_once_that_is_taken_back() -> None:
+    cluster = run(Cluster(entry("a"), entry("b", "a"), cancel=None), a="Running")
+    cluster.edit(cancel=True)
+    cluster.settle()
+    cluster.obey()
+    cluster.settle()
+    cluster.annotate(**{RETRY: "1"})
+    assert (settled(cluster).phase, cluster.made) == ("Terminated", ["f-a"])
+    cluster.edit(cancel=None)
+    assert run(cluster, a_r1="Completed", b="Completed").phase == "Succeed"
+    assert cluster.made == ["f-a", "f-a-r1", "f-b"]
+
+
 def test_a_limit_of_jobs_at_once() -> None:
     cluster = settled(Cluster(*(entry(f"e{index}", template="t") for index in range(5)), parallelism=2))
     assert len(cluster.made) == 2

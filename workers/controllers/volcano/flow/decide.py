@@ -248,7 +248,8 @@ class _Decision:
             "flowConditions": self._ready.render(before, sight.now),
             "startTime": started,
             "completionTime": (self._kept_end or times.render(sight.now)) if final else None,
-            "retried": sight.token or before.get("retried"),
+            # Of a cancelled flow nothing runs again before that is taken back.
+            "retried": (None if sight.spec.cancel else sight.token) or before.get("retried"),
             "observedGeneration": sight.body["metadata"].get("generation"),
         }
         return status.merged(before, computed)

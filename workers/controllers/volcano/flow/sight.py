@@ -81,7 +81,7 @@ class Sight:
     def tries_again(self) -> bool:
         """Whether somebody asked for another try of a flow that ended badly."""
         ended = (self.status.get("state") or {}).get("phase") in (phases.FAILED, phases.TERMINATED)
-        return ended and _asked(self.body)
+        return ended and not self.spec.cancel and _asked(self.body)
 
     @cached_property
     def tracks(self) -> Mapping[str, Track]:
