@@ -290,6 +290,23 @@ def test_paused() -> None:
     assert told(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
 
 
+@pytest.mark.parametrize(
+    ("started", "gone", "polls"),
+    [
+        pytest.param(-3.0, False, True, id="a reading from before the end of the cooldown"),
+        pytest.param(-1.0, True, False, id="one from after it"),
+    ],
+)
+def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, polls) -> None:
+    """It ended two seconds ago; what was pushed since then, an older reading does not tell."""
+    body = scaled_object(status=ACTIVE, cooldownPeriod=8)
+    plan = decided(body, scale(1), sample(0), started=started)
+    assert (scaling(plan) is not None) == gone
+    assert any(isinstance(step, Poll) for step in plan.steps) == polls
+    assert condition(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
+    assert comes_back(plan) == (31 if gone else 1)
+
+
 def test_paused_at_a_number_once() -> None:
     first = decided(annotated("paused-replicas", "3"), scale(9))
     assert scaling(first).replicas == 3

@@ -10,7 +10,7 @@ from workers.api import scaledobject as manifest
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.scaledjob import Trigger
 from workers.api.scaledobject import ScaledObject
-from workers.controller import Controller, Target
+from workers.controller import Controller
 from workers.controllers.keda import Status, enlisting, unlisted
 from workers.controllers.scaledobject import (
     activation,
@@ -22,6 +22,7 @@ from workers.controllers.scaledobject import (
     rescaling,
     rivals,
     speed,
+    targeting,
     usage,
 )
 from workers.controllers.scaledobject import (
@@ -45,7 +46,7 @@ GRACE = 60.0
 AGAIN = 15.0
 #: How long after the next poll to look without being asked: one with news asks by itself, and this look moves on.
 LATE = timedelta(seconds=1)
-#: How soon the metrics may go on after a target was activated.
+#: How soon the metrics may go on after a target was activated, and a fresh reading is looked at that says nothing new.
 FIRST = timedelta(seconds=1)
 
 #: How long a paused object is left alone: its gauge is to be shown all the while.
@@ -145,7 +146,7 @@ class _Decision:
             *hold_on(self.snapshot, self.body),
             *rescaling.noted(self._observed, self.scale, self._scaling()),
         ]
-        if self._reading is None:
+        if self._reading is None or self._unconfirmed:
             steps.append(Poll())
         steps += write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
@@ -216,7 +217,7 @@ class _Decision:
                 current=self.scale.replicas,
                 active=self._forced or not self._measured_triggers or any(metric.active for metric in self._metrics),
                 failing=any(metric.error is not None for metric in self._metrics),
-                cooled=self._cools_down < self.now,
+                cooled=self._cools_down < self.now and self._confirmed,
                 hold_in=self._hold_in,
                 hold_out=self._hold_out,
             ),
@@ -238,6 +239,19 @@ class _Decision:
     def _cools_down(self) -> datetime:
         created = statuses.instant(self.scaled.metadata.creation_timestamp) or self.now
         return activation.cools_down(self.scaled.spec, created, statuses.instant(self._observed.get("lastActiveTime")))
+
+    @cached_property
+    def _confirmed(self) -> bool:
+        """Whether the reading began after the cooldown: one from before does not tell what has come since."""
+        if self._reading is None or not self.snapshot.at:
+            return True
+        over = (self.now - self._cools_down).total_seconds() * 1e6
+        return self._reading.started >= self.snapshot.at - over
+
+    @property
+    def _unconfirmed(self) -> bool:
+        """Whether replicas would go, were the reading new enough."""
+        return self._known and self._verdict.cooling and self._cools_down < self.now
 
     @cached_property
     def _memory(self) -> Memory | None:
@@ -333,7 +347,9 @@ class _Decision:
         """When to look again: after a poll at the latest, sooner when a wait ends before that."""
         moments = [self.now + timedelta(seconds=self.scaled.spec.interval) + LATE]
         if self._known:
-            if self._verdict.cooling:
+            if self._unconfirmed:
+                moments.append(self.now + FIRST)
+            elif self._verdict.cooling:
                 moments.append(self._cools_down + timedelta(milliseconds=1))
             if self._verdict.row == "A1" and self._verdict.replicas is not None:
                 moments.append(self.now + FIRST)
@@ -368,25 +384,4 @@ class _Decision:
         return f"{self._verdict.row}: {self._reason()}; replicas {self.scale.replicas} to {kept}"
 
 
-def _target(body: Object) -> Target | None:
-    """The workload to be seen; its ready pods only where a metric's target is for all of them together."""
-    reference = (body.get("spec") or {}).get("scaleTargetRef") or {}
-    try:
-        spec = manifest.parse(body).spec
-    except UserError:
-        ready = consumed = False
-    else:
-        kinds = [trigger.metric_type for trigger in spec.triggers] + [spec.modifiers.metric_type]
-        ready, consumed = "Value" in kinds, any(usage.is_resource(trigger) for trigger in spec.triggers)
-    if not isinstance(reference.get("name"), str):
-        return None
-    return Target(
-        reference.get("apiVersion") or "apps/v1",
-        reference.get("kind") or "Deployment",
-        reference["name"],
-        ready=ready,
-        usage=consumed,
-    )
-
-
-CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=_target, polled=True)
+CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=targeting.target, polled=True)
