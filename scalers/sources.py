@@ -155,7 +155,8 @@ def _why(error: Exception, *scalers: Scaler) -> str:
     """
     text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
     server = scalers[0].server
-    if server is not None and str(server) not in text:
+    # Of a server that is several, the one that is meant may be named alone.
+    if server is not None and not any(place in text for place in str(server).split(",")):
         text = f"{server}: {text}"
     for secret in {secret for scaler in scalers for secret in _secrets(scaler)}:
         text = text.replace(secret, "***")
