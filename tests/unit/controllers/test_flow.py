@@ -494,6 +494,12 @@ def test_flows_that_are_over_are_kept_up_to_a_number() -> None:
     assert len(settled(cluster).flows) == 1
 
 
+def test_a_flow_whose_schedule_is_taken_out_runs_itself() -> None:
+    cluster = scheduled()
+    cluster.edit(schedule=None)
+    assert run(cluster, a="Completed").phase == "Succeed"
+
+
 def test_a_suspended_schedule_makes_nothing() -> None:
     cluster = scheduled(suspend=True)
     cluster.wait(3600)

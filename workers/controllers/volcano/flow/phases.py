@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
 TERMINATING, TERMINATED = "Terminating", "Terminated"
+#: Of a flow with a schedule, which runs nothing itself.
+SCHEDULED = "Scheduled"
 #: A flow in one of these starts nothing any more.
 FINAL = frozenset({SUCCEED, FAILED, TERMINATED})
 

@@ -145,12 +145,12 @@ class _Scheduled:
             active.add(self._name(self._slot))
         following = self._next
         computed = {
-            "state": {"phase": "Scheduled"},
+            "state": {"phase": phases.SCHEDULED},
             "active": sorted(active),
             "lastScheduleTime": times.render(handled) if handled else self.sight.status.get("lastScheduleTime"),
             "nextScheduleTime": times.render(following) if following else None,
             "observedGeneration": self.sight.body["metadata"].get("generation"),
-            "flowConditions": Ready("True", "Scheduled", "flows start when they are due").render(
+            "flowConditions": Ready("True", phases.SCHEDULED, "flows start when they are due").render(
                 self.sight.status, self.sight.now
             ),
         }

@@ -69,8 +69,9 @@ class Sight:
 
     @property
     def phase(self) -> str | None:
-        """The flow's, as it was written last; of a flow that is to try again what failed, none."""
-        return None if self.tries_again else (self.status.get("state") or {}).get("phase")
+        """The flow's, as it was written last; of one that is to try again what failed, or had a schedule, none."""
+        written = (self.status.get("state") or {}).get("phase")
+        return None if self.tries_again or written == phases.SCHEDULED else written
 
     @property
     def token(self) -> str | None:
