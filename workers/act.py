@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.queue import Lane
-from workers import enlisting, keypairs, metrics
+from workers import enlisting, metrics, minting
 from workers.api.kinds import SECRET, Kind, Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
@@ -157,11 +157,10 @@ class _Run:
             yield
 
     async def _create(self, step: Create) -> None:
-        if step.mint is not None:
-            minted = await self._mint(step)
-            if minted is None:
-                return
-            step = minted
+        minted = await minting.minted(step, self._actor.cluster, self._owns)
+        if minted is None:
+            return
+        step = minted
         try:
             created = await self._post(step)
         except AlreadyExists as error:
@@ -198,19 +197,6 @@ class _Run:
                 error.retry_after = UNCERTAIN
             raise
 
-    async def _mint(self, step: Create) -> Create | None:
-        """The step with what had to be made for it; None when the object is there and ours, and needs nothing."""
-        ref = ref_of(step.kind, step.body)
-        try:
-            found = await self._actor.cluster.get(ref)
-        except NotFound:
-            # Not on the event loop: looking for primes takes a tenth of a second, now and then a whole one.
-            texts = await asyncio.to_thread(keypairs.make)
-            return replace(step, body={**step.body, "stringData": {**step.body.get("stringData", {}), **texts}})
-        if not self._owns(found):
-            raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=409)
-        return None
-
     async def _discard(self, step: Discard) -> None:
         try:
             found = await self._actor.cluster.get(step.ref)
@@ -237,7 +223,7 @@ class _Run:
             # Another object has the name by now: ours is gone.
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
-            await self._through(step.ref.kind, _left(step.ref.kind, answer))
+            await self._through(step.ref.kind, Change.left(step.ref.kind, answer))
         else:
             await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
 
@@ -267,7 +253,7 @@ class _Run:
             return
         if step.ref == self._snapshot.ref:
             self._body = patched
-        await self._through(step.ref.kind, _left(step.ref.kind, patched))
+        await self._through(step.ref.kind, Change.left(step.ref.kind, patched))
 
     async def _is_there(self, ref: Ref, uid: str) -> bool:
         """Whether the object of this uid has the name, or nobody or another by now."""
@@ -405,15 +391,6 @@ def _same_controller(one: Object, other: Object) -> bool:
     """Whether both belong to the same owner, who need not be the reconciled object."""
     first, second = controller_of(one), controller_of(other)
     return first is not None and second is not None and first["uid"] == second["uid"]
-
-
-def _left(kind: Kind, answer: Object) -> Change:
-    """What is left of an object after a write that may have been its last: the answer shows it even if it is gone."""
-    metadata = answer["metadata"]
-    # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
-    if metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers"):
-        return Change.deleted(kind, answer)
-    return Change(answer)
 
 
 def _is_terminating(error: ClusterError) -> bool:

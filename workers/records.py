@@ -49,6 +49,15 @@ class Change:
         """A watch told that this was the object's last state."""
         return cls(None, ref_of(kind, last), last["metadata"]["uid"], last)
 
+    @classmethod
+    def left(cls, kind: Kind, answer: Object) -> "Change":
+        """What is left of an object after a write that may have been its last: the answer shows it all the same."""
+        metadata = answer["metadata"]
+        # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
+        if metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers"):
+            return cls.deleted(kind, answer)
+        return cls(answer)
+
 
 def nobody(namespace: str) -> str:
     """What stands in an owner's place for objects of this namespace that nobody controls; no uid looks like it."""
