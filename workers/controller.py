@@ -53,6 +53,9 @@ class Controller:
     (`Snapshot.tied`); a change of such an object wakes this one.
     peers: whether the decision must see the objects of its own kind that name the same one (`Snapshot.peers`).
     relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
+    glances: more relatives, of which one that was never seen counts as missing at once. Of others that is believed only
+    when their kind is known up to the moment of the object, which takes seconds; for what the plan makes under a name
+    of its own nothing is gained by that.
     follows: kinds that relatives may be of, beside those that some controller has or sees already.
     labelled: by kind id, the label that all children of that kind carry; objects of it without are not followed.
     scales: the workload whose replicas the decision must see as they are now (`Snapshot.scale`).
@@ -70,6 +73,7 @@ class Controller:
     tied: tuple[Kind, ...] = ()
     peers: bool = False
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
+    glances: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
     scales: Callable[[Object], Target | None] = _no_target

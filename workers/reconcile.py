@@ -239,7 +239,9 @@ class Reconciler:
     ) -> tuple[dict[Lease, dict[Ref, Object | None]], dict[Lease, Exception]]:
         """The other objects that decisions ask for; one more round trip if any does."""
         asked, unseen = self._ask(found, lambda controller, body: controller.relatives(body))
-        wanted = list(dict.fromkeys(ref for refs in asked.values() for ref in refs))
+        glances, failed = self._ask(found, lambda controller, body: controller.glances(body))
+        unseen |= failed
+        wanted = list(dict.fromkeys(ref for each in (asked, glances) for refs in each.values() for ref in refs))
         if not wanted:
             return {}, unseen
         observed = await self._mirror.observe([Request(ref) for ref in wanted])
@@ -253,6 +255,9 @@ class Reconciler:
                 related[lease] = {ref: _relative(ref, entries[ref], observed, entry.seen) for ref in refs}
             except Stale as error:
                 unseen[lease] = error
+        for lease, refs in glances.items():
+            known = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
+            related[lease] = known | related.get(lease, {})
         return related, unseen
 
     async def _scalables(

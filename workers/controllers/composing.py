@@ -29,6 +29,9 @@ def composed(*parts: Controller) -> Controller:
     def relatives(body: Object) -> tuple[Ref, ...]:
         return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.relatives(body)))
 
+    def glances(body: Object) -> tuple[Ref, ...]:
+        return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.glances(body)))
+
     return Controller(
         kind=kind,
         decide=decide,
@@ -36,6 +39,7 @@ def composed(*parts: Controller) -> Controller:
         adopts=_all(part.adopts for part in parts),
         tied=_all(part.tied for part in parts),
         relatives=relatives,
+        glances=glances,
         follows=_all(part.follows for part in parts),
         everywhere=_all(part.everywhere for part in parts),
         surveys=lambda body: any(part.everywhere and part.accepts(body) and part.surveys(body) for part in parts),

@@ -76,7 +76,15 @@ def test_what_they_see_they_all_see() -> None:
         return lambda body: (Ref(QUEUE, "", name), Ref(QUEUE, "", "both"))
 
     whole = composed(
-        part("a", children=(JOB,), tied=(JOB,), follows=(NODE,), relatives=asks("a"), accepts=only("x")),
+        part(
+            "a",
+            children=(JOB,),
+            tied=(JOB,),
+            follows=(NODE,),
+            relatives=asks("a"),
+            glances=asks("g"),
+            accepts=only("x"),
+        ),
         part(
             "b", children=(JOB, POD_GROUP), adopts=(NODE,), relatives=asks("b"), everywhere=(QUEUE,), surveys=only("y")
         ),
@@ -91,6 +99,8 @@ def test_what_they_see_they_all_see() -> None:
 
     assert [ref.name for ref in whole.relatives(body("x"))] == ["a", "both", "b"]
     assert [ref.name for ref in whole.relatives(body())] == ["b", "both"]
+    assert [ref.name for ref in whole.glances(body("x"))] == ["g", "both"]
+    assert whole.glances(body()) == ()
     assert whole.surveys(body("y"))
     assert not whole.surveys(body("x"))
 

@@ -74,7 +74,7 @@ def workload(
 
 def decided(body: Object, *, group: Object | None = None, owner: Object | None = None) -> Plan:
     found: dict[Ref, Object | None] = {}
-    for ref in PODS.relatives(body):
+    for ref in (*PODS.glances(body), *PODS.relatives(body)):
         found[ref] = group if ref.kind is POD_GROUP else owner
     return PODS.decide(Snapshot(ref_of(POD, body), body, relatives=found), NOW)
 
@@ -127,7 +127,8 @@ def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
 )
 def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, asks: Ref | None) -> None:
     body = pod(owner=owner)
-    assert PODS.relatives(body) == (Ref(POD_GROUP, "team", name), *((asks,) if asks else ()))
+    assert PODS.glances(body) == (Ref(POD_GROUP, "team", name),)
+    assert PODS.relatives(body) == ((asks,) if asks else ())
     assert made(decided(body))["metadata"]["name"] == name
 
 

@@ -222,6 +222,18 @@ async def test_a_decision_sees_the_relatives_it_asks_for(house):
     assert by_name == {"here": here, "went": None, "never": None}
 
 
+async def test_what_is_only_glanced_at_is_missing_as_long_as_it_is_not_known(house):
+    house = await house(
+        spec={"relatives": ["here"]},
+        glances=lambda body: (Ref(SCALE_POLICY, "", "unknown"), Ref(JOB, "default", "here")),
+    )
+    here = house.cluster.add(JOB, {"metadata": {"name": "here", "namespace": "default"}})
+    await house.mirror.apply(JOB, [Change(here)])
+    await house.bell()
+    by_name = {ref.name: body for ref, body in house.snapshots[-1].relatives.items()}
+    assert by_name == {"here": here, "unknown": None}
+
+
 async def test_relatives_cost_those_nothing_that_ask_for_none(house, monkeypatch):
     house = await house()
     monkeypatch.setattr(house.mirror, "observe", observe := Counted(house.mirror.observe))

@@ -37,7 +37,8 @@ def controller(schedulers: Set[str]) -> Controller:
     return Controller(
         kind=POD,
         decide=membership.decide,
-        relatives=_relatives,
+        relatives=_owners,
+        glances=_groups,
         follows=(POD_GROUP, *OWNERS),
         accepts=membership.accepts,
     )
@@ -88,10 +89,13 @@ def owner_of(pod: Object) -> Ref | None:
     return Ref(kind, pod["metadata"]["namespace"], controller["name"])
 
 
-def _relatives(pod: Object) -> tuple[Ref, ...]:
-    group = Ref(POD_GROUP, pod["metadata"]["namespace"], groups.name(pod))
+def _owners(pod: Object) -> tuple[Ref, ...]:
     owner = owner_of(pod)
-    return (group, owner) if owner else (group,)
+    return (owner,) if owner else ()
+
+
+def _groups(pod: Object) -> tuple[Ref, ...]:
+    return (Ref(POD_GROUP, pod["metadata"]["namespace"], groups.name(pod)),)
 
 
 def _owner(pod: Object, snapshot: Snapshot) -> Object | None:
