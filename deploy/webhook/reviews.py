@@ -109,11 +109,14 @@ def read(document: Any) -> Review:
         name = f"{resource['resource']}.{resource['group']}" if resource["group"] else resource["resource"]
         rules = RULES.get(name)
         known = rules if rules and rules.kind.version == resource["version"] else None
-        body, old = (_whole(request.get(part)) for part in ("object", "oldObject"))
+        body, old = (_whole(request.get(part), request.get("namespace")) for part in ("object", "oldObject"))
         return Review(request["uid"], request["operation"], known, request.get("subResource") or "", body, old)
     except (KeyError, TypeError, AttributeError) as error:
         raise NotAReview(f"not an {KIND}: {error!r}") from error
 
 
-def _whole(body: Object | None) -> Object | None:
-    return None if body is None else {**body, "metadata": body.get("metadata") or {}}
+def _whole(body: Object | None, namespace: str | None) -> Object | None:
+    """The object with its namespace, which older API servers have not written into it yet."""
+    if body is None:
+        return None
+    return {**body, "metadata": {**({"namespace": namespace} if namespace else {}), **(body.get("metadata") or {})}}

@@ -59,8 +59,6 @@ def _place(tree: Tree, name: str) -> Iterator[Finding]:
         yield Finding("spec.parent", f"queue {name!r} must not be its own parent")
     elif parent != ROOT and parent not in tree.queues:
         yield Finding("spec.parent", f"there is no queue {parent!r}")
-    elif name in tree.above(name):
-        yield Finding("spec.parent", f"queue {parent!r} is below {name!r} already")
     elif (above := tree.above(name)) and parent_of(tree.queues[above[-1]]) != ROOT:
         yield Finding("spec.parent", f"the queues above do not lead to {ROOT!r}: {' -> '.join(above)}")
     else:

@@ -44,7 +44,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     found = [*_state(body, old)]
     if old is None or _trees(body) != _trees(old):
         found += _annotations(body, others)
-    if old is None or any(spec.get(field) != before.get(field) for field in ("parent", *shares.FIELDS)):
+    if old is None or parent_of(body) != parent_of(old) or _amounts(spec) != _amounts(before):
         found += _protected(body, old) or shares.problems(spec)
         found += [] if found else hierarchy.problems(body, old, others)
     return found
@@ -98,6 +98,10 @@ def _protected(body: Object, old: Object | None) -> list[Finding]:
         for field in shares.FIELDS
         if new.get(field) != before.get(field)
     ]
+
+
+def _amounts(spec: Object) -> list[object]:
+    return [spec.get(field) for field in shares.FIELDS]
 
 
 def _trees(body: Object) -> tuple[str, str]:

@@ -50,7 +50,7 @@ def _each(spec: Object, field: str) -> Iterator[Finding]:
             yield Finding(place, f"{value!r} is no quantity")
         elif number < 0:
             yield Finding(place, f"must not be below 0, {value}")
-        elif number % _ONE and not (name in _MEASURED or name.startswith("hugepages-")):
+        elif number % _ONE and name not in _MEASURED:
             yield Finding(place, f"must be a whole number, {value}")
 
 

@@ -103,16 +103,14 @@ def _whole(amount: Any) -> bool:
 def order(found: Sequence[Task]) -> Iterator[Finding]:
     """Whether the tasks can start one after the other, as their dependsOn says."""
     wanted = {task.name: tuple((task.depends_on.name if task.depends_on else None) or ()) for task in found}
-    sound = True
     for index, task in enumerate(found):
         place = f"spec.tasks[{index}].dependsOn.name"
         for name in sorted(set(wanted[task.name])):
             if name not in wanted:
-                sound = False
                 yield Finding(place, f"there is no task {name!r}")
             if wanted[task.name].count(name) > 1:
                 yield Finding(place, f"{name!r} is there twice")
-    if sound and (circle := _circle(wanted)):
+    if circle := _circle(wanted):
         yield Finding("spec.tasks", f"they wait for each other in a circle: {' -> '.join(circle)}")
 
 

@@ -9,16 +9,17 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 
 from deploy.local.apiserver.patches import json_patch
-from deploy.webhook import rotation, serve
+from deploy.webhook import looking, rotation, serve
 from deploy.webhook.certificates import LIFETIME
 from deploy.webhook.configurations import MUTATING, VALIDATING, Place, wanted
 from deploy.webhook.keeper import Keeper
@@ -29,8 +30,10 @@ from workers import errors
 from workers.admission.job import defaulted
 from workers.admission.options import Options
 from workers.api import crds
-from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, QUEUE, SECRET, Object, Ref
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, QUEUE, SECRET, Kind, Object, Ref
 from workers.cluster import Cluster
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
 
 pytestmark = pytest.mark.real_apiserver
 
@@ -284,6 +287,35 @@ async def _served(cluster: Cluster) -> bool:
     except errors.NotFound:
         return False
     return True
+
+
+async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: Path) -> None:
+    for file in ("rbac", "volcano"):
+        for body in yaml.safe_load_all((DEPLOY / f"{file}.yaml").read_text()):
+            kind = Kind(body["apiVersion"].rpartition("/")[0], "v1", body["kind"], f"{body['kind'].lower()}s")
+            with suppress(errors.AlreadyExists):
+                await cluster.request("POST", kind.path(body["metadata"].get("namespace", "")), body=body)
+    account = "/api/v1/namespaces/penstock/serviceaccounts/penstock-webhook/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = (await cluster.request("POST", account, body=asked))["status"]["token"]
+    own = yaml.safe_load(config.read_text())
+    own["users"][0]["user"] = {"token": token}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(own))
+    place = Place("penstock", "hook", "https://127.0.0.1:1", choosing=False)
+    async with await Cluster.connect(kubeconfig=kubeconfig) as ours:
+        keeper = Keeper(ours, place, OPTIONS, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        for days in (0, 61, 62, 63):
+            await keeper.keep(datetime.now(UTC) + timedelta(days=days))
+        namespace = Ref(NAMESPACE, "", "penstock")
+        found = await looking.known(ours, (namespace,))
+        assert found.get(namespace)
+        (wrong,) = await looking.templates(ours, "default", [("here", {"spec": {"containers": []}})])
+        assert wrong.field == "here.spec.containers"
+        with pytest.raises(errors.Forbidden):
+            await ours.list(SECRET)
+    for ref in wanted(place, OPTIONS, ""):
+        await cluster.delete(ref)
 
 
 async def test_the_command_serves_until_it_is_told_to_stop(

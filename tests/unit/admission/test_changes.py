@@ -61,6 +61,7 @@ ACCEPTED = {
     "a task's replicas": changed("tasks", 1, "replicas", to=30),
     "a task's minAvailable": changed("tasks", 1, "minAvailable", to=0),
     "the name of a claim that was made": changed("volumes", 0, "volumeClaimName", to="crunch-made"),
+    "a null inside of what stays": changed("tasks", 0, "policies", 0, "timeout", to=None),
     "a null for what is not there": changed("minSuccess", to=None),
     "Penstock's suspend": changed("suspend", to=True),
     "Penstock's deadline": changed("activeDeadlineSeconds", to=5),

@@ -115,6 +115,7 @@ REFUSED = {
         queue(parent="child", capability={"memory": "17Gi"}),
         "spec.capability[memory]",
     ),
+    "more than two queues above": (queue(parent="child", capability={"cpu": "9"}), "spec.capability[cpu]"),
     "siblings that deserve too much": (queue(parent="parent", deserved={"cpu": "2001m"}), "spec.deserved[cpu]"),
     "siblings that deserve what the parent does not": (
         queue(parent="parent", deserved={"memory": "1"}),
@@ -179,6 +180,11 @@ def test_a_change_is_judged_from_above_and_from_below(name, change, expected):
     (old,) = (each for each in CLUSTER.every(rules.QUEUE) if each["metadata"]["name"] == name)
     new = {**old, "spec": {**old["spec"], **change}}
     assert fields(rules.problems(new, old, CLUSTER)) == expected
+
+
+def test_a_parent_that_was_left_out_may_be_written_down():
+    old = queue("work", capability={"cpu": "1"}, deserved={"cpu": "2"})
+    assert rules.problems({**old, "spec": {**old["spec"], "parent": ROOT}}, old, CLUSTER) == []
 
 
 def test_what_the_controller_wrote_does_not_keep_a_queue_from_being_changed():

@@ -13,6 +13,7 @@ from deploy.webhook import differences, reviews
 from deploy.webhook.configurations import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
 from workers.admission import job as rules
+from workers.admission.lookup import Known
 from workers.admission.options import Options
 from workers.admission.rules import RULES
 from workers.api.kinds import NAMESPACE, POD_GROUP, QUEUE, Ref
@@ -69,6 +70,17 @@ def test_a_new_job_is_filled_in_by_a_patch():
     answer = response(job_asked(job()).filled_in(known(), OPTIONS))
     assert (answer["allowed"], answer["patchType"]) == (True, "JSONPatch")
     assert json_patch(job(), json.loads(base64.b64decode(answer["patch"]))) == rules.defaulted(job())
+
+
+def test_an_object_is_where_it_was_asked_about():
+    body = group()
+    del body["metadata"]["namespace"]
+    review = asked("podgroups", "scheduling.volcano.sh", "v1beta1", body, namespace="team")
+    assert review.looks == (Ref(NAMESPACE, "", "team"),)
+    assert review.namespace == "team"
+    lookup = Known({Ref(NAMESPACE, "", "team"): {"metadata": {"name": "team"}}})
+    answer = response(review.filled_in(lookup, OPTIONS))
+    assert json.loads(base64.b64decode(answer["patch"])) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
 
 
 FREE = {
@@ -161,6 +173,8 @@ def test_every_rule_is_asked_for():
         assert len(names) == 1 + known_rules.fills_in
     assert len(set(found)) == len(RULES) + sum(each.fills_in for each in RULES.values())
     assert {each["sideEffects"] for each in found.values()} == {"None"}
+    changing = {name for name, each in found.items() if "UPDATE" in each["rules"][0]["operations"]}
+    assert changing == {name for name in found if name.startswith("validate-") and "-pods-core" not in name}
     deleting = [name for name, each in found.items() if "DELETE" in each["rules"][0]["operations"]]
     assert deleting == ["validate-queues-scheduling-volcano-sh.penstock.dev"]
 
