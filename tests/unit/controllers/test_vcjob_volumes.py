@@ -96,3 +96,11 @@ def test_a_volumes_name_is_one_label_whatever_the_jobs_is(name):
     assert len(volume["name"]) <= 63
     assert volume["name"].replace("-", "").isalnum()
     assert "--" not in volume["name"]
+
+
+def test_claims_of_its_own_need_not_be_looked_for_long():
+    stored = {**OURS, "volumeClaimName": "stored"}
+    job = parsed(volumes=[OURS, THEIRS, stored])
+    (own,) = volumes.own(job)
+    assert own.name.startswith("train-pvc-")
+    assert set(volumes.wanted(job)) == {own, ref("data"), ref("stored")}

@@ -9,7 +9,7 @@ from tests.unit.controllers.factories import NOW, UID
 from workers.api import times
 from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
 from workers.controllers.volcano.vcjob import decide
-from workers.controllers.volcano.vcjob.controlling import relatives
+from workers.controllers.volcano.vcjob.controlling import glances, relatives
 from workers.controllers.volcano.vcjob.site import Site
 from workers.merge import diff
 from workers.plan import ComeBack, Create, Delete, Discard, Patch, PatchStatus, Plan, Record, Step, Together
@@ -94,7 +94,7 @@ class VcJobCluster:
             job,
             children={kind: tuple(entries) for kind, entries in children.items() if kind != SECRET.id},
             tied={COMMAND.id: tuple(tied)},
-            relatives={ref: self.objects.get(ref) for ref in relatives(job)} if job else {},
+            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *glances(job))} if job else {},
             failures=self.failures,
             last_error=self.error,
         )

@@ -42,15 +42,25 @@ def controller(site: Site) -> Controller:
         children=(POD, POD_GROUP, *_MADE),
         tied=(COMMAND,),
         relatives=relatives,
+        glances=glances,
         follows=(QUEUE, PRIORITY_CLASS, PERSISTENT_VOLUME_CLAIM),
         labelled={kind.id: names.JOB_NAME for kind in _MADE},
     )
 
 
 def relatives(body: Object) -> tuple[Ref, ...]:
-    """The queue, the claims, and the PriorityClasses that a job names. Of a job that cannot be read, the queue."""
+    """The queue, others' claims, and the PriorityClasses that a job names. Of a job that cannot be read, the queue."""
     try:
         job = parse(body)
     except UserError:
         return (queue_of(body),)
-    return (queue_of(body), *volumes.wanted(job), *working.priority_classes(body["spec"]["tasks"]))
+    others = (ref for ref in volumes.wanted(job) if ref not in volumes.own(job))
+    return (queue_of(body), *others, *working.priority_classes(body["spec"]["tasks"]))
+
+
+def glances(body: Object) -> tuple[Ref, ...]:
+    """The claims that are made for a job."""
+    try:
+        return volumes.own(parse(body))
+    except UserError:
+        return ()

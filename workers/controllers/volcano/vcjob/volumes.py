@@ -37,6 +37,16 @@ def wanted(job: Job) -> tuple[Ref, ...]:
     return tuple(dict.fromkeys(refs))
 
 
+def own(job: Job) -> tuple[Ref, ...]:
+    """Those of them that are made for the job, under names that nobody else makes."""
+    named = zip(_names(job), job.spec.volumes or (), strict=True)
+    return tuple(
+        Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name)
+        for name, volume in named
+        if volume.volume_claim is not None and not volume.volume_claim_name
+    )
+
+
 def claims(job: Job, found: Mapping[Ref, Object | None]) -> Claims:
     """What is to be done about the claims. found: those that are there, of the ones that are wanted.
 
