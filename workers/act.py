@@ -157,8 +157,7 @@ class _Run:
             yield
 
     async def _create(self, step: Create) -> None:
-        minted = await minting.minted(step, self._actor.cluster, self._owns)
-        if minted is None:
+        if (minted := await minting.minted(step, self._actor.cluster, self._owns)) is None:
             return
         step = minted
         try:
@@ -167,6 +166,8 @@ class _Run:
             ref = ref_of(step.kind, step.body)
             created = await self._actor.cluster.get(ref)
             if not self._owns(created) and not _same_controller(step.body, created):
+                if step.anybodys:
+                    return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
             if step.kind != SECRET:

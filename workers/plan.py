@@ -23,12 +23,14 @@ class Create:
     The object is decided on once more after it. Without it a taken name is an error.
     mint: what is made afresh for the object when it is not there yet, and that no plan ever holds: a key pair for ssh,
     in the Secret's `id_rsa`, `id_rsa.pub` and `authorized_keys`.
+    anybodys: somebody else's object of that name does as well, and is left as it is.
     """
 
     kind: Kind
     body: Object
     taken: "Record | None" = None
     mint: Literal["ssh-key"] | None = None
+    anybodys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

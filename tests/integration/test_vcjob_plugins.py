@@ -133,6 +133,15 @@ async def test_what_a_plugin_made_comes_back_when_somebody_deletes_it(cluster: C
     await eventually(again)
 
 
+async def test_a_service_that_the_author_made_beforehand_is_used_and_stays(cluster: Cluster) -> None:
+    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "default", "name": "own"}}
+    service = await cluster.create(SERVICE, {**head, "spec": {"clusterIP": "None", "selector": {"a": "b"}}})
+    await start(cluster, "own", "true", plugins={"svc": []})
+    await reaches(cluster, "own", "Completed")
+    assert await cluster.get(ref_of(SERVICE, service)) == service
+    await cluster.delete(ref_of(SERVICE, service))
+
+
 async def test_keys_that_somebody_deleted_are_there_when_the_job_starts_again(
     running: House, cluster: Cluster, tmp_path: Path
 ) -> None:

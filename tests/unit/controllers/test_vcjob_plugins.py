@@ -114,6 +114,14 @@ def test_svc_makes_names_and_lets_nobody_else_in():
         assert body["metadata"]["ownerReferences"][0]["controller"] is True
 
 
+def test_a_service_that_the_author_made_will_do_but_a_list_of_hosts_must_be_ours():
+    assert {step.kind: step.anybodys for step in plugins.objects(job(svc=[]), SITE)} == {
+        CONFIG_MAP: False,
+        SERVICE: True,
+        NETWORK_POLICY: True,
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "kinds", "published"),
     [

@@ -476,6 +476,13 @@ async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
     assert most == 3
 
 
+async def test_somebody_elses_object_does_where_anybodys_will(world):
+    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await world.act(Create(JOB, world.job("a"), anybodys=True), Create(JOB, world.job("b")))
+    assert await world.children() == {"b": False}
+    assert (await world.lanes["reconcile"].stats()).dirty == 0
+
+
 def keys(world):
     """A Secret of the owner, without what is still to be made for it."""
     body = world.job("keys")

@@ -31,7 +31,8 @@ class Svc(Plugin):
         made = [(CONFIG_MAP, {"data": hosts(job, site)}), (SERVICE, self._service(job))]
         if not self.arguments["disable-network-policy"]:
             made.append((NETWORK_POLICY, _policy(job)))
-        return tuple(Create(kind, _whole(job, kind, content)) for kind, content in made)
+        # A Service or NetworkPolicy that its author made beforehand is what they want the job to have.
+        return tuple(Create(kind, _whole(job, kind, content), anybodys=kind != CONFIG_MAP) for kind, content in made)
 
     def pod(self, seat: Seat, pod: Object) -> Object:
         job = seat.job
