@@ -96,6 +96,8 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
     given = Entry.model_validate(entry("x", "a"), strict=False)
     assert verdict(given, {"a": None}, lambda _: True) == Verdict.START
     assert verdict(given, {"a": "Failed"}, lambda _: True) == Verdict.SKIP
+    either = Entry.model_validate(entry("x", "a", "b", when={"phases": ["Completed"], "match": "any"}), strict=False)
+    assert verdict(either, {"a": "Failed", "b": None}, lambda name: name == "a") == Verdict.WAIT
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,7 @@ def test_entries_start_in_order_and_the_flow_succeeds() -> None:
     first = cluster.status["jobStatusList"][0]
     assert first["name"] == "f-a"
     assert [each["state"] for each in first["runningHistories"]] == ["Running", "Completed"]
+    assert [each.get("endTimestamp") for each in first["runningHistories"]] == [times.render(NOW), None]
     assert (first["restartCount"], first["endTimestamp"]) == (2, times.render(NOW + timedelta(seconds=65)))
     assert cluster.status["conditions"]["f-a"]["runningDuration"] == "1m5s"
 
@@ -322,6 +325,27 @@ def test_items_become_jobs_so_many_at_once_with_their_own_patch_and_variables() 
     assert run(cluster, a_2="Completed").made[-1] == "f-b"
 
 
+def test_some_items_are_skipped() -> None:
+    cluster = settled(Cluster(entry("a", forEach={"count": 3}, **{"if": "${index} < 2"})))
+    assert cluster.made == ["f-a-0", "f-a-1"]
+    assert cluster.entry("a-2")["phase"] == "Skipped"
+
+
+def test_a_variable_of_the_container_itself_stays() -> None:
+    cluster = Cluster(entry("a"), parameters={"mode": "m"})
+    own = {"name": "FLOW_mode", "value": "own"}
+    container = {"name": "main", "image": "none", "env": [own]}
+    cluster.templates["a"]["spec"]["tasks"] = [{"name": "work", "template": {"spec": {"containers": [container]}}}]
+    (task,) = settled(cluster).jobs["f-a"]["spec"]["tasks"]
+    assert task["template"]["spec"]["containers"] == [container]
+
+
+def test_a_template_that_was_not_looked_for_yet_is_not_missing() -> None:
+    flows = [entry("a", **{"if": "false"}), entry("b", "a", when={"phases": ["Skipped"]})]
+    cluster = settled(Cluster(*flows))
+    assert (cluster.made, cluster.told["MissingTemplate"]) == (["f-b"], 0)
+
+
 def test_one_template_twice() -> None:
     cluster = settled(Cluster(entry("a", template="t"), entry("b", template="t")))
     assert cluster.made == ["f-a", "f-b"]
@@ -381,6 +405,7 @@ def test_a_cancelled_flow_tries_again_once_that_is_taken_back() -> None:
     cluster.settle()
     cluster.annotate(**{RETRY: "1"})
     assert (settled(cluster).phase, cluster.made) == ("Terminated", ["f-a"])
+    assert cluster.entry("a")["phase"] == "Terminated"
     cluster.edit(cancel=None)
     assert run(cluster, a_r1="Completed", b="Completed").phase == "Succeed"
     assert cluster.made == ["f-a", "f-a-r1", "f-b"]
@@ -395,7 +420,10 @@ def test_a_limit_of_jobs_at_once() -> None:
 def test_a_flow_is_deleted_so_long_after_its_end() -> None:
     cluster = run(Cluster(entry("a"), ttlSecondsAfterFinished=60), a="Completed")
     assert cluster.back == NOW + timedelta(seconds=60)
-    cluster.wait(60)
+    cluster.wait(59)
+    cluster.marked = True
+    assert not settled(cluster).deleted
+    cluster.wait(1)
     assert settled(cluster).deleted
 
 
@@ -433,6 +461,21 @@ def test_somebody_is_asked_for_a_reading_as_long_as_there_is_none() -> None:
     cluster.reading = answer(False)
     cluster.end("f-a", "Running")
     assert settled(cluster).polls == asked
+
+
+def test_a_target_without_the_task_has_to_complete() -> None:
+    cluster = probed({"taskStatusList": [{"taskName": "other", "phase": "Running"}]})
+    cluster.end("f-a", "Running")
+    assert settled(cluster).made == ["f-a"]
+    cluster.end("f-a", "Completed")
+    assert settled(cluster).made == ["f-a", "f-b"]
+
+
+def test_a_task_of_which_no_pod_is_needed_has_to_have_one_all_the_same() -> None:
+    cluster = Cluster(entry("a"), {"name": "b", "dependsOn": {"targets": ["a"], "probe": _STATUS}})
+    cluster.templates["a"]["spec"]["tasks"] = [{**TASK, "minAvailable": 0}]
+    settled(cluster).end("f-a", "Running")
+    assert settled(cluster).made == ["f-a"]
 
 
 @pytest.mark.parametrize(("counted", "started"), [({}, False), ({"Pending": 1}, False), ({"Running": 1}, True)])
