@@ -13,7 +13,7 @@ from workers.controllers.volcano.vcjob import course as courses
 from workers.controllers.volcano.vcjob import happenings, phases, policies, timers
 from workers.controllers.volcano.vcjob.course import SUSPENDED, Course, Request
 from workers.controllers.volcano.vcjob.happenings import Happening
-from workers.controllers.volcano.vcjob.sight import Sight
+from workers.controllers.volcano.vcjob.sight import Pod, Sight
 
 
 def answered(sight: Sight, now: datetime) -> Course:
@@ -73,12 +73,14 @@ def _suspended(course: Course, sight: Sight, now: datetime) -> Course:
 
 def _policed(course: Course, sight: Sight, now: datetime) -> Course:
     """Policies answer what has happened, unless it is about a pod that is to go already."""
-    found = happenings.all_of(sight, now) if course.phase in phases.AT_WORK else []
+    answers = sight.job.spec.policies or any(task.policies for task in sight.job.spec.tasks)
+    found = happenings.all_of(sight, now) if answers and course.phase in phases.AT_WORK else []
+    pods = {pod.name: pod for pod in sight.pods}
     course = replace(course, timers=timers.running(course.timers, sight.pods))
     for one in found:
         if course.version != sight.version or course.phase not in phases.AT_WORK:
             break
-        if not _is_dealt_with(course, one, sight):
+        if not _is_dealt_with(course, pods.get(one.pod or "")):
             course = _policy(course, one, found, sight, now)
     return course
 
@@ -105,9 +107,8 @@ def _cause(one: Happening, exit_code: int | None) -> str:
     return one.event if exit_code is None else f"exit code {exit_code}"
 
 
-def _is_dealt_with(course: Course, one: Happening, sight: Sight) -> bool:
-    pods = [pod for pod in sight.pods if pod.name == one.pod]
-    return any(courses.is_target(target, pod) for pod in pods for target in course.killing)
+def _is_dealt_with(course: Course, pod: Pod | None) -> bool:
+    return pod is not None and any(courses.is_target(target, pod) for target in course.killing)
 
 
 def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
