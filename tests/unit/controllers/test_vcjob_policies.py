@@ -407,6 +407,41 @@ def test_a_restart_that_somebody_asked_for_does_not_wait():
 
 
 @pytest.mark.parametrize(
+    ("action", "phases"),
+    [
+        ("AbortJob", ENDS["AbortJob"]),
+        ("TerminateJob", ENDS["TerminateJob"]),
+        ("RestartJob", ["Pending"]),
+    ],
+)
+def test_a_restart_that_waits_can_be_stopped_or_hurried(action, phases):
+    cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, maxRetry=9)
+    cluster.set("train-worker-1", "Failed", 1)
+    cluster.settle()
+    cluster.command(action)
+    cluster.settle()
+    assert cluster.phases[3:] == phases
+
+
+def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
+    cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, activeDeadlineSeconds=60)
+    cluster.set("train-worker-1", "Failed", 1)
+    cluster.settle()
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert (cluster.phase, cluster.state["reason"]) == ("Aborted", "Suspended")
+    cluster.edit(suspend=False)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1)
+    cluster.settle()
+    assert (cluster.phase, cluster.back) == ("Restarting", 60)
+    cluster.wait(60)
+    assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "DeadlineExceeded")
+
+
+@pytest.mark.parametrize(
     ("backoff", "waits"),
     [
         pytest.param(None, [None, None, None], id="none"),

@@ -27,7 +27,8 @@ COMMANDS = ("AbortJob", "ResumeJob", "ResumeJob", "RestartJob", "RestartTask", "
 FOLLOWS = {
     "Pending": {"Running", "Restarting", "Aborting", "Terminating", "Completing"},
     "Running": {"Pending", "Completed", "Failed", "Restarting", "Aborting", "Terminating", "Completing"},
-    "Restarting": {"Pending", "Failed"},
+    # Out of the wait for its backoff a job can be stopped.
+    "Restarting": {"Pending", "Failed", "Aborting", "Terminating", "Completing"},
     "Aborting": {"Aborted", "Restarting"},
     "Aborted": {"Restarting", "Pending"},
     "Terminating": {"Terminated"},

@@ -29,7 +29,8 @@ def answered(sight: Sight, now: datetime) -> Course:
 def deadline(sight: Sight, course: Course) -> datetime | None:
     """When the job has been at work for too long; None: no limit, or it is not at work."""
     limit = sight.job.spec.active_deadline_seconds
-    if limit is None or course.started is None or course.phase not in ("Pending", "Running"):
+    held = course.phase == "Restarting" and course.ready_at is None
+    if limit is None or course.started is None or held or course.phase not in phases.AT_WORK:
         return None
     return course.started + timedelta(seconds=limit)
 
@@ -54,7 +55,7 @@ def _obeyed(course: Course, command: Object, sight: Sight, now: datetime) -> Cou
         return course.told("Warning", "CommandIgnored", f"Command {name}: the job is suspended by its spec")
     course = course.told("Normal", "CommandIssued", f"Command {name}: {action}")
     request = Request(action, "CommandIssued", f"Command {name} asked for {action}")
-    if not courses.does_anything(course, request, sight):
+    if not courses.does_anything(course, request, sight, now):
         return course.told("Normal", "CommandIgnored", f"{action} does nothing to a job that is {course.phase}")
     return courses.taken(course, request, sight, now)
 
@@ -62,7 +63,7 @@ def _obeyed(course: Course, command: Object, sight: Sight, now: datetime) -> Cou
 def _suspended(course: Course, sight: Sight, now: datetime) -> Course:
     """`spec.suspend` aborts the job, and brings it back where it was aborted so; that is no restart."""
     if sight.job.spec.suspend:
-        if course.phase in ("Pending", "Running"):
+        if course.phase in ("Pending", "Running") or courses.waits(course, now):
             return courses.taken(course, Request("AbortJob", SUSPENDED, "spec.suspend is true"), sight, now)
     elif course.phase == "Aborted" and course.reason == SUSPENDED:
         return course.moved("Pending", "Resumed", "spec.suspend is no longer true").told(
@@ -91,7 +92,7 @@ def _policy(course: Course, one: Happening, found: list[Happening], sight: Sight
         return course
     message = f"{one.why}; the policy for {_cause(one, policy.exit_code)} is {policy.action}"
     request = Request(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
-    if not courses.does_anything(course, request, sight):
+    if not courses.does_anything(course, request, sight, now):
         return course
     if policy.delay is None or policy.delay <= timedelta():
         return courses.taken(course, request, sight, now)

@@ -84,8 +84,8 @@ def remembered(sight: Sight) -> Course:
 
 def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Course:
     """The course once an action was taken. What does nothing in this phase changes nothing."""
-    cell = phases.cell(course.phase, request.action)
-    if not does_anything(course, request, sight):
+    cell = phases.cell(_standing(course, request, now), request.action)
+    if not does_anything(course, request, sight, now):
         return course
     told = course.told("Normal", "ExecuteAction", request.told or f"Start to execute action {request.action}")
     left = replace(
@@ -100,15 +100,30 @@ def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Cour
     return _led(killed, cell, request, sight.job.spec, now)
 
 
-def does_anything(course: Course, request: Request, sight: Sight) -> bool:
+def does_anything(course: Course, request: Request, sight: Sight, now: datetime) -> bool:
     """Whether an action is more than what goes on anyway in this phase."""
-    cell = phases.cell(course.phase, request.action)
-    if cell == phases.cell(course.phase, "SyncJob"):
+    phase = _standing(course, request, now)
+    cell = phases.cell(phase, request.action)
+    if cell == phases.cell(phase, "SyncJob"):
         return False
     if cell.operation is not Operation.KILL_TARGET or request.action != "RestartPartition":
         return True
     # Without a partition to restart there is nothing to restart.
     return any(pod.task == request.task and pod.partition == request.partition is not None for pod in sight.pods)
+
+
+def waits(course: Course, now: datetime) -> bool:
+    """Whether a restart has still to wait for its time."""
+    return course.ready_at is not None and now < course.ready_at
+
+
+def _standing(course: Course, request: Request, now: datetime) -> Phase:
+    """The phase that says what an action does.
+
+    Volcano's Restarting is over in a moment, and what comes in it is lost. One that waits may last for hours: people
+    can stop it as they could when it is Pending.
+    """
+    return "Pending" if course.phase == "Restarting" and waits(course, now) and not request.waits else course.phase
 
 
 def ended(course: Course) -> Course:

@@ -163,7 +163,7 @@ class _Decision:
 
     def _work(self, draft: _Draft, course: Course) -> "_Last":
         sight = self.sight
-        if course.phase == "Restarting" and self._waits(course):
+        if course.phase == "Restarting" and courses.waits(course, self.now):
             return self._restarted(draft, course, self._tally(course), sight.memory.controlled_resources or {})
         self._early(draft, course)
         if sight.new:
@@ -216,12 +216,8 @@ class _Decision:
                 outcome = phases.restarting(
                     spec, counts, retries=course.retries, min_available=spec.gang if least is None else least
                 )
-                waits = outcome.phase == "Pending" and self._waits(course)
+                waits = outcome.phase == "Pending" and courses.waits(course, self.now)
                 return Outcome("Restarting") if waits else outcome
-
-    def _waits(self, course: Course) -> bool:
-        """Whether a restart has still to wait for its time."""
-        return course.ready_at is not None and self.now < course.ready_at
 
     def _moved(self, course: Course, outcome: Outcome) -> Course:
         """The course in the phase that follows. What made a job fail is told together with the rule it failed by."""
