@@ -77,6 +77,10 @@ MEASURES: Mapping[Metric, Counter | Histogram] = {
         "Failed pods that a rule of the podFailurePolicy matched",
         ["action"],
     ),
+    "jobflows_succeeded": Counter(
+        "volcano_jobflow_succeed_phase_count", "JobFlows that succeeded", ["jobflow_namespace"]
+    ),
+    "jobflows_failed": Counter("volcano_jobflow_failed_phase_count", "JobFlows that failed", ["jobflow_namespace"]),
 }
 
 _served: set[int] = set()

@@ -160,6 +160,8 @@ Metric = Literal[
     "job_pods_finished",
     "job_finished_indexes",
     "pod_failures_handled",
+    "jobflows_succeeded",
+    "jobflows_failed",
 ]
 
 

@@ -16,7 +16,7 @@ from workers.controllers.volcano.flow import phases
 from workers.controllers.volcano.flow.decide import decide
 from workers.controllers.volcano.flow.sight import relatives
 from workers.merge import diff
-from workers.plan import ComeBack, Create, Delete, PatchStatus, Poll, Record, Step, Together
+from workers.plan import ComeBack, Create, Delete, Measure, PatchStatus, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
 
 #: A plan that was stopped is decided afresh so much later.
@@ -211,6 +211,8 @@ class _Plan:
                     self.cluster.back = min(self.cluster.back, at) if self.cluster.back else at
                 case Record(reason=reason):
                     self.cluster.told[reason] += 1
+                case Measure(metric=metric):
+                    self.cluster.told[metric] += 1
                 case Poll():
                     self.cluster.polls += 1
                 case _:

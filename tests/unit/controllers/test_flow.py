@@ -136,6 +136,7 @@ def test_entries_start_in_order_and_the_flow_succeeds() -> None:
     assert settled(cluster).phase == "Succeed"
     assert cluster.status["completedJobs"] == ["f-a", "f-b"]
     assert cluster.told["Created"] == 2
+    assert (cluster.told["jobflows_succeeded"], cluster.told["jobflows_failed"]) == (1, 0)
     first = cluster.status["jobStatusList"][0]
     assert first["name"] == "f-a"
     assert [each["state"] for each in first["runningHistories"]] == ["Running", "Completed"]
@@ -177,8 +178,9 @@ def test_a_job_that_cleans_itself_up_and_whose_end_nobody_saw_is_not_run_twice()
 @pytest.mark.parametrize("how", ["Failed", "Terminated"])
 def test_a_failure_ends_the_flow_and_nothing_new_starts(how: str) -> None:
     cluster = run(Cluster(entry("a"), entry("b"), entry("c", "b")), a=how)
-    assert cluster.phase == "Failed"
+    assert (cluster.phase, cluster.told["jobflows_failed"]) == ("Failed", 1)
     assert run(cluster, b="Completed").made == ["f-a", "f-b"]
+    assert cluster.told["jobflows_failed"] == 1
     assert cluster.status["completedJobs"] == ["f-b"]
     assert cluster.status["state"]["message"].startswith(f"entry a ended {how}")
 

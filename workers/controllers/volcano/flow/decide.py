@@ -23,13 +23,28 @@ from workers.controllers.volcano.flow.status import Ready
 from workers.controllers.volcano.flow.tracks import Track
 from workers.errors import UserError
 from workers.flows.nodes import Node
-from workers.plan import NOTHING, ComeBack, Create, Delete, PatchStatus, Plan, Poll, Record, Step, Together
+from workers.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Measure,
+    Metric,
+    PatchStatus,
+    Plan,
+    Poll,
+    Record,
+    Step,
+    Together,
+)
 from workers.snapshot import Snapshot
 
 #: What may come to be without waking the flow (a template, a name that becomes free) is looked for so often.
 LOOK = timedelta(seconds=10)
 #: Reconciles in a row that must have failed before it is worth a condition.
 FAILING = 3
+#: By the phase of a flow, where its getting there is counted.
+_COUNTED: Mapping[str, Metric] = {phases.SUCCEED: "jobflows_succeeded", phases.FAILED: "jobflows_failed"}
 #: Phases of a Job that ends by itself.
 _ENDING = frozenset({"Completing", "Terminating"})
 
@@ -150,6 +165,8 @@ class _Decision:
         if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
             well = self._phase == phases.SUCCEED
             yield Record("Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over")
+            if metric := _COUNTED.get(self._phase):
+                yield Measure(metric, labels=(self.sight.snapshot.ref.namespace,))
 
     def _write(self, new: Object) -> Iterator[Step]:
         if new != self.sight.status:
