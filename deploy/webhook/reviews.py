@@ -80,7 +80,9 @@ class Review:
             return self._refusal(list(self.rules.removal(self.old, lookup)), 403) if self.old else self._refusal([], 0)
         if self.body is None:
             return self._answer(allowed=True)
-        return self._refusal([*self.rules.problems(self.body, self.old, lookup, options), *beside], 422)
+        found = list(self.rules.problems(self.body, self.old, lookup, options))
+        told = {finding.field for finding in found}
+        return self._refusal([*found, *(finding for finding in beside if finding.field not in told)], 422)
 
     def _refusal(self, found: Sequence[Finding], code: int) -> Object:
         if not found:

@@ -50,7 +50,8 @@ def judge(resource: Resource, body: Object, old: Object | None, store: Store, op
         for finding in rules.problems(body, old, Stored(store), options)
     ]
     if old is None or body.get("spec") != old.get("spec"):
-        found += _templates(rules.templates(body))
+        told = {error.field for error in found}
+        found += _templates((path, template) for path, template in rules.templates(body) if path not in told)
     return found
 
 

@@ -124,6 +124,10 @@ def test_what_an_api_server_said_of_templates_is_told_too():
     review = job_asked(job())
     found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
     assert response(review.judged(known(), OPTIONS, found))["status"]["message"] == str(found[0])
+    wrong = job_asked(job(task(minAvailable=2)))
+    twice = [reviews.Finding("spec.tasks[0].minAvailable", "in other words"), *found]
+    causes = response(wrong.judged(known(), OPTIONS, twice))["status"]["details"]["causes"]
+    assert [cause["field"] for cause in causes] == ["spec.tasks[0].minAvailable", found[0].field]
     assert [path for path, _ in review.templates] == ["spec.tasks[0].template"]
     assert job_asked(job(), job(), "UPDATE").templates == ()
     assert job_asked(job(), subResource="status").templates == ()
