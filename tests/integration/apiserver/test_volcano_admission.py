@@ -16,7 +16,7 @@ from tests.support.embedded import Embedded, embedded_apiserver
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
 from workers.api import crds
-from workers.api.kinds import POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object
+from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object
 from workers.api.ties import GANG_GATE
 
 
@@ -228,6 +228,21 @@ def test_a_group_goes_into_an_open_queue(python: Client) -> None:
     assert python.patch(POD_GROUP, "common", {"status": {"phase": "Running"}})["status"] == {"phase": "Running"}
     assert refused(python.create, POD_GROUP, group("late", "closed"))[:2] == (422, ["spec.queue"])
     assert refused(python.create, POD_GROUP, group("late", "nowhere"))[:2] == (422, ["spec.queue"])
+
+
+def test_a_command_has_no_spec_and_keeps_its_fields(python: Client) -> None:
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "crunch", "uid": "1-2-3"}
+    body = {
+        "metadata": {"generateName": "crunch-abortjob-"},
+        "action": "AbortJob",
+        "target": target,
+        "reason": "by hand",
+    }
+    made = python.create(COMMAND, body)
+    assert {key: made[key] for key in ("action", "target", "reason")} == {
+        key: body[key] for key in body if key != "metadata"
+    }
+    python.delete(COMMAND, made["metadata"]["name"])
 
 
 def a_pod(name: str, scheduler: str | None = "volcano", **more: Any) -> Object:

@@ -23,12 +23,13 @@ from workers.api.kinds import (
     SCALED_JOB,
     SCALED_OBJECT,
     SCHEDULED_JOB,
+    VC_CRON_JOB,
     VC_JOB,
     Kind,
     Object,
 )
+from workers.api.volcano import cronjob, jobflow
 from workers.api.volcano import job as vcjob
-from workers.api.volcano import jobflow
 from workers.controllers.cronjob import timetable
 from workers.controllers.scaledjob import decide
 from workers.controllers.volcano.vcjob import plugins, pods
@@ -46,6 +47,7 @@ MODELS: dict[str, Callable[[Object], Any]] = {
     SCALE_POLICY.id: scalepolicy.parse,
     VC_JOB.id: vcjob.parse,
     JOB_FLOW.id: jobflow.parse,
+    VC_CRON_JOB.id: cronjob.parse,
 }
 #: Where a kind keeps the spec of the Jobs it makes.
 TEMPLATES = {
