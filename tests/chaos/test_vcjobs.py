@@ -1,0 +1,156 @@
+"""Volcano Jobs under kill -9 of everything that decides or remembers: each restarts once, its pods run once each time."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deploy.local import up
+from tests.chaos.parts import PARTS, Over, kill
+from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Kind, Object, Ref
+from workers.cluster import Cluster
+from workers.errors import AlreadyExists, Unavailable
+from workers.settings import Settings
+
+pytestmark = pytest.mark.timeout(420)
+
+#: Seconds until every Job must have ended; less than a minute does, a busy machine may take its time.
+PATIENCE = 300.0
+#: Each of two pods. A pod takes the first free number of its index; the first of index 1 fails.
+SCRIPT = """
+    n=0; while ! mkdir "{truth}/$VC_TASK_INDEX-$n" 2>/dev/null; do n=$((n+1)); done
+    sleep 1
+    case $VC_TASK_INDEX-$n in 1-0) exit 42;; esac
+"""
+JOBS = tuple(f"train-{number}" for number in range(8))
+#: Aborted once, and resumed.
+COMMANDED = "paused"
+
+
+async def insist(call: Callable[[], Awaitable[Object]]) -> Object:
+    """The answer, however often the API server dies before it gives one."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return await call()
+            except Unavailable:
+                await asyncio.sleep(0.1)
+
+
+async def everything(cluster: Cluster, kind: Kind) -> list[Object]:
+    async def call() -> Object:
+        return {"items": (await cluster.list(kind, "default"))[0]}
+
+    return list((await insist(call))["items"])
+
+
+async def start(cluster: Cluster, name: str, script: str) -> None:
+    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    body = {
+        "apiVersion": VC_JOB.api_version,
+        "kind": VC_JOB.kind,
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {
+            "plugins": {"env": [], "svc": []},
+            "policies": [{"exitCode": 42, "action": "RestartJob"}],
+            "tasks": [{"name": "worker", "replicas": 2, "template": {"spec": pod}}],
+        },
+    }
+    await cluster.create(VC_JOB, body)
+
+
+async def command(cluster: Cluster, action: str) -> None:
+    job = await insist(lambda: cluster.get(Ref(VC_JOB, "default", COMMANDED)))
+    target = {"apiVersion": VC_JOB.api_version, "kind": "Job", "name": COMMANDED, "uid": job["metadata"]["uid"]}
+    metadata = {"namespace": "default", "name": f"{COMMANDED}-{action.lower()}"}
+    body = {"apiVersion": COMMAND.api_version, "kind": "Command", "metadata": metadata}
+    # A server that died may have stored it before it could say so.
+    with contextlib.suppress(AlreadyExists):
+        await cluster.create(COMMAND, {**body, "target": target, "action": action})
+
+
+async def status(cluster: Cluster, name: str) -> Object:
+    return (await insist(lambda: cluster.get(Ref(VC_JOB, "default", name)))).get("status") or {}
+
+
+def phase(status_: Object) -> str | None:
+    return (status_.get("state") or {}).get("phase")
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():
+            await asyncio.sleep(0.2)
+
+
+async def kill_each(rounds: int) -> None:
+    """Every part that decides or remembers, each time in another order. What pods run in is left alone."""
+    order = [part for part in PARTS if part not in ("scaler", "kubelet")]
+    for _ in range(rounds):
+        random.shuffle(order)
+        for part in order:
+            await asyncio.sleep(random.uniform(0.5, 1.5))
+            kill(part)
+
+
+async def happen(cluster: Cluster, truth: Path, seen: dict[str, Object]) -> None:
+    for name in JOBS:
+        (truth / name).mkdir(parents=True)
+        await start(cluster, name, SCRIPT.replace("{truth}", str(truth / name)))
+    await start(cluster, COMMANDED, "exec sleep 600")
+    killing = asyncio.create_task(kill_each(3))
+    try:
+        await until(lambda: _all_in(cluster, JOBS, "Completed"))
+        await until(lambda: _all_in(cluster, (COMMANDED,), "Running"))
+        for action, comes_to in (("AbortJob", "Aborted"), ("ResumeJob", "Running"), ("TerminateJob", "Terminated")):
+            await insist(lambda action=action: command(cluster, action))
+            await until(lambda comes_to=comes_to: _all_in(cluster, (COMMANDED,), comes_to))
+        await killing
+        await until(lambda: _nothing_left(cluster))
+    finally:
+        killing.cancel()
+        await asyncio.gather(killing, return_exceptions=True)
+        for name in (*JOBS, COMMANDED):
+            seen[name] = await status(cluster, name)
+
+
+async def _all_in(cluster: Cluster, names: tuple[str, ...], wanted: str) -> bool:
+    return all([phase(await status(cluster, name)) == wanted for name in names])
+
+
+async def _nothing_left(cluster: Cluster) -> bool:
+    pods = [pod for pod in await everything(cluster, POD) if pod["status"].get("phase") in ("Pending", "Running")]
+    return not pods and not await everything(cluster, POD_GROUP) and not await everything(cluster, COMMAND)
+
+
+def test_jobs_restart_once_whatever_dies(tmp_path: Path):
+    random.seed(7)
+    seen: dict[str, Object] = {}
+    truth = tmp_path / "truth"
+    before = psutil.Process().children()
+
+    async def started(running: up.Running) -> None:
+        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
+        async with cluster:
+            await happen(cluster, truth, seen)
+        raise Over
+
+    with contextlib.suppress(Over):
+        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home")), started=started))
+    assert set(seen) == {*JOBS, COMMANDED}, "the house did not get as far as the Jobs"
+    for name in JOBS:
+        told = (name, seen[name])
+        assert phase(seen[name]) == "Completed", told
+        assert (seen[name]["retryCount"], seen[name]["version"], seen[name]["succeeded"]) == (1, 2, 2), told
+        assert [one["exitCode"] for one in seen[name]["failures"]] == [42], told
+        runs = sorted(folder.name for folder in (truth / name).iterdir())
+        # Of the first start the pod that did not fail may have been killed before it began.
+        assert runs in (["0-0", "0-1", "1-0", "1-1"], ["0-0", "1-0", "1-1"]), (runs, told)
+    commanded = seen[COMMANDED]
+    assert (phase(commanded), commanded["retryCount"], commanded["version"]) == ("Terminated", 1, 3), commanded
+    assert set(psutil.Process().children()) <= set(before), "something was left running"
