@@ -178,7 +178,7 @@ def test_pods_that_have_ended_need_no_room_again() -> None:
 @pytest.mark.parametrize(
     ("reason", "pods"),
     [
-        pytest.param(None, [], id="nothing is known of it: it asks for nothing"),
+        pytest.param("NotEnoughTasks", [], id="nothing is known of it yet"),
         pytest.param("NotEnoughTasks", ["1", "1"], id="one pod is missing"),
         pytest.param(None, ["1", "1", "2"], id="its pods fit"),
         pytest.param("NeverFits", ["1", "1", "3"], id="its pods do not fit"),
@@ -189,6 +189,10 @@ def test_a_group_without_resources_asks_for_what_its_pods_ask_for(reason: str | 
     made = [pod(f"gang-{index}", cpu=cpu, gated=True, created=index) for index, cpu in enumerate(pods)]
     found = outcome(groups=[group(asks={})], pods=made, nodes=[node(cpu=4, pods=9)])
     assert reasons(found) == ({"gang": reason} if reason else {})
+
+
+def test_a_group_that_asks_for_nothing_at_all_needs_nothing() -> None:
+    assert names(outcome(groups=[group(least=0, asks={})], nodes=[node()])) == ["gang"]
 
 
 def test_pods_that_ask_for_more_than_their_group_says_count() -> None:

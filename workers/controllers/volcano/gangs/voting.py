@@ -90,7 +90,7 @@ class Voting:
         """
         there = group.placed + len(group.waiting)
         shown = group.minimum is None or any(each.gated for each in group.members)
-        if not shown or not group.members or there >= group.least:
+        if not shown or there >= group.least:
             return None
         return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
 
