@@ -23,7 +23,6 @@ from workers.api.kinds import (
     Ref,
 )
 from workers.errors import ClusterError, Forbidden, NotFound
-from workers.flows.graph import graph
 
 if TYPE_CHECKING:
     from workers.cluster import Cluster
@@ -148,6 +147,9 @@ def conditions(entries: Sequence[Object], now: datetime) -> None:
 def show_graph(flow: Object) -> None:
     """A flow's entries, each below what it depends on."""
     output.say("Graph:")
+    # Here, because the language of flows is made of models: loading them takes longer than most commands.
+    from workers.flows.graph import graph
+
     for line in graph(flow).splitlines():
         output.say(f"  {line}")
 

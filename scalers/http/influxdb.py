@@ -1,4 +1,4 @@
-"""KEDA's `influxdb` trigger: a value that a query answers, on InfluxDB 2 (Flux) and 3 (InfluxQL)."""
+"""KEDA's `influxdb` trigger: a value that a query answers, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
 
 import csv
 import io
@@ -16,7 +16,11 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 class InfluxDB(WebSource):
-    """A query on one InfluxDB server."""
+    """A query on one InfluxDB server.
+
+    With `queryType: FlightSQL` the query is SQL. It goes to the server's HTTP interface (`/api/v3/query_sql`), which
+    InfluxDB 3 Core and Enterprise have; KEDA speaks Arrow Flight for it.
+    """
 
     server_url: str = parameter(name="serverURL", sources=(_A, _M))
     auth_token: SecretStr | None = parameter(None, sources=(_E, _A))
@@ -38,8 +42,6 @@ class InfluxDB(WebSource):
         for name, value in needed.items():
             if value is None:
                 raise ParameterError(name, f"is required by influxVersion {self.influx_version}")
-        if self.query_type == "FlightSQL":
-            raise ParameterError("queryType", "FlightSQL is not supported yet, InfluxQL is")
         return self
 
     @property
@@ -80,13 +82,17 @@ class InfluxDB(WebSource):
                 headers={"Authorization": f"Token {token}", "Accept": "application/csv"},
             )
             return _first(answer.body.decode(errors="replace"))
+        # SQL goes over HTTP, where KEDA speaks Arrow Flight: it is the same query to the same server.
+        sql = self.query_type == "FlightSQL"
+        asked = {"db": self.database or "", "q": self.query}
         answer = await self.get(
             session,
-            "/query",
-            {"db": self.database or "", "q": self.query},
+            "/api/v3/query_sql" if sql else "/query",
+            {**asked, "format": "json"} if sql else asked,
             headers={"Authorization": f"Bearer {token}"},
         )
-        return _last(answer.body, self.metric_key or "")
+        row = _last_of_sql(answer.body) if sql else _last_of_influxql(answer.body)
+        return 0.0 if row is None else _value(row, self.metric_key or "")
 
 
 def _first(text: str) -> float:
@@ -102,17 +108,30 @@ def _first(text: str) -> float:
     raise SourceError("the query answers no rows")
 
 
-def _last(body: bytes, column: str) -> float:
+def _last_of_sql(body: bytes) -> dict[str, Any] | None:
+    """The last row, None if there is none."""
+    try:
+        rows = orjson.loads(body)
+        return dict(rows[-1]) if rows else None
+    except (ValueError, KeyError, TypeError):
+        raise SourceError("the answer is not a list of rows") from None
+
+
+def _last_of_influxql(body: bytes) -> dict[str, Any] | None:
+    """The last row, None if there is none."""
     try:
         [result] = orjson.loads(body)["results"]
         if "error" in result:
             raise SourceError(f"the query failed: {result['error']}")
         series: list[Any] = result.get("series") or []
         if not series or not series[-1].get("values"):
-            return 0.0
-        row = dict(zip(series[-1]["columns"], series[-1]["values"][-1], strict=True))
+            return None
+        return dict(zip(series[-1]["columns"], series[-1]["values"][-1], strict=True))
     except (ValueError, KeyError, TypeError):
         raise SourceError("the answer is not one of InfluxQL") from None
+
+
+def _value(row: dict[str, Any], column: str) -> float:
     if column not in row:
         raise SourceError(f"the query answers no column {column}; there are {', '.join(row)}")
     value = extracting.number(row[column], column)

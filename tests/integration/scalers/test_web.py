@@ -332,6 +332,35 @@ async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> No
                 await asyncio.sleep(0.1)
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'[{"time":"2026-11-21T00:00:00","total":3},{"time":"2026-11-21T00:01:00","total":7.5}]', 7.5),
+        (b"[]", 0.0),
+        (b'[{"sum":1}]', "no column total; there are sum"),
+        (b'[{"total":null}]', "total of the last row is null"),
+        (b'[{"total":"many"}]', "total"),
+        (b'{"error":"no database"}', "not a list of rows"),
+        (b"[1]", "not a list of rows"),
+        (b"<html>", "not a list of rows"),
+    ],
+    ids=["the last row", "no rows", "another column", "null", "no number", "an object", "no row", "no JSON"],
+)
+async def test_influxdb_answers_sql_over_http(
+    fake: Fake, connections: Connections, body: bytes, expected: float | str
+) -> None:
+    fake.body = body
+    metadata = {"serverURL": fake.url, "query": "SELECT 1", "thresholdValue": "1", "influxVersion": "3"}
+    asking = scaler(
+        InfluxDB, {**metadata, "database": "work", "metricKey": "total", "queryType": "FlightSQL"}, authToken="hush"
+    )
+    [answer] = await read(connections, asking)
+    assert answer == expected if isinstance(expected, float) else expected in str(answer)
+    assert fake.asked[-1].path == "/api/v3/query_sql"
+    assert dict(fake.asked[-1].query) == {"db": "work", "q": "SELECT 1", "format": "json"}
+    assert fake.asked[-1].headers["Authorization"] == "Bearer hush"
+
+
 async def test_a_real_influxdb(tmp_path: Path, connections: Connections) -> None:
     program, port, inner = needs("influxd", "influxdb"), free_port(), free_port()
     (tmp_path / "influxdb.conf").write_text(

@@ -142,11 +142,11 @@ def _camel(scaler: type[Scaler], info: object) -> str:
         ),
         pytest.param(
             InfluxDB,
-            {**INFLUX, "influxVersion": "3", "database": "d", "metricKey": "m", "queryType": "FlightSQL"},
+            {**INFLUX, "influxVersion": "3", "database": "d", "metricKey": "m", "queryType": "SQL"},
             {"authToken": "t"},
             "queryType",
-            "not supported yet",
-            id="FlightSQL",
+            "input should",
+            id="no such language",
         ),
     ],
 )
