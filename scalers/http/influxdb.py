@@ -18,8 +18,7 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 class InfluxDB(WebSource):
     """A query on one InfluxDB server.
 
-    With `queryType: FlightSQL` the query is SQL. It goes to the server's HTTP interface (`/api/v3/query_sql`), which
-    InfluxDB 3 Core and Enterprise have; KEDA speaks Arrow Flight for it.
+    KEDA speaks Arrow Flight to InfluxDB 3; this asks its HTTP interface.
     """
 
     server_url: str = parameter(name="serverURL", sources=(_A, _M))
@@ -31,7 +30,9 @@ class InfluxDB(WebSource):
     organization_name: str | None = parameter(None, sources=(_M, _E, _A))
     database: str | None = parameter(None, sources=(_M, _E, _A))
     metric_key: str | None = parameter(None, sources=(_M,))
-    query_type: Literal["InfluxQL", "FlightSQL"] = parameter("InfluxQL", sources=(_M,))
+    query_type: Literal["InfluxQL", "FlightSQL"] = parameter(
+        "InfluxQL", sources=(_M,), description="FlightSQL is SQL, asked over HTTP: InfluxDB 3 Core and Enterprise"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
