@@ -1,4 +1,4 @@
-"""Volcano Jobs under kill -9 of everything that decides or remembers: each restarts once, its pods run once each time."""
+"""Volcano Jobs under kill -9 of all that decides or remembers: each restarts once, its pods run once each time."""
 
 import asyncio
 import contextlib
