@@ -1,0 +1,108 @@
+"""The webhook's answers as HTTP has them."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from deploy.webhook import app as webhook
+from tests.unit.admission.bodies import job, queue, task
+from workers import errors
+from workers.admission.options import Options
+
+
+class Cluster:
+    """An API server with one open queue; it says what a test wants of pod templates, and may be away."""
+
+    def __init__(self, *, away: bool = False, templates: errors.ClusterError | None = None) -> None:
+        self.away = away
+        self.templates = templates
+        self.asked: list[dict[str, Any]] = []
+
+    async def list(self, kind: Any) -> tuple[list[Any], str]:
+        if self.away:
+            raise errors.Unavailable("nobody listens")
+        return [queue("default")], "1"
+
+    async def request(self, method: str, path: str, *, query: dict[str, str], body: Any) -> Any:
+        self.asked.append({"method": method, "path": path, **query})
+        if self.templates:
+            raise self.templates
+        return body
+
+
+async def post(cluster: Any, path: str, body: bytes) -> tuple[int, bytes]:
+    """The status and the body of the answer to one request, sent in pieces."""
+    pieces = [body[at : at + 65536] for at in range(0, len(body), 65536)] or [b""]
+    messages = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    messages[-1]["more_body"] = False
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b"", "app": None}
+    await webhook.app(cluster, Options())(scope, receive, send)
+    return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
+
+
+def question(body: Any) -> bytes:
+    resource = {"group": "batch.volcano.sh", "version": "v1alpha1", "resource": "jobs"}
+    request = {"uid": "u", "operation": "CREATE", "resource": resource, "object": body, "namespace": "team"}
+    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+async def test_templates_are_shown_to_the_api_server_which_stores_nothing() -> None:
+    cluster = Cluster()
+    status, answer = await post(cluster, "/validate", question(job(task("a"), task("b"))))
+    assert (status, orjson.loads(answer)["response"]) == (200, {"uid": "u", "allowed": True})
+    asked = {"method": "POST", "path": "/api/v1/namespaces/default/podtemplates", "dryRun": "All"}
+    assert cluster.asked == [asked, asked]
+
+
+CAUSES = {"details": {"causes": [{"field": "template.spec.containers[0].image", "message": "Required value"}]}}
+SAID = {
+    "causes": (
+        errors.Invalid("POST: 422", status=422, body=CAUSES),
+        ("spec.tasks[0].template.spec.containers[0].image", "Required value"),
+    ),
+    "no causes": (
+        errors.Invalid("POST: 400", status=400, body={"message": "cannot be read"}),
+        ("spec.tasks[0].template", "cannot be read"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "expected"), SAID.values(), ids=SAID)
+async def test_what_the_api_server_says_of_a_template_is_told_by_the_name_of_our_field(
+    error: errors.ClusterError, expected: tuple[str, str]
+) -> None:
+    _, answer = await post(Cluster(templates=error), "/validate", question(job()))
+    (cause,) = orjson.loads(answer)["response"]["status"]["details"]["causes"]
+    assert (cause["field"], cause["message"]) == expected
+
+
+AWAY = {
+    "queues": Cluster(away=True),
+    "templates": Cluster(templates=errors.Unavailable("nobody listens")),
+    "rights": Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403)),
+}
+
+
+@pytest.mark.parametrize("cluster", AWAY.values(), ids=AWAY)
+async def test_what_could_not_be_looked_at_is_no_answer(cluster: Cluster) -> None:
+    assert (await post(cluster, "/validate", question(job())))[0] == 500
+
+
+async def test_filling_in_a_job_looks_at_nothing() -> None:
+    status, answer = await post(Cluster(away=True), "/mutate", question(job()))
+    assert status == 200
+    assert orjson.loads(answer)["response"]["patchType"] == "JSONPatch"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b" " * (webhook.LIMIT + 1)], ids=len)
+async def test_what_no_api_server_sends_is_refused(body: bytes) -> None:
+    assert (await post(Cluster(), "/validate", body))[0] == 400
