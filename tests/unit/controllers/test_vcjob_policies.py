@@ -325,13 +325,13 @@ def test_several_failures_at_the_last_retry_are_one_kill():
     assert (cluster.phase, cluster.status["version"], len(cluster.alive())) == ("Restarting", 1, 2)
 
 
-def test_pods_that_the_job_has_no_more_use_for_are_not_evicted_even_if_it_changes_its_mind():
-    """The process died after it had deleted them; they are wanted again by then."""
+@pytest.mark.parametrize("budget", range(5))
+def test_pods_that_the_job_has_no_more_use_for_are_not_evicted_even_if_it_changes_its_mind(budget):
+    """The process died while it deleted them; they are wanted again by then."""
     cluster = begun([on("PodEvicted", "AbortJob")], minAvailable=1)
     cluster.edit(tasks=[task("ps"), task("worker", 1)])
-    cluster.budget = 3
+    cluster.budget = budget
     cluster.sync()
-    assert cluster.alive() == ["train-ps-0", "train-worker-0"]
     cluster.edit(tasks=[task("ps"), task("worker", 2)])
     cluster.settle()
     assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
@@ -396,6 +396,29 @@ def test_a_single_pod_waits_for_the_backoff_as_well():
     cluster.settle()
     assert cluster.alive() == ["train-ps-0", "train-worker-0"]
     cluster.wait(10)
+    assert tuple(cluster.alive()) == PAIR
+
+
+def test_a_pod_that_fails_while_another_waits_for_its_restart_is_no_further_restart():
+    cluster = begun([on("PodFailed", "RestartPod")], restartBackoff={"seconds": 10})
+    cluster.set("train-worker-1", "Failed", 1)
+    cluster.settle()
+    cluster.set("train-worker-0", "Failed", 1)
+    cluster.settle()
+    assert (cluster.phase, cluster.status["retryCount"], cluster.back) == ("Restarting", 1, 10)
+    cluster.wait(10)
+    assert tuple(cluster.alive()) == PAIR
+
+
+def test_a_restart_whose_time_has_come_waits_for_its_pods_without_looking_all_the_time():
+    cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 10})
+    cluster.stubborn = True
+    cluster.set("train-worker-1", "Failed", 1)
+    cluster.settle()
+    cluster.wait(20)
+    assert (cluster.phase, cluster.back, cluster.status["terminating"]) == ("Restarting", None, 3)
+    cluster.reap()
+    cluster.settle()
     assert tuple(cluster.alive()) == PAIR
 
 

@@ -271,7 +271,7 @@ class _Decision:
     def _back(self, last: "_Last") -> datetime | None:
         course = last.course
         moments = [last.back, delayed.next_due(course.timers), answering.deadline(self.sight, course)]
-        if course.phase == "Restarting":
+        if courses.waits(course, self.now):
             moments.append(course.ready_at)
         moments.append(ttl.expiry(self.sight, course, self.now))
         return _first(*moments)
