@@ -1,15 +1,17 @@
 """Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
-from workers.api.kinds import POD, POD_GROUP, QUEUE, Object, Ref
+from workers.api.kinds import POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.cluster import Cluster
 from workers.controllers import conditions
+from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -22,8 +24,18 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
+    """The cluster; what a test leaves behind is deleted, so that the next one has all places."""
     async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
         yield cluster
+        for kind in (VC_JOB, POD_GROUP, POD):
+            for body in (await cluster.list(kind))[0]:
+                with suppress(NotFound):
+                    await cluster.delete(ref_of(kind, body), grace=0)
+
+        async def empty() -> bool:
+            return not (await cluster.list(POD))[0]
+
+        await eventually(empty, within=60)
 
 
 def _group(name: str, *, least: int, **spec: object) -> Object:
@@ -77,22 +89,19 @@ async def _are(cluster: Cluster, phases: dict[str, str]) -> bool:
 
 async def test_two_gangs_that_fit_one_at_a_time_run_one_after_the_other(cluster: Cluster) -> None:
     # The node runs four pods at once.
-    seen: set[tuple[int, int]] = set()
+    together: set[frozenset[str]] = set()
 
     async def both_are_done() -> bool:
-        numbers = []
-        for name in ("first", "second"):
-            states = [(pod.get("status") or {}).get("phase") for pod in await _pods(cluster, name)]
-            numbers.append(sum(bool(pod["spec"].get("nodeName")) for pod in await _pods(cluster, name)))
-            numbers[-1] -= sum(state in ("Succeeded", "Failed") for state in states)
-        seen.add((numbers[0], numbers[1]))
+        found, _ = await cluster.list(POD, "default")
+        placed = [pod for pod in found if pod["spec"].get("nodeName")]
+        alive = [pod for pod in placed if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
+        together.add(frozenset(pod["metadata"]["annotations"][GROUP_NAME] for pod in alive))
         return await _are(cluster, {"first": "Completed", "second": "Completed"})
 
     for name in ("first", "second"):
-        await _made(cluster, name, pods=3, seconds=1)
+        await _made(cluster, name, pods=4, seconds=1)
     await eventually(both_are_done, within=60)
-    assert not [pair for pair in seen if min(pair) > 0], "both had pods on the node at the same time"
-    assert {max(pair) for pair in seen} >= {3}, "a gang never ran as a whole"
+    assert together == {frozenset(), frozenset({"first"}), frozenset({"second"})}
 
 
 async def test_what_waits_says_why_and_starts_when_it_fits(cluster: Cluster) -> None:
@@ -135,9 +144,11 @@ async def test_a_queue_bounds_what_its_gangs_take(cluster: Cluster) -> None:
             await cluster.create(POD, _pod(f"{name}-{index}", name, seconds=1))
 
     async def never_both() -> bool:
-        phases = {name: await _phase(cluster, name) for name in ("one", "two")}
-        assert list(phases.values()).count("Running") + list(phases.values()).count("Inqueue") <= 1, phases
-        return set(phases.values()) == {"Completed"}
+        found, _ = await cluster.list(POD, "default")
+        placed = [pod for pod in found if pod["spec"].get("nodeName")]
+        alive = [pod for pod in placed if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
+        assert len(alive) <= 2
+        return await _are(cluster, {"one": "Completed", "two": "Completed"})
 
     await eventually(never_both, within=60)
 
@@ -153,4 +164,36 @@ async def test_an_admitted_gang_without_pods_backs_out_and_tries_again(cluster: 
     found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "ghost")), "Unschedulable")
     assert found is not None
     assert found["reason"] == "BackingOff"
-    await cluster.delete(Ref(POD_GROUP, "default", "ghost"))
+
+
+def _job(name: str, seconds: float, *, replicas: int = 4) -> Object:
+    container = {"name": "main", "image": "none", "command": ["/bin/sleep", str(seconds)]}
+    task = {
+        "name": "work",
+        "replicas": replicas,
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+    }
+    return {
+        "apiVersion": VC_JOB.api_version,
+        "kind": VC_JOB.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "volcano", "tasks": [task]},
+    }
+
+
+async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None:
+    together: set[frozenset[str]] = set()
+
+    async def all_are_done() -> bool:
+        found, _ = await cluster.list(POD, "default")
+        alive = [pod for pod in found if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
+        together.add(frozenset(str(pod["metadata"]["labels"].get("volcano.sh/job-name")) for pod in alive))
+        jobs, _ = await cluster.list(VC_JOB, "default")
+        phases = [((job.get("status") or {}).get("state") or {}).get("phase") for job in jobs]
+        return phases == ["Completed"] * 3
+
+    for name in ("ant", "bee", "cat"):
+        await cluster.create(VC_JOB, _job(name, 0.5))
+    await eventually(all_are_done, within=90)
+    assert max(map(len, together)) == 1, "pods of two Jobs were there at the same time"
+    assert {name for names in together for name in names} == {"ant", "bee", "cat"}

@@ -211,6 +211,36 @@ def test_pods_that_ask_for_more_than_their_group_says_count() -> None:
             {"asks": {"cpu": "6", "pods": "3"}, "minTaskMember": {"a": 1, "b": 2}},
             id="pods of several tasks: only their sum is known",
         ),
+        pytest.param(
+            False,
+            [3, 3],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 2},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, one of them too large",
+        ),
+        pytest.param(
+            True,
+            [4, 2],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 2},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, each has its place",
+        ),
+        pytest.param(
+            True,
+            [3, 3],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 1},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, of which the gang needs more than the least",
+        ),
         pytest.param(False, [1, 1, 1], {"asks": {"cpu": "3", "pods": "2"}, "least": 2}, id="halves of cpus"),
     ],
 )

@@ -50,6 +50,7 @@ def test_a_group_is_named_after_the_job_and_carries_its_words():
     assert found["spec"] == {
         "minMember": 3,
         "minTaskMember": {"ps": 1, "worker": 2},
+        "minTaskResources": {"ps": {}, "worker": {}},
         "queue": "q",
         "priorityClassName": "high",
         "minResources": {"count/pods": "3", "pods": "3"},
@@ -302,6 +303,12 @@ def stored(wanted, **spec):
         pytest.param({"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None, id="a task that is gone stays counted"),
         pytest.param({"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}, id="corrected and added"),
         pytest.param({"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}, id="none at all"),
+        pytest.param(
+            {"minTaskResources": {"a": {"cpu": "1"}, "c": {"cpu": "9"}}},
+            {"minTaskResources": {"b": {"cpu": "100m"}, "c": None}},
+            id="pods of other sizes",
+        ),
+        pytest.param({"minTaskResources": None}, None, id="definitions that do not keep sizes"),
         pytest.param({"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}, id="no partitions any more"),
         pytest.param(
             {"minResources": {**ONE, "pods": "2000m", "count/pods": "2", "cpu": "1.1", "requests.cpu": "1100m"}},

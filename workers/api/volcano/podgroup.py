@@ -33,6 +33,8 @@ class Spec(Model):
     min_member: Count = 0
     min_task_member: dict[str, Count] | None = None
     """By task, how many of its pods."""
+    min_task_resources: dict[str, Resources] | None = None
+    """By task, what one of its pods asks for: with it the pods are fitted to nodes one by one. Not Volcano's."""
     queue: Annotated[str, Field(max_length=253)] = DEFAULT_QUEUE
     priority_class_name: str | None = None
     min_resources: Resources | None = None

@@ -12,7 +12,7 @@ from workers.api.kinds import POD_GROUP, Object, Ref, ref_of
 from workers.api.ties import DEFAULT_QUEUE
 from workers.controllers.volcano import demand
 from workers.controllers.volcano.gangs import vectors
-from workers.controllers.volcano.gangs.members import Member, ordered
+from workers.controllers.volcano.gangs.members import ONE_POD, Member, ordered
 from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
@@ -122,12 +122,16 @@ class Group:
     def shapes(self) -> tuple[Vector, ...] | None:
         """What each pod asks for that is missing for a whole gang; None where only their sum is known.
 
-        Of a gang whose pods are not made yet that is known if all of them are of one task.
+        Of a gang whose pods are not made yet that is known if all of them are of one task, or if `minTaskResources`
+        says so.
         """
         missing = max(0, self.least - self.placed)
         if len(self.waiting) >= missing:
             return tuple(each.requests for each in self.waiting[:missing])
-        tasks = (self.body.get("spec") or {}).get("minTaskMember") or {}
+        spec = self.body.get("spec") or {}
+        tasks, sizes = spec.get("minTaskMember") or {}, spec.get("minTaskResources") or {}
+        if not self.placed and sum(tasks.values()) == self.least and tasks.keys() <= sizes.keys():
+            return tuple(_pod(sizes[task]) for task, number in tasks.items() for _ in range(number))
         if self.minimum is None or len(tasks) > 1 or any(value % self.least for value in self.minimum.values()):
             return None
         one = {name: value // self.least for name, value in vectors.plain(self.minimum).items()}
@@ -172,6 +176,11 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
         problem=problem,
         durations=durations,
     )
+
+
+def _pod(sizes: Mapping[str, object]) -> Vector:
+    """What a pod of this size takes of a node, one of its places included."""
+    return {**vectors.readable(sizes), "pods": ONE_POD}
 
 
 def _durations(annotations: Mapping[str, str]) -> tuple[dict[str, timedelta], str | None]:

@@ -12,7 +12,8 @@ from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
 #: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
 State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
 
-_ONE_POD = 10**9
+#: One of a node's places for pods.
+ONE_POD = 10**9
 _RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -87,6 +88,6 @@ def _state(pod: Object, node: str) -> State:
 
 def _requests(spec: Object) -> Vector:
     try:
-        return {**{name: amount.value for name, amount in demand.requests(spec).items()}, "pods": _ONE_POD}
+        return {**{name: amount.value for name, amount in demand.requests(spec).items()}, "pods": ONE_POD}
     except ValueError:
         return EMPTY

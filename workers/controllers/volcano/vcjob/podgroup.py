@@ -7,6 +7,7 @@ from workers.api.volcano.job import Job, NetworkTopology, PartitionPolicy, Task
 from workers.controllers.volcano import amounts, demand
 from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.vcjob import names
+from workers.merge import diff
 
 #: By name, the value of a PriorityClass.
 Priorities = Mapping[str, int]
@@ -33,6 +34,7 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
     content = {
         "minMember": least,
         "minTaskMember": {task.name: task.gang for task in tasks},
+        "minTaskResources": _sizes(tasks),
         "queue": spec.queue,
         "priorityClassName": spec.priority_class_name or None,
         "minResources": min_resources(tasks, least, priorities),
@@ -60,6 +62,10 @@ def patch(existing: Object, wanted: Object) -> Object | None:
     members = {task: least for task, least in new["minTaskMember"].items() if _members(old).get(task) != least}
     if members:
         changes["minTaskMember"] = members
+    # Definitions of Volcano's own do not keep it: then it is not asked for with every sync.
+    sizes = old.get("minTaskResources")
+    if (sizes is not None or members) and sizes != new.get("minTaskResources"):
+        changes["minTaskResources"] = diff(sizes, new.get("minTaskResources"))
     resources = old.get("minResources") or {}
     if not amounts.same(resources, new["minResources"]):
         changes["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}
@@ -73,6 +79,13 @@ def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict
         if number:
             found = amounts.total((found, amounts.multiplied(demand.usage(task.pod_spec), number)))
     return amounts.render(found)
+
+
+def _sizes(tasks: list[Task]) -> Object | None:
+    """What one pod of each task asks of a node; of a single task `minResources` says it."""
+    if len(tasks) < 2:
+        return None
+    return {task.name: amounts.render(demand.requests(task.pod_spec)) for task in tasks}
 
 
 def _by_priority(tasks: list[Task], priorities: Priorities) -> list[Task]:
