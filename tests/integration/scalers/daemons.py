@@ -15,13 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+from tests.support.ports import free_port
 
 
 def needs(program: str, package: str) -> str:

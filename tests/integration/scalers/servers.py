@@ -11,6 +11,7 @@ from redis.asyncio.connection import AbstractConnection
 
 from scalers.parameters import Trigger
 from scalers.redis.lists import RedisLists
+from tests.support.ports import free_port
 
 
 def port_of(url: str) -> int:
@@ -42,13 +43,9 @@ async def hanging() -> AsyncIterator[int]:
             writer.close()
 
 
-async def refusing() -> int:
-    """A port on which nobody listens."""
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    port: int = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    return port
+def refusing() -> int:
+    """A port on which nobody listens, nor will."""
+    return free_port()
 
 
 async def commands(client: Redis) -> dict[str, int]:

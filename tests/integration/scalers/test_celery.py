@@ -338,8 +338,8 @@ async def test_only_the_oldest_of_a_list_are_looked_into(
 
 
 async def test_a_broker_that_is_not_there(tmp_path: Path, connections: Connections) -> None:
-    for url in (f"redis://127.0.0.1:{await refusing()}/0", "amqp://guest:hush@127.0.0.1"):
-        metadata = {"broker": url, **({"management": f"http://127.0.0.1:{await refusing()}"} if "amqp" in url else {})}
+    for url in (f"redis://127.0.0.1:{refusing()}/0", "amqp://guest:hush@127.0.0.1"):
+        metadata = {"broker": url, **({"management": f"http://127.0.0.1:{refusing()}"} if "amqp" in url else {})}
         with pytest.raises(SourceError, match=r"127\.0\.0\.1:") as failed:
             await CeleryTasks.read([CeleryTasks.parse(Trigger(0, "celery", metadata=metadata))], connections)
         assert "hush" not in str(failed.value)
@@ -348,7 +348,7 @@ async def test_a_broker_that_is_not_there(tmp_path: Path, connections: Connectio
 async def test_behind_sentinels(tmp_path: Path, connections: Connections) -> None:
     async with valkeys.sentinel(tmp_path, password="hush", own_password="own") as watched:
         port = watched.sentinel.port
-        broker = f"sentinel://:hush@127.0.0.1:{await refusing()}/0;sentinel://127.0.0.1:{port}"
+        broker = f"sentinel://:hush@127.0.0.1:{refusing()}/0;sentinel://127.0.0.1:{port}"
         metadata = {"sentinelMaster": "mymaster", "sentinelPassword": "own"}
         shop = Shop(f"redis://:hush@127.0.0.1:{watched.master.port}/0", tmp_path, connections)
         shop.send("a", "b", priority=9)

@@ -17,12 +17,13 @@ from scalers.http.etcd import Etcd
 from scalers.http.etcd_watch import EtcdListener, EtcdServer, WatchedKey, encoded
 from scalers.messaging.nats_jetstream import NATSJetStream
 from scalers.parameters import SettingsError, Trigger
-from tests.integration.scalers.daemons import free_port, listens, needs, running
+from tests.integration.scalers.daemons import listens, needs, running
 from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.test_wakeups import connected, settled, wakeups_of, woken
 from tests.integration.scalers.test_wakeups import running as listening
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.conditions import eventually
+from tests.support.ports import free_port
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ async def test_changes_in_etcd_wake_and_others_do_not(etcd: EtcdLab, connections
 
 
 async def test_a_watch_that_breaks_is_told_and_made_anew(etcd: EtcdLab) -> None:
-    lost = EtcdServer("http://127.0.0.1:1", endpoints=(f"http://127.0.0.1:{await refusing()}",))
+    lost = EtcdServer("http://127.0.0.1:1", endpoints=(f"http://127.0.0.1:{refusing()}",))
     listener = EtcdListener(lost, lambda names: None, backoff=(0.01, 0.01))
     refused = EtcdListener(
         replace(lost, endpoints=(f"http://127.0.0.1:{etcd.port}",), username="nobody", password="hush"),

@@ -163,7 +163,7 @@ async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
     sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=1.0)
     try:
         async with hanging() as port:
-            for each, said in ((await refusing(), "UNAVAILABLE"), (port, "")):
+            for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
                 asking = scaler(f"127.0.0.1:{each}")
                 [answer] = await sources.read(Source.of(asking, None), [asking], 0)
                 assert isinstance(answer, str)
@@ -174,7 +174,7 @@ async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
 
 
 async def test_a_server_that_comes_back_is_measured_again(connections: Connections) -> None:
-    port = await refusing()
+    port = refusing()
     asking = scaler(f"127.0.0.1:{port}")
     with pytest.raises(SourceError, match="UNAVAILABLE"):
         await External.read([asking], connections)
@@ -254,6 +254,6 @@ async def test_any_certificate_is_trusted_where_that_is_asked_for(connections: C
         safe = scaler(server.address, enableTLS="true", **shown)
         with pytest.raises(SourceError, match="UNAVAILABLE"):
             await External.read([safe], connections)
-    plain = scaler(f"127.0.0.1:{await refusing()}", enableTLS="true", unsafeSsl="true")
+    plain = scaler(f"127.0.0.1:{refusing()}", enableTLS="true", unsafeSsl="true")
     with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+: .*Connect call failed"):
         await External.read([plain], connections)

@@ -180,7 +180,7 @@ async def test_what_is_wrong_is_said(redis_url: str, metadata: dict[str, str], s
 
 
 async def test_a_source_that_is_away_is_an_error_and_never_nothing(redis_url: str) -> None:
-    asked = reference(trigger="redis", address=f"127.0.0.1:{await refusing()}", listName="l")
+    asked = reference(trigger="redis", address=f"127.0.0.1:{refusing()}", listName="l")
     async with served(redis_url) as address:
         for method, request in (
             (IS_ACTIVE, asked),

@@ -207,7 +207,7 @@ def test_how_secrets_are_found() -> None:
 async def test_no_secret_of_any_trigger_leaves_the_process(real_redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
     """What others see of a poll (decisions, events, status, `penstock explain`) goes by what is in the broker."""
     caplog.set_level(logging.DEBUG)
-    secrets, port = Secrets(), await refusing()
+    secrets, port = Secrets(), refusing()
     examples = {**{type_: (type_, example) for type_, example in EXAMPLES.items()}, **OTHERS}
     bodies = [secrets.object(name, *which, port) for name, which in sorted(examples.items())]
     world = await build(real_redis)

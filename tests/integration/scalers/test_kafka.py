@@ -20,9 +20,10 @@ from scalers.messaging.kafka import ApacheKafka, Kafka, KafkaSource
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 from scalers.sources import Source, Sources
-from tests.integration.scalers.daemons import free_port, running
+from tests.integration.scalers.daemons import running
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import Certificates, certificates
+from tests.support.ports import free_port
 
 
 def listens(port: int) -> bool:
@@ -179,7 +180,7 @@ async def test_a_topic_that_is_not_there_is_an_error_of_its_trigger(port: int, c
 async def test_a_broker_that_is_not_there_is_unknown_and_found_when_it_is_back(tmp_path: Path) -> None:
     sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=5.0)
     try:
-        asking = scaler(await refusing(), "shop", topic="orders")
+        asking = scaler(refusing(), "shop", topic="orders")
         [answer] = await sources.read(Source.of(asking, None), [asking], 0)
         assert isinstance(answer, str)
         assert answer.startswith("kafka://127.0.0.1:")

@@ -13,7 +13,7 @@ from scalers.kubernetes.resource import KubernetesResource
 from scalers.kubernetes.workload import KubernetesWorkload
 from scalers.parameters import SettingsError, Trigger
 from scalers.scaler import Scaler, SourceError
-from tests.integration.scalers.daemons import free_port
+from tests.support.ports import free_port
 from workers.api.kinds import CONFIG_MAP, ENDPOINTS, POD, SECRET, Ref
 from workers.cluster import Cluster
 

@@ -121,7 +121,7 @@ async def test_a_query_that_is_refused_is_an_error_of_its_trigger(connections: C
 async def test_a_server_that_is_not_there_is_unknown(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalers.databases.mongodb.PATIENCE", 0.5)
     with pytest.raises(SourceError, match=r"^mongodb://127.0.0.1:\d+: "):
-        await MongoDB.read([scaler(await refusing())], connections)
+        await MongoDB.read([scaler(refusing())], connections)
 
 
 async def test_tls_both_ways(connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

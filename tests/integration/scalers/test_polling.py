@@ -310,7 +310,7 @@ async def test_a_tls_handshake_without_an_answer_has_the_same_deadline(world: Wo
 
 
 async def test_a_server_that_went_on_failing_is_left_alone_with_the_same_reason(world: World) -> None:
-    port = await refusing()
+    port = refusing()
     await world.apply(scaled_job("work", redis_trigger(port, "queue")))
     attempts = 0
 
@@ -365,7 +365,7 @@ async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real
     }
     await world.apply(scaled_job("work", trigger, env=env))
     async with world.polling() as polling:
-        stored["name"] = str(await refusing())
+        stored["name"] = str(refusing())
         await polling.once()
         [failed] = await samples(world, "work")
         stored["name"] = str(port)

@@ -175,4 +175,4 @@ async def test_a_real_broker(tmp_path: Path, connections: Connections) -> None:
 
 async def test_a_broker_that_is_not_there(connections: Connections) -> None:
     with pytest.raises(SourceError, match=r"amqp://127\.0\.0\.1:"):
-        await RabbitMQ.read([scaler(f"amqp://guest:hush@127.0.0.1:{await refusing()}/")], connections)
+        await RabbitMQ.read([scaler(f"amqp://guest:hush@127.0.0.1:{refusing()}/")], connections)

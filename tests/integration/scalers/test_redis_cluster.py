@@ -96,12 +96,12 @@ async def test_streams_are_counted_in_every_mode(servers: Cluster, connections: 
 
 
 async def test_one_node_is_enough_to_find_the_others(servers: Cluster, connections: Connections) -> None:
-    addresses = f"127.0.0.1:{await refusing()},127.0.0.1:{servers.replica.port}"
+    addresses = f"127.0.0.1:{refusing()},127.0.0.1:{servers.replica.port}"
     assert await RedisClusterLists.read(lists(addresses, *NAMES), connections) == LENGTHS
 
 
 async def test_nodes_that_are_not_there_are_all_named(connections: Connections) -> None:
-    addresses = [f"127.0.0.1:{await refusing()}" for _ in range(2)]
+    addresses = [f"127.0.0.1:{refusing()}" for _ in range(2)]
     with pytest.raises(SourceError) as caught:
         await RedisClusterLists.read(lists(",".join(addresses), "list1"), connections)
     assert all(address in str(caught.value) for address in addresses)

@@ -147,7 +147,7 @@ async def test_a_server_that_refuses_is_an_error_without_secrets(
 
 async def test_a_server_that_is_not_there_is_an_error(connections: Connections) -> None:
     with pytest.raises(SourceError, match=r"refused|Connect call failed"):
-        await RedisLists.read([work_list(await refusing())], connections)
+        await RedisLists.read([work_list(refusing())], connections)
 
 
 def parse(**metadata: str) -> RedisLists:

@@ -79,7 +79,7 @@ async def test_one_sentinel_that_answers_is_enough_and_is_asked_first_from_then_
 ) -> None:
     connections.patience = 0.4
     async with hanging() as dead:
-        addresses = f"127.0.0.1:{await refusing()},127.0.0.1:{dead},127.0.0.1:{servers.sentinel.port}"
+        addresses = f"127.0.0.1:{refusing()},127.0.0.1:{dead},127.0.0.1:{servers.sentinel.port}"
         scaler = work(servers, addresses=addresses)
         assert await RedisSentinelLists.read([scaler], connections) == [3.0]
         sent = count_writes(monkeypatch)

@@ -108,7 +108,7 @@ async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
 @pytest.mark.parametrize("make", [of_postgres, of_mysql])
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
     async with hanging() as hung:
-        for port in (hung, await refusing()):
+        for port in (hung, refusing()):
             sources = Sources(Connections(), Breakers(Policy()), timeout=0.3)
             probe = make(port, "SELECT 1")
             [answer] = await sources.read(Source.of(probe, 1), [probe], 1)

@@ -12,7 +12,8 @@ import pytest
 
 from scalers.auth.vault import VaultError, Vaults
 from scalers.recent import EVER
-from tests.integration.scalers.daemons import free_port, listens, running
+from tests.integration.scalers.daemons import listens, running
+from tests.support.ports import free_port
 from tests.unit.scalers.cluster import Cluster
 from workers.api.triggerauthentication import Vault
 

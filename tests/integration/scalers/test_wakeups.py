@@ -287,7 +287,7 @@ async def test_a_burst_is_not_marked_push_by_push(world: World, port: int, monke
 
 
 async def test_a_server_that_is_not_there_is_reported(world: World) -> None:
-    port = await refusing()
+    port = refusing()
     async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
         await world.apply(scaled_job("work", redis_trigger(port, "queue")))
         await polling.once()

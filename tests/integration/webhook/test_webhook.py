@@ -25,6 +25,7 @@ from deploy.webhook.configurations import MUTATING, VALIDATING, Place, wanted
 from deploy.webhook.keeper import Keeper
 from tests.support import kube
 from tests.support.conditions import eventually
+from tests.support.ports import free_port
 from tests.unit.admission.bodies import CONTAINER, job, task
 from workers import errors
 from workers.admission.job import defaulted
@@ -321,7 +322,7 @@ async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: P
 async def test_the_command_serves_until_it_is_told_to_stop(
     cluster: Cluster, namespace: str, config: Path, tmp_path: Path
 ) -> None:
-    (port,) = kube.free_ports(1)
+    port = free_port()
     ready = tmp_path / "ready"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "deploy.cli.main", "webhook", "--kubeconfig", str(config)),
