@@ -270,7 +270,7 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "given"),
+    ("first", "given"),
     [
         pytest.param(["a", "b"], {"groups": [group("b", created=-1), group("a", created=-2)]}, id="the older first"),
         pytest.param(
@@ -330,9 +330,9 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
         ),
     ],
 )
-def test_the_order_in_which_they_are_asked(order: list[str], given: dict[str, Any]) -> None:
+def test_the_order_in_which_they_are_asked(first: list[str], given: dict[str, Any]) -> None:
     classes = [priority(name, value) for name, value in given.pop("priorities", ())]
-    assert names(outcome(**{"nodes": [node(cpu=99, pods=99)], **given}, priorities=classes)) == order
+    assert names(outcome(**{"nodes": [node(cpu=99, pods=99)], **given}, priorities=classes)) == first
 
 
 def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> None:
