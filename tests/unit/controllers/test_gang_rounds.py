@@ -553,6 +553,20 @@ def test_a_round_tells_only_so_many_at_once() -> None:
     assert isinstance(plan.steps[-1], ComeBack)
 
 
+def test_nonsense_in_one_object_is_no_obstacle_for_others() -> None:
+    odd = group("odd", asks={"cpu": "99"}, created=-99)
+    odd["status"] = {
+        "phase": "Pending",
+        "admitted": "noon",
+        "allocated": {"cpu": "some"},
+        "backOff": {"count": 1, "since": "once", "until": "later"},
+        "conditions": [condition("Unschedulable", reason="NeverFits") | {"lastTransitionTime": "then"}],
+    }
+    nodes = [node(), node("odd", cpu="plenty")]
+    plan = rounds.admit(everything(groups=[odd, group()], nodes=nodes, quotas=[quota(cpu="none")]), NOW)
+    assert {name: status["phase"] for name, status in _patches(plan).items()} == {"odd": "Pending", "gang": "Inqueue"}
+
+
 def test_nothing_waits_nothing_is_done() -> None:
     assert rounds.admit(everything(groups=[group(phase="Running")], nodes=[node()]), NOW).steps == ()
 

@@ -25,6 +25,14 @@ WAITING_LIMIT = "penstock.dev/waiting-limit"
 PATIENCE = "penstock.dev/gang-timeout"
 
 
+def instant(text: str | None) -> datetime | None:
+    """An instant of a status; None when there is none, or when nobody can read what was written into it."""
+    try:
+        return times.parse(text) if text else None
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class BackOff:
     """A group that was let through and was not placed. count: how often so far. since, until: of the last time."""
@@ -34,9 +42,10 @@ class BackOff:
     until: datetime
 
     @classmethod
-    def parse(cls, body: Object) -> "BackOff":
-        """From a status."""
-        return cls(int(body["count"]), times.parse(body["since"]), times.parse(body["until"]))
+    def parse(cls, body: Object) -> "BackOff | None":
+        """From a status; None for what nobody of ours wrote."""
+        since, until = instant(body.get("since")), instant(body.get("until"))
+        return cls(int(body.get("count") or 1), since, until) if since and until else None
 
     def render(self) -> Object:
         """For a status."""
@@ -146,8 +155,7 @@ class Group:
     @property
     def admitted_at(self) -> datetime | None:
         """When it was let through the last time."""
-        text = self.status.get("admitted")
-        return times.parse(text) if text else None
+        return instant(self.status.get("admitted"))
 
     def elapsed(self, annotation: str, now: datetime) -> bool:
         """Whether the time that an annotation gives is over since the group was made."""

@@ -50,7 +50,7 @@ def observe(bodies: Iterable[Object], members: Iterable[Member]) -> Nodes:
 
 
 def _allocatable(node: Object) -> Vector:
-    return vectors.read((node.get("status") or {}).get("allocatable"))
+    return vectors.readable((node.get("status") or {}).get("allocatable"))
 
 
 def _takes_pods(node: Object) -> bool:

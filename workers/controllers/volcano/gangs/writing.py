@@ -7,7 +7,7 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions as existing
 from workers.controllers.volcano.gangs import conditions
-from workers.controllers.volcano.gangs.group import INQUEUE, Group
+from workers.controllers.volcano.gangs.group import INQUEUE, Group, instant
 from workers.controllers.volcano.gangs.voting import Refusal
 from workers.plan import Patch, Record, Step, Together
 
@@ -42,8 +42,8 @@ def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
     found = existing.find(group.body, conditions.UNSCHEDULABLE)
     if found is None or found.get("message") == why.message:
         return False
-    written = found.get("lastTransitionTime")
-    return written is None or now >= times.parse(written) + NEWS
+    written = instant(found.get("lastTransitionTime"))
+    return written is None or now >= written + NEWS
 
 
 def _admission(group: Group, now: datetime) -> Patch:
