@@ -191,6 +191,18 @@ def test_a_group_without_resources_asks_for_what_its_pods_ask_for(reason: str | 
     assert reasons(found) == ({"gang": reason} if reason else {})
 
 
+@pytest.mark.parametrize(
+    ("admitted", "version", "kind"),
+    [(False, "apps/v1", "ReplicaSet"), (False, "v1", "Pod"), (True, "batch.volcano.sh/v1alpha1", "Job")],
+)
+def test_a_group_that_was_made_for_pods_waits_until_it_has_them(admitted: bool, version: str, kind: str) -> None:
+    body = group()
+    owner = {"apiVersion": version, "kind": kind, "name": "owner", "uid": "owner", "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    found = outcome(groups=[body], nodes=[node()])
+    assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NotEnoughTasks"}))
+
+
 def test_a_group_that_asks_for_nothing_at_all_needs_nothing() -> None:
     assert names(outcome(groups=[group(least=0, asks={})], nodes=[node()])) == ["gang"]
 

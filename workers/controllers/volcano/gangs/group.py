@@ -8,7 +8,7 @@ from functools import cached_property
 from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
 from workers.api import times
-from workers.api.kinds import POD_GROUP, Object, Ref, ref_of
+from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.ties import DEFAULT_QUEUE
 from workers.controllers.volcano import demand
 from workers.controllers.volcano.gangs import vectors
@@ -70,6 +70,12 @@ class Group:
     def admitted(self) -> bool:
         """Whether it has been let through, and is not done."""
         return self.phase in (INQUEUE, RUNNING, UNKNOWN)
+
+    @property
+    def gathered(self) -> bool:
+        """Whether it was made for pods that were there first; those of Volcano's Jobs come when it is admitted."""
+        owner = controller_of(self.body)
+        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) != VC_JOB
 
     @property
     def status(self) -> Object:

@@ -89,7 +89,7 @@ class Voting:
         alone.
         """
         there = group.placed + len(group.waiting)
-        shown = group.minimum is None or any(each.gated for each in group.members)
+        shown = group.minimum is None or group.gathered or any(each.gated for each in group.members)
         if not shown or there >= group.least:
             return None
         return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
