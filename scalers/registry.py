@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from scalers.keda import TYPES as KEDA_TYPES
+from scalers.scaler import Scaler
 from workers.errors import UserError
-
-if TYPE_CHECKING:
-    from scalers.scaler import Scaler
 
 #: The entry-point group in which packages, this one included, name their scalers.
 GROUP = "penstock.scalers"
 
-S = TypeVar("S", bound="type[Scaler]")
+S = TypeVar("S", bound=type[Scaler])
 
 
 class Registry:
@@ -42,7 +40,7 @@ class Registry:
         """Every type there is a scaler for."""
         return tuple(sorted({*self._classes, *(point.name for point in entry_points(group=GROUP))}))
 
-    def find(self, type: str) -> "type[Scaler]":
+    def find(self, type: str) -> type[Scaler]:
         """The class for a trigger type.
 
         Raises UserError for a type nobody registered, telling KEDA's other types from misspelled ones, and for an
@@ -58,7 +56,7 @@ class Registry:
         raise UserError(f"there is no trigger type {type}; known are {', '.join(self.known())}")
 
 
-def _load(point: EntryPoint) -> "type[Scaler]":
+def _load(point: EntryPoint) -> type[Scaler]:
     try:
         scaler: type[Scaler] = point.load()
     except Exception as error:
@@ -69,4 +67,5 @@ def _load(point: EntryPoint) -> "type[Scaler]":
 #: The registry that workers use.
 REGISTRY = Registry()
 
+#: Makes a class the scaler of a trigger type: ``@register("directory")``.
 register = REGISTRY.register

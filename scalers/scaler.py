@@ -19,7 +19,6 @@ from typing import Self
 
 from scalers.connections import Connections
 from scalers.parameters import Parameters, Source, parameter
-from scalers.registry import register
 from workers.errors import PenstockError
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "metric_name",
     "milli",
     "parameter",
-    "register",
 ]
 
 
