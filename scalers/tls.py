@@ -4,6 +4,26 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol, Self
+
+from pydantic import SecretStr
+
+from scalers.parameters import ParameterError
+
+
+class Certificates(Protocol):
+    """A trigger with KEDA's parameters of TLS."""
+
+    @property
+    def ca(self) -> str | None: ...
+    @property
+    def cert(self) -> str | None: ...
+    @property
+    def key(self) -> SecretStr | None: ...
+    @property
+    def key_password(self) -> SecretStr | None: ...
+    @property
+    def unsafe_ssl(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +39,19 @@ class TLS:
     key_password: str = field(default="", repr=False)
     verify: bool = True
 
+    @classmethod
+    def of(cls, trigger: Certificates) -> Self:
+        """All that a trigger says of it."""
+        return cls(
+            ca=trigger.ca or "",
+            cert=trigger.cert or "",
+            key=trigger.key.get_secret_value() if trigger.key else "",
+            key_password=trigger.key_password.get_secret_value() if trigger.key_password else "",
+            verify=not trigger.unsafe_ssl,
+        )
+
     def context(self) -> ssl.SSLContext:
-        """A context for clients; raises ValueError for a certificate or key that cannot be read."""
+        """A context for clients; raises ParameterError, of `ca` or `cert`, for what cannot be read."""
         return _context(self)
 
 
@@ -29,7 +60,7 @@ def _context(tls: TLS) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=tls.ca or None)
     except ssl.SSLError as error:
-        raise ValueError(f"ca: is not a certificate in PEM form: {error.reason}") from None
+        raise ParameterError("ca", f"is not a certificate in PEM form: {error.reason}") from None
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -47,4 +78,5 @@ def _show(context: ssl.SSLContext, tls: TLS) -> None:
             # Without a password function OpenSSL would ask at the terminal.
             context.load_cert_chain(file.name, password=lambda: tls.key_password)
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise ValueError(f"cert, key: cannot be used: {getattr(error, 'reason', None) or error}") from None
+            why = getattr(error, "reason", None) or error
+            raise ParameterError("cert", f"and key cannot be used: {why}") from None

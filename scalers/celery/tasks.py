@@ -86,10 +86,11 @@ class CeleryTasks(Scaler):
         _ = self._steps
         try:
             _ = self.server
-            self._tls.context()
+        except ParameterError:
+            raise
         except ValueError as error:
-            name, _, message = str(error).partition(": ")
-            raise ParameterError(*((name, message) if message else ("broker", name))) from None
+            raise ParameterError("broker", str(error)) from None
+        self._tls.context()
         return self
 
     @property

@@ -119,11 +119,7 @@ class MongoDB(Scaler):
             raise ParameterError("cert", "and key must come together")
         self._check_uri()
         if tls := self.server.tls:
-            try:
-                tls.context()
-            except ValueError as error:
-                name, _, why = str(error).partition(": ")
-                raise ParameterError(name.partition(",")[0], why) from None
+            tls.context()
         return self
 
     def _check_uri(self) -> None:
@@ -157,17 +153,7 @@ class MongoDB(Scaler):
             where = f"{self.host}:{self.port}" if self.scheme == "mongodb" else self.host
             uri = f"{self.scheme}://{quote_plus(self.username or '')}:{quote_plus(password)}@{where}/{self.db_name}"
         name = uri.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
-        return Deployment(name, uri, self._material if self.tls == "enable" else None)
-
-    @property
-    def _material(self) -> TLS:
-        return TLS(
-            ca=self.ca or "",
-            cert=self.cert or "",
-            key=self.key.get_secret_value() if self.key else "",
-            key_password=self.key_password.get_secret_value() if self.key_password else "",
-            verify=not self.unsafe_ssl,
-        )
+        return Deployment(name, uri, TLS.of(self) if self.tls == "enable" else None)
 
     @property
     def patience(self) -> float:

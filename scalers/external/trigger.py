@@ -53,9 +53,8 @@ class External(Scaler):
         if self.server.tls:
             try:
                 self.server.tls.context()
-            except ValueError as error:
-                name, _, why = str(error).partition(": ")
-                raise ParameterError("caCert" if name == "ca" else "tlsClientCert", why) from None
+            except ParameterError as error:
+                raise ParameterError("caCert" if error.field == "ca" else "tlsClientCert", str(error)) from None
         return self
 
     @property

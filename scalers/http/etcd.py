@@ -59,13 +59,7 @@ class Etcd(WebSource):
     @property
     def material(self) -> TLS:
         """What is shown to the server and trusted."""
-        return TLS(
-            ca=self.ca or "",
-            cert=self.cert or "",
-            key=self.key.get_secret_value() if self.key else "",
-            key_password=self.key_password.get_secret_value() if self.key_password else "",
-            verify=not self.unsafe_ssl,
-        )
+        return TLS.of(self)
 
     @property
     def server(self) -> EtcdServer:

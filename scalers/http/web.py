@@ -136,11 +136,7 @@ class WebSource(Scaler):
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")
-        try:
-            self.material.context()
-        except ValueError as error:
-            name, _, message = str(error).partition(": ")
-            raise ParameterError(name, message) from None
+        self.material.context()
         return self
 
     def _needed(self) -> list[tuple[str, object]]:

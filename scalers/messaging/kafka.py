@@ -84,11 +84,7 @@ class KafkaSource(Scaler):
         if (self.cert is None) != (self.key is None):
             raise ParameterError("cert", "and key must come together")
         if tls := self.server.tls:
-            try:
-                tls.context()
-            except ValueError as error:
-                name, _, why = str(error).partition(": ")
-                raise ParameterError(name.partition(",")[0], why) from None
+            tls.context()
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -98,16 +94,9 @@ class KafkaSource(Scaler):
     @property
     def server(self) -> Cluster:
         """The cluster with the login."""
-        tls = TLS(
-            ca=self.ca or "",
-            cert=self.cert or "",
-            key=self.key.get_secret_value() if self.key else "",
-            key_password=self.key_password.get_secret_value() if self.key_password else "",
-            verify=not self.unsafe_ssl,
-        )
         return Cluster(
             brokers=self.bootstrap_servers,
-            tls=tls if self.tls == "enable" else None,
+            tls=TLS.of(self) if self.tls == "enable" else None,
             mechanism=MECHANISMS.get(self.sasl, ""),
             user=self.username or "",
             password=self.password.get_secret_value() if self.password else "",

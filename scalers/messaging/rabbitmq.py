@@ -214,13 +214,7 @@ class RabbitMQ(WebSource):
         """What is shown to the broker and trusted: without `tls` of the authentication nothing of our own."""
         if self.tls != "enable":
             return super().material
-        return TLS(
-            ca=self.ca or "",
-            cert=self.cert or "",
-            key=self.key.get_secret_value() if self.key else "",
-            key_password=self.key_password.get_secret_value() if self.key_password else "",
-            verify=not self.unsafe_ssl,
-        )
+        return TLS.of(self)
 
     @property
     def _login(self) -> tuple[str, str]:

@@ -50,11 +50,7 @@ class RedisSource(Scaler):
         if bool(self.cert) != bool(self.key.get_secret_value()):
             raise ParameterError("cert" if self.key.get_secret_value() else "key", "cert and key must come together")
         if tls := self.tls():
-            try:
-                tls.context()
-            except ValueError as error:
-                name, _, message = str(error).partition(": ")
-                raise ParameterError(name, message) from None
+            tls.context()
         return self
 
     @property
@@ -89,8 +85,7 @@ class RedisSource(Scaler):
         """How TLS is spoken, or None."""
         if not (self.enable_tls or self.tls_mode == "enable"):
             return None
-        key, password = self.key.get_secret_value(), self.key_password.get_secret_value()
-        return TLS(self.ca, self.cert, key, password, verify=not self.unsafe_ssl)
+        return TLS.of(self)
 
     def places(self) -> list[tuple[str, int]]:
         """Host and port of every server that is named, at least one."""

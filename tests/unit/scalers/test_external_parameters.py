@@ -44,7 +44,7 @@ def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str
         pytest.param(of({"tlsClientCert": "x"}), "tlsClientCert", "must come together", id="no key"),
         pytest.param(of({"tlsClientKey": "x"}), "tlsClientCert", "must come together", id="no certificate"),
         pytest.param(of({"caCert": "x"}), "caCert", "is not a certificate", id="no authority"),
-        pytest.param(of({"tlsClientCert": "x", "tlsClientKey": "y"}), "tlsClientCert", "cannot be used", id="no PEM"),
+        pytest.param(of({"tlsClientCert": "#", "tlsClientKey": "%"}), "tlsClientCert", "cannot be used", id="no PEM"),
     ],
 )
 def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:

@@ -204,8 +204,15 @@ def test_sentinels_and_master_speak_the_same_tls() -> None:
         pytest.param({}, {"cert": PEM.client}, "key: cert and key must come together", id="no key"),
         pytest.param({}, {"key": PEM.client_key}, "cert: cert and key must come together", id="no certificate"),
         pytest.param({}, {"tls": "enable", "ca": "nonsense"}, "ca: ", id="no authority"),
-        pytest.param({}, {"tls": "enable", "cert": "nonsense", "key": "nonsense"}, "cert, key: ", id="nonsense"),
-        pytest.param({}, {"tls": "enable", "cert": PEM.client, "key": PEM.server_key}, "cert, key: ", id="no pair"),
+        pytest.param(
+            {}, {"tls": "enable", "cert": "nonsense", "key": "nonsense"}, "cert: and key cannot be used", id="nonsense"
+        ),
+        pytest.param(
+            {},
+            {"tls": "enable", "cert": PEM.client, "key": PEM.server_key},
+            "cert: and key cannot be used",
+            id="no pair",
+        ),
     ],
 )
 def test_tls_that_cannot_work_is_refused(

@@ -107,7 +107,7 @@ def _camel(scaler: type[Scaler], info: object) -> str:
         pytest.param(Prometheus, {"authModes": "bearer"}, {}, "bearerToken", "is required by", id="no token"),
         pytest.param(Prometheus, {"authModes": "tls"}, {"cert": "x"}, "key", "is required by", id="tls without a key"),
         pytest.param(
-            Prometheus, {"authModes": "tls"}, {"cert": "x", "key": "y"}, "cert, key", "cannot be used", id="no PEM"
+            Prometheus, {"authModes": "tls"}, {"cert": "#", "key": "%"}, "cert", "and key cannot be used", id="no PEM"
         ),
         pytest.param(Prometheus, {}, {"ca": "x"}, "ca", "PEM", id="ca is no certificate"),
         pytest.param(Prometheus, {"authModes": "oauth"}, {}, "oauthTokenURI", "is required by", id="oauth"),
