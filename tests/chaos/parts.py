@@ -11,8 +11,8 @@ from workers.errors import PenstockError
 PARTS = {
     "worker": ("penstock.reconcile", "worker"),
     "scaler": ("penstock.poll", "worker"),
-    "beat": ("scheduler.beat:Scheduler",),
-    "watch": ("watch",),
+    "beat": ("deploy.cli.main", "beat"),
+    "watch": ("deploy.cli.main", "watch"),
     "apiserver": ("deploy.local.apiserver",),
     "kubelet": ("deploy.local.kubelet",),
     "broker": ("valkey-server",),

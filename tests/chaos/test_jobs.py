@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +12,12 @@ import pytest
 
 from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill
+from tests.chaos.patience import insist, until
 from workers.api.kinds import JOB, POD, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.controllers import conditions
 from workers.controllers.job.indexes import Indexes, index_of
-from workers.errors import ClusterError, Conflict, NotFound, Unavailable
+from workers.errors import ClusterError, Conflict, NotFound
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
@@ -25,8 +25,6 @@ pytestmark = pytest.mark.timeout(420)
 TRACKING = "batch.kubernetes.io/job-tracking"
 #: Held by every pod the test deletes, so that its end can still be read when all is over.
 WITNESS = "chaos.penstock.dev/witness"
-#: Seconds until every Job must have ended; less than a minute does, a busy machine may take its time.
-PATIENCE = 300.0
 
 #: The first free number among those that pods of this Job have taken.
 TICKET = 'n=0; while ! mkdir "{truth}/$n" 2>/dev/null; do n=$((n+1)); done; '
@@ -79,16 +77,6 @@ class Seen:
     pods: dict[str, list[Object]] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     left: list[str] = field(default_factory=list)
-
-
-async def insist(call: Callable[[], Awaitable[Object]]) -> Object:
-    """The answer, however often the API server dies before it gives one."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                return await call()
-            except Unavailable:
-                await asyncio.sleep(0.1)
 
 
 async def listed(cluster: Cluster, name: str) -> list[Object]:
@@ -162,12 +150,6 @@ async def _over(cluster: Cluster, name: str) -> bool:
     return bool(conditions.finished(await insist(lambda: cluster.get(Ref(JOB, "default", name)))))
 
 
-async def _all(conditions_: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await conditions_():
-            await asyncio.sleep(0.2)
-
-
 async def _let_go(cluster: Cluster, seen: Seen) -> None:
     """Take the test's own finalizer off the pods it deleted."""
     for pods in seen.pods.values():
@@ -196,8 +178,8 @@ async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
 
     try:
         await asyncio.gather(*disturbing)
-        await _all(ended)
-        await _all(free)
+        await until(ended)
+        await until(free)
     finally:
         for task in disturbing:
             task.cancel()
@@ -213,7 +195,7 @@ async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
         seen.left = [pod["metadata"]["name"] for name in ASKED for pod in await listed(cluster, name)]
         return not seen.left
 
-    await _all(gone)
+    await until(gone)
 
 
 def check(name: str, seen: Seen, truth: Path) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psutil
@@ -11,15 +10,14 @@ import pytest
 
 from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill
-from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Kind, Object, Ref
+from tests.chaos.patience import everything, insist, until
+from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref
 from workers.cluster import Cluster
-from workers.errors import AlreadyExists, Unavailable
+from workers.errors import AlreadyExists
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
-#: Seconds until every Job must have ended; less than a minute does, a busy machine may take its time.
-PATIENCE = 300.0
 #: Each of two pods. A pod takes the first free number of its index; the first of index 1 fails.
 SCRIPT = """
     n=0; while ! mkdir "{truth}/$VC_TASK_INDEX-$n" 2>/dev/null; do n=$((n+1)); done
@@ -29,23 +27,6 @@ SCRIPT = """
 JOBS = tuple(f"train-{number}" for number in range(8))
 #: Aborted once, and resumed.
 COMMANDED = "paused"
-
-
-async def insist(call: Callable[[], Awaitable[Object]]) -> Object:
-    """The answer, however often the API server dies before it gives one."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                return await call()
-            except Unavailable:
-                await asyncio.sleep(0.1)
-
-
-async def everything(cluster: Cluster, kind: Kind) -> list[Object]:
-    async def call() -> Object:
-        return {"items": (await cluster.list(kind, "default"))[0]}
-
-    return list((await insist(call))["items"])
 
 
 async def start(cluster: Cluster, name: str, script: str) -> None:
@@ -80,12 +61,6 @@ async def status(cluster: Cluster, name: str) -> Object:
 
 def phase(status_: Object) -> str | None:
     return (status_.get("state") or {}).get("phase")
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():
-            await asyncio.sleep(0.2)
 
 
 async def kill_each(rounds: int) -> None:
