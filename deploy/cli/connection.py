@@ -8,7 +8,7 @@ even while it is stopped: a `delete` must never reach some other cluster because
 import asyncio
 import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +151,11 @@ def run(to: Target, work: Callable[["Cluster"], Awaitable[Answer]]) -> Answer:
 
 def cluster_options(command: Command) -> Command:
     """The flags every client command has; the command gets one `target` in their stead."""
+    return options_of(command)
+
+
+def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",), namespaced: bool = True) -> Command:
+    """As `cluster_options`. kubeconfig: how that flag is spelt. namespaced: whether there is one for a namespace."""
 
     @functools.wraps(command)
     def wrapped(
@@ -158,7 +163,7 @@ def cluster_options(command: Command) -> Command:
         kubeconfig: str | None,
         context: str | None,
         home: str | None,
-        namespace: str | None,
+        namespace: str | None = None,
         **rest: Any,
     ) -> Any:
         to = target(kubeconfig=kubeconfig, context=context, home=home, namespace=namespace)
@@ -167,8 +172,10 @@ def cluster_options(command: Command) -> Command:
     for decorate in (
         click.option("--home", metavar="PATH", help="Folder of the embedded cluster. [default: .penstock]"),
         click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-        click.option("--kubeconfig", metavar="PATH", help="Kubeconfig file of the cluster."),
-        click.option("-n", "--namespace", metavar="NAME", help="Namespace; without it the context's, else default."),
+        click.option(*kubeconfig, metavar="PATH", help="Kubeconfig file of the cluster."),
     ):
         wrapped = decorate(wrapped)
+    if namespaced:
+        text = "Namespace; without it the context's, else default."
+        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text)(wrapped)
     return wrapped  # type: ignore[return-value]

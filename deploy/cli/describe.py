@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, discovery, get, lastapplied, options, output, runs, targets, trouble
+from deploy.cli.volcano import sections
+from workers.api import ties
 from workers.api.kinds import (
+    COMMAND,
     CRON_JOB,
     EVENT,
     JOB,
     JOB_FLOW,
+    JOB_TEMPLATE,
     POD,
+    POD_GROUP,
     SCALED_JOB,
     SCALED_OBJECT,
     SCHEDULED_JOB,
+    VC_CRON_JOB,
     VC_JOB,
     Kind,
     Object,
@@ -33,9 +39,21 @@ SHOWN = 20
 #: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
 PATIENCE = 1.0
 #: Status fields that are shown as tables.
-TABLES = frozenset({"conditions", "entries", "flowConditions", "outcomes", "runs"})
+TABLES = frozenset({"conditions", "entries", "flowConditions", "outcomes", "runs"}) | sections.TABLES
 #: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
 LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
+#: Kinds of children that are worth showing; of any other namespaced kind Jobs and pods.
+OWNED: dict[str, tuple[Kind, ...]] = {
+    COMMAND.id: (),
+    JOB.id: (POD,),
+    JOB_FLOW.id: (VC_JOB, JOB_FLOW),
+    JOB_TEMPLATE.id: (),
+    POD.id: (),
+    POD_GROUP.id: (POD,),
+    SCALED_OBJECT.id: (),
+    VC_CRON_JOB.id: (VC_JOB,),
+    VC_JOB.id: (POD,),
+}
 
 
 @click.command("describe")
@@ -45,7 +63,8 @@ def command(what: tuple[str, ...], target: connection.Target) -> None:
     """Show an object and what happened to it.
 
     That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the
-    latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went.
+    latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went; of a Job of Volcano its
+    tasks and why it failed or waits, of a Queue or PodGroup who waits for what, of a JobFlow its graph.
 
     \b
     Examples:
@@ -72,10 +91,8 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     now = datetime.now(UTC)
     for line in head(ref, body, now):
         output.say(line)
-    status = body.get("status") or {}
-    conditions(status.get("flowConditions" if ref.kind.id == JOB_FLOW.id else "conditions") or (), now)
-    if ref.kind.id == JOB_FLOW.id:
-        show_graph(body)
+    conditions(sections.conditions(ref, body), now)
+    await sections.show(cluster, ref, body, now)
     if ref.kind.id == SCALED_OBJECT.id:
         await targets.show(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
@@ -144,30 +161,16 @@ def conditions(entries: Sequence[Object], now: datetime) -> None:
         output.table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], rows, indent="  ")
 
 
-def show_graph(flow: Object) -> None:
-    """A flow's entries, each below what it depends on."""
-    output.say("Graph:")
-    # Here, because the language of flows is made of models: loading them takes longer than most commands.
-    from workers.flows.graph import graph
-
-    for line in graph(flow).splitlines():
-        output.say(f"  {line}")
-
-
 # --- children
 
 
 def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
     """The kinds an object of this kind may own that are worth showing."""
-    if kind.id in (POD.id, SCALED_OBJECT.id) or not kind.namespaced:
-        return ()
-    if kind.id == JOB_FLOW.id:
-        return (VC_JOB, JOB_FLOW)
-    return (POD,) if kind.id in (JOB.id, VC_JOB.id) else (JOB, POD)
+    return OWNED.get(kind.id, (JOB, POD)) if kind.namespaced else ()
 
 
 async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> list[Object]:
-    """The objects of a kind that name this one as an owner, the newest first."""
+    """The objects of a kind that name this one as an owner, or as their PodGroup, the newest first."""
     label = LABELS.get(ref.kind.id)
     query = {"labelSelector": f"{label}={ref.name}"} if label else {}
     try:
@@ -180,6 +183,7 @@ async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> li
         item
         for item in answer["items"]
         if any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or ())
+        or (ref.kind.id == POD_GROUP.id and ties.TIES[kind.id](item) == ref)
     ]
     return sorted(owned, key=lambda item: item["metadata"].get("creationTimestamp") or "", reverse=True)
 

@@ -28,10 +28,15 @@ class Resource:
         name = self.singular or self.kind.kind.lower()
         return f"{name}.{self.kind.group}" if self.kind.group else name
 
-    def called(self, text: str) -> bool:
-        """Whether people may mean this kind by `text`: ``sj``, ``scaledjobs.keda.sh``, ``jobs.v1.batch``."""
+    def called(self, text: str, *, several: bool = False) -> bool:
+        """Whether people may mean this kind by `text`: ``sj``, ``scaledjobs.keda.sh``, ``jobs.v1.batch``.
+
+        several: they may also mean it by the plural of a short name, as in ``vcjobs``.
+        """
         kind = self.kind
         names = {kind.plural, self.singular, kind.kind.lower(), *self.short} - {""}
+        if several:
+            names = {f"{name}s" for name in self.short}
         name, _, rest = text.lower().partition(".")
         return name in names and rest in ("", kind.group, f"{kind.version}.{kind.group}", f"{kind.version}.")
 
@@ -47,9 +52,10 @@ class Catalogue:
 
         Raises UserError naming the text, with the names that are spelt alike.
         """
-        for resource in self.resources:
-            if resource.called(text):
-                return resource
+        for several in (False, True):
+            for resource in self.resources:
+                if resource.called(text, several=several):
+                    return resource
         names = {name for resource in self.resources for name in (resource.kind.plural, resource.singular) if name}
         close = difflib.get_close_matches(text.lower(), sorted(names), n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""

@@ -29,6 +29,7 @@ from deploy.cli import (
     version,
 )
 from deploy.cli.run import command as run_now
+from deploy.cli.volcano import flow, job, queue, template
 from workers.errors import PenstockError
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -38,6 +39,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
+    "Volcano": (job.group, queue.group, flow.group, template.group),
     "Events": (push.command,),
     "Processes": (
         processes.worker,
@@ -51,10 +53,15 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
 }
 #: Internal parts; they run, but the help does not list them.
 HIDDEN = (embedded.broker, embedded.apiserver, embedded.kubelet)
+#: What vcctl calls some of them; understood, and not listed.
+VCCTL = {"jobflow": flow.group, "jobtemplate": template.group}
 
 
 class Sections(click.Group):
     """A group whose help lists its commands under headings."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or VCCTL.get(cmd_name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(len(name) for name in self.commands)

@@ -115,4 +115,4 @@ def span(length: timedelta) -> str:
         return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
     if days < 730:
         return f"{days}d"
-    return f"{days // 365}y{days % 365}d" if days % 365 else f"{days // 365}y"
+    return f"{days // 365}y{days % 365}d" if days % 365 and days < 2920 else f"{days // 365}y"

@@ -17,9 +17,9 @@ NUMBER = click.option(
 
 def become(argv: tuple[str, ...], flags: dict[str, Any]) -> None:
     """Replace this process, so that signals reach the one that works."""
-    from deploy import processes
+    from deploy.processes import commands
 
-    environment = processes.environment(options.load(flags))
+    environment = commands.environment(options.load(flags))
     os.execve(argv[0], argv, {**os.environ, **environment})
 
 
@@ -37,9 +37,9 @@ def worker(number: int, flags: dict[str, Any]) -> None:
       penstock worker --broker redis://redis:6379/0
       PENSTOCK_BROKER=redis://redis:6379/0 penstock worker --slots 32 --metrics-port 9090
     """
-    from deploy import processes
+    from deploy.processes import commands
 
-    become(processes.worker(number), flags)
+    become(commands.worker(number), flags)
 
 
 @click.command("scaler", cls=options.SettingsCommand)
@@ -54,9 +54,9 @@ def scaler(number: int, flags: dict[str, Any]) -> None:
       penstock scaler --broker redis://redis:6379/0
       penstock scaler --polling 5 --no-wakeups
     """
-    from deploy import processes
+    from deploy.processes import commands
 
-    become(processes.scaler(number), flags)
+    become(commands.scaler(number), flags)
 
 
 @click.command("beat", cls=options.SettingsCommand)
@@ -71,7 +71,7 @@ def beat(flags: dict[str, Any]) -> None:
     Examples:
       penstock beat --broker redis://redis:6379/0
     """
-    from deploy import clock
+    from deploy.processes import clock
 
     clock.main(options.load(flags))
 
@@ -89,7 +89,7 @@ def watch(flags: dict[str, Any]) -> None:
       penstock watch --broker redis://redis:6379/0 --kubeconfig ~/.kube/config
       penstock watch --namespaces batch,nightly --selector team=data
     """
-    from deploy import informers
+    from deploy.processes import informers
 
     informers.main(options.load(flags))
 
@@ -106,7 +106,7 @@ def external_scaler(flags: dict[str, Any]) -> None:
     Examples:
       penstock external-scaler --external-listen 0.0.0.0:6000 --external-triggers push,celery
     """
-    from deploy import external
+    from deploy.processes import external
 
     external.main(options.load(flags))
 

@@ -14,7 +14,7 @@ Results go to standard output, everything else to standard error. The exit code 
 not be done (one line says why; `--debug`, anywhere on the line, shows the traceback), 2 when the command line is wrong.
 Colours are for terminals only, and `NO_COLOR` turns them off.
 
-Commands that work on objects (`apply` to `resume` below) find their cluster in this order: `--kubeconfig`,
+Commands that work on objects (`apply` to `template` below) find their cluster in this order: `--kubeconfig`,
 `PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
 then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
 stopped, so that a command never reaches another cluster by surprise."""
@@ -40,10 +40,17 @@ def _sections() -> Iterator[str]:
     for heading, commands in main.SECTIONS.items():
         yield f"## {heading}"
         for command in commands:
-            context = click.Context(command, info_name=f"penstock {command.name}", terminal_width=WIDTH, **main.CONTEXT)
-            # The generated flags stand once, in the table below.
-            text = command.get_help(context).partition(f"\n{options.HEADING}")[0].rstrip()
-            yield f"### penstock {command.name}\n\n```text\n{text}\n```"
+            name = f"penstock {command.name}"
+            yield f"### {name}\n\n{_help(command, name)}"
+            for verb in command.commands.values() if isinstance(command, click.Group) else ():
+                yield f"#### {name} {verb.name}\n\n{_help(verb, f'{name} {verb.name}')}"
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, **main.CONTEXT)
+    # The generated flags stand once, in the table below.
+    text = command.get_help(context).partition(f"\n{options.HEADING}")[0].rstrip()
+    return f"```text\n{text}\n```"
 
 
 def _settings() -> str:

@@ -14,8 +14,13 @@ def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[
 
     priorities: the values of priority classes by name; an unknown one is 0.
     """
+    return urgency(group, bool(group.allocated), priorities)
+
+
+def urgency(group: Group, holds: bool, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
+    """The rank of a group whose pods were not looked at. holds: whether it has a part of what it needs."""
     name = (group.body.get("spec") or {}).get("priorityClassName") or ""
-    return -priorities.get(name, 0), not group.allocated, group.age
+    return -priorities.get(name, 0), not holds, group.age
 
 
 def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetime) -> list[Group]:

@@ -1,0 +1,245 @@
+"""``penstock job``: Jobs of Volcano, with vcctl's verbs."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection, describe, manifests, output
+from deploy.cli.volcano import commands, flags, lists, resources
+from workers.api import kinds
+from workers.api.kinds import VC_JOB, Object, Ref
+from workers.api.ties import DEFAULT_QUEUE
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from workers.cluster import Cluster
+
+#: Label of the pods of a Job that was typed.
+LABEL = "job.volcano.sh"
+#: Label of a Job that says what sort of work it is.
+TYPE = "volcano.sh/job-type"
+#: What a pod asks for, and the most it gets, when nothing is said.
+AMOUNTS = "cpu=1000m,memory=100Mi"
+COLUMNS = ("Name", "Creation", "Phase", "JobType", "Replicas", "Min")
+COUNTERS = {
+    "Pending": "pending",
+    "Running": "running",
+    "Succeeded": "succeeded",
+    "Failed": "failed",
+    "Unknown": "unknown",
+    "RetryCount": "retryCount",
+}
+
+
+@click.group("job", no_args_is_help=True)
+def group() -> None:
+    """Run, list and steer Jobs of Volcano.
+
+    The verbs of `vcctl job`. Jobs of batch/v1 are not meant: see `penstock get jobs`.
+
+    \b
+    Examples:
+      penstock job run -N hello -r 3 -m 3 -- sh -c "echo hello"
+      penstock job run -f examples/volcano-job.yaml
+      penstock job list
+      penstock job suspend -N hello
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A Job of one task as its flags describe it. words: what its container runs, instead of what its image says."""
+
+    name: str
+    image: str
+    least: int
+    replicas: int
+    requests: dict[str, str]
+    limits: dict[str, str]
+    scheduler: str
+    words: tuple[str, ...] = field(default=())
+
+    def job(self, namespace: str) -> Object:
+        """The Job."""
+        amounts = {"requests": self.requests, "limits": self.limits}
+        container = {
+            "name": self.name,
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "resources": {key: value for key, value in amounts.items() if value},
+            **({"command": list(self.words)} if self.words else {}),
+        }
+        template = {
+            "metadata": {"name": self.name, "labels": {LABEL: self.name}},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+        return {
+            "apiVersion": VC_JOB.api_version,
+            "kind": VC_JOB.kind,
+            "metadata": {"name": self.name, "namespace": namespace},
+            "spec": {
+                "minAvailable": self.least,
+                "schedulerName": self.scheduler,
+                "tasks": [{"replicas": self.replicas, "template": template}],
+            },
+        }
+
+
+@group.command("run")
+@click.option("-N", "--name", metavar="NAME", help="Its name.")
+@click.option("-i", "--image", default="busybox", show_default=True, help="Image of its containers.")
+@click.option("-m", "--min", "least", type=int, default=1, show_default=True, help="So many pods start together.")
+@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="So many pods there are.")
+@click.option("-R", "--requests", default=AMOUNTS, show_default=True, help="What each pod asks for.")
+@click.option("-L", "--limits", default=AMOUNTS, show_default=True, help="The most each pod gets.")
+@click.option("-S", "--scheduler", default="volcano", show_default=True, help="Who places the pods.")
+@flags.FILE
+@click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
+@flags.namespaced
+def run(name: str | None, source: str | None, target: connection.Target, **given: Any) -> None:
+    """Run a Job: one task of some pods, or the Job of a file.
+
+    On the embedded cluster images are ignored, so a COMMAND is needed there.
+
+    \b
+    Examples:
+      penstock job run -N hello -r 3 -m 3 -- sh -c "echo hello"
+      penstock job run -N small -R cpu=100m,memory=10Mi -L ""
+      penstock job run -f examples/volcano-job.yaml -n batch
+    """
+    if source:
+        body = written(source, target.namespace)
+    elif name:
+        for flag in ("requests", "limits"):
+            given[flag] = resources.parse(f"--{flag}", given[flag])
+        body = Launch(name=name, **given).job(target.namespace)
+    else:
+        raise click.UsageError("either -N NAME or -f FILE is needed")
+
+    async def work(cluster: "Cluster") -> None:
+        path = VC_JOB.path(body["metadata"]["namespace"])
+        made = await cluster.request("POST", path, query={"fieldValidation": "Strict"}, body=body)
+        output.say(f"run job {made['metadata']['name']} successfully")
+
+    connection.run(target, work)
+
+
+def written(source: str, namespace: str) -> Object:
+    """The Job of a file, in its own namespace or this one. Raises UserError for a file of anything but one Job."""
+    found = manifests.read([source])
+    if len(found) > 1 or kinds.by_manifest(found[0].api_version, found[0].kind) is not VC_JOB:
+        names = ", ".join(f"{each.kind} {each.name} ({each.api_version})" for each in found)
+        raise UserError(f"{source}: one Job of {VC_JOB.api_version} is needed, and there is {names}")
+    metadata = {**found[0].body["metadata"], "namespace": found[0].namespace or namespace}
+    return {**found[0].body, "metadata": metadata}
+
+
+@group.command("list")
+@click.option("-q", "--queue", metavar="NAME", help="Only those of this queue.")
+@click.option("-S", "--scheduler", metavar="NAME", help="Only those of this scheduler.")
+@click.option("--selector", default="", metavar="TEXT", help="Only those with this text in their names.")
+@flags.EVERYWHERE
+@flags.namespaced
+def list_(queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: connection.Target) -> None:
+    """List Jobs.
+
+    \b
+    Examples:
+      penstock job list
+      penstock job list --all-namespaces -q research --selector train
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        found = await lists.items(cluster, VC_JOB, "" if everywhere else target.namespace)
+        chosen = [
+            job
+            for job in found
+            if queue in (None, job["spec"].get("queue") or DEFAULT_QUEUE)
+            if scheduler in (None, job["spec"].get("schedulerName"))
+            if selector in job["metadata"]["name"]
+        ]
+        before = ("Namespace",) if everywhere else ()
+        lists.show((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
+
+    connection.run(target, work)
+
+
+def row(job: Object, everywhere: bool = False) -> list[Any]:
+    """One Job as `list` shows it."""
+    metadata, status = job["metadata"], job.get("status") or {}
+    return [
+        *([metadata["namespace"]] if everywhere else []),
+        metadata["name"],
+        (metadata.get("creationTimestamp") or "")[:10],
+        (status.get("state") or {}).get("phase"),
+        (metadata.get("labels") or {}).get(TYPE) or "Batch",
+        sum(task.get("replicas") or 0 for task in job["spec"].get("tasks") or ()),
+        status.get("minAvailable") or 0,
+        *(status.get(counter) or 0 for counter in COUNTERS.values()),
+    ]
+
+
+@group.command("view")
+@flags.NAME
+@flags.namespaced
+def view(name: str, target: connection.Target) -> None:
+    """Show a Job, its tasks and pods, why it failed or waits, and its Events.
+
+    \b
+    Examples:
+      penstock job view -N hello
+    """
+    connection.run(target, lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name)))
+
+
+@group.command("suspend")
+@flags.NAME
+@flags.namespaced
+def suspend(name: str, target: connection.Target) -> None:
+    """Abort a Job until it is resumed: its pods end.
+
+    \b
+    Examples:
+      penstock job suspend -N hello
+    """
+    _ask(name, target, "AbortJob", "suspend")
+
+
+@group.command("resume")
+@flags.NAME
+@flags.namespaced
+def resume(name: str, target: connection.Target) -> None:
+    """Run an aborted Job again.
+
+    \b
+    Examples:
+      penstock job resume -N hello
+    """
+    _ask(name, target, "ResumeJob", "resume")
+
+
+def _ask(name: str, target: connection.Target, action: str, verb: str) -> None:
+    async def work(cluster: "Cluster") -> None:
+        await commands.send(cluster, Ref(VC_JOB, target.namespace, name), action)
+        output.say(f"{verb} job {name}: command {action} was given")
+
+    connection.run(target, work)
+
+
+@group.command("delete")
+@flags.NAME
+@flags.namespaced
+def delete(name: str, target: connection.Target) -> None:
+    """Delete a Job and all that was made for it.
+
+    \b
+    Examples:
+      penstock job delete -N hello
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        await cluster.request("DELETE", VC_JOB.path(target.namespace, name))
+        output.say(f"delete job {name} successfully")
+
+    connection.run(target, work)

@@ -1,0 +1,117 @@
+"""``penstock template``: JobTemplates, with vcctl's verbs."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection
+from deploy.cli.volcano import flags, lists, stored
+from workers.api.kinds import JOB_TEMPLATE, Object
+
+if TYPE_CHECKING:
+    from workers.cluster import Cluster
+
+COLUMNS = ("Name", "Namespace")
+
+
+@click.group("template", no_args_is_help=True)
+def group() -> None:
+    """Make, list and delete the JobTemplates of flows.
+
+    The verbs of `vcctl jobtemplate`. `penstock jobtemplate` is the same.
+
+    \b
+    Examples:
+      penstock template create -f templates.yaml
+      penstock template list
+      penstock template describe -N train -o json
+    """
+
+
+@group.command("create")
+@click.option("-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The file that has them.")
+@flags.namespaced
+def create(source: str, target: connection.Target) -> None:
+    """Make the JobTemplates of a file.
+
+    \b
+    Examples:
+      penstock template create -f templates.yaml
+    """
+    found = stored.read(source, (JOB_TEMPLATE,), target.namespace)
+    connection.run(target, lambda cluster: stored.create(cluster, found))
+
+
+@group.command("list")
+@flags.EVERYWHERE
+@flags.namespaced
+def list_(everywhere: bool, target: connection.Target) -> None:
+    """List templates.
+
+    \b
+    Examples:
+      penstock template list --all-namespaces
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        found = await lists.items(cluster, JOB_TEMPLATE, "" if everywhere else target.namespace)
+        lists.show(COLUMNS, [row(each) for each in found])
+
+    connection.run(target, work)
+
+
+@group.command("get")
+@flags.NAME
+@flags.namespaced
+def get(name: str, target: connection.Target) -> None:
+    """Show one template.
+
+    \b
+    Examples:
+      penstock template get -N train
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        lists.show(COLUMNS, [row(await cluster.request("GET", JOB_TEMPLATE.path(target.namespace, name)))])
+
+    connection.run(target, work)
+
+
+def row(template: Object) -> list[Any]:
+    """One template as `list` and `get` show it."""
+    return [template["metadata"]["name"], template["metadata"]["namespace"]]
+
+
+@group.command("describe")
+@click.option("-N", "--name", metavar="NAME", help="Its name; without it all of the namespace.")
+@click.option(
+    "-o", "--format", "form", type=click.Choice(stored.FORMATS), default="yaml", show_default=True, help="How."
+)
+@flags.namespaced
+def describe(name: str | None, form: str, target: connection.Target) -> None:
+    """Show templates whole.
+
+    \b
+    Examples:
+      penstock template describe -N train
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        stored.write(await stored.bodies(cluster, JOB_TEMPLATE, target.namespace, name), form)
+
+    connection.run(target, work)
+
+
+@group.command("delete")
+@click.option("-N", "--name", metavar="NAME", help="Its name.")
+@flags.FILE
+@flags.namespaced
+def delete(name: str | None, source: str | None, target: connection.Target) -> None:
+    """Delete a template, or those that a file describes.
+
+    \b
+    Examples:
+      penstock template delete -N train
+    """
+    refs = stored.named(name, source, (JOB_TEMPLATE,), target.namespace)
+    connection.run(target, lambda cluster: stored.delete(cluster, refs))
