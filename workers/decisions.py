@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from scheduler.keys import Keys
 from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import Ref
-from workers.plan import ComeBack, Figure, Mark, Measure, PatchStatus, Plan, Poll, Step, Together
+from workers.plan import ComeBack, Figure, Mark, Measure, PatchStatus, Plan, Poll, Rest, Step, Together
 from workers.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ KNOWN = 20_000
 
 _STORE = Script(load("workers", "decisions"))
 #: Steps that change nothing in the cluster.
-_SILENT = (ComeBack, Poll, Mark, Measure)
+_SILENT = (ComeBack, Poll, Mark, Measure, Rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def done(steps: Iterable[Step]) -> Iterable[str]:
             yield "ask for a fresh reading"
         elif isinstance(step, PatchStatus):
             yield "write the status"
-        elif not isinstance(step, ComeBack | Mark | Measure):
+        elif not isinstance(step, _SILENT):
             yield f"{type(step).__name__} {getattr(step, 'reason', None) or _kind(step)}"
 
 

@@ -7,7 +7,7 @@ from scheduler.keys import Keys
 from workers import decisions as module
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.decisions import Decisions
-from workers.plan import ComeBack, Create, Delete, Figure, PatchStatus, Plan, Poll, Record, Together
+from workers.plan import ComeBack, Create, Delete, Figure, Mark, PatchStatus, Plan, Poll, Record, Rest, Together
 from workers.snapshot import Snapshot
 
 KEYS = Keys("test")
@@ -107,6 +107,8 @@ def test_deeds_in_words():
         Record("Normal", "Made", "2 Jobs"),
         Delete(WORK, "u"),
         Poll(),
+        Mark(WORK),
+        Rest(1.0),
         ComeBack(None),
     )
     assert list(module.done(steps)) == [
