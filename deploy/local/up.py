@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy import processes, ready
 from deploy.local import broker, guard
 from deploy.local.supervisor import Component, Supervisor
+from deploy.processes import commands, ready
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
@@ -187,10 +187,10 @@ def _processes(options: Options, store: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
-    for name, argv in (("watch", processes.watch()), ("beat", processes.beat())):
+    for name, argv in (("watch", commands.watch()), ("beat", commands.beat())):
         yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": "0"})
-    numbered = [(f"worker-{number}", processes.worker(number)) for number in range(1, options.workers + 1)]
-    numbered += [(f"scaler-{number}", processes.scaler(number)) for number in range(1, options.scalers + 1)]
+    numbered = [(f"worker-{number}", commands.worker(number)) for number in range(1, options.workers + 1)]
+    numbered += [(f"scaler-{number}", commands.scaler(number)) for number in range(1, options.scalers + 1)]
     for index, (name, argv) in enumerate(numbered):
         port = metrics + index if metrics else 0
         yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(port)})
@@ -203,7 +203,7 @@ def _process(options: Options, name: str, argv: tuple[str, ...], environment: Ma
 
 def _environment(options: Options, store: str) -> dict[str, str]:
     """The settings of every process of ours."""
-    environment = {**processes.environment(options.settings), "PENSTOCK_BROKER": store}
+    environment = {**commands.environment(options.settings), "PENSTOCK_BROKER": store}
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,11 +10,11 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from deploy import ready
+from deploy.processes import ready, running
 from deploy.webhook.app import app
 from deploy.webhook.configurations import CHOOSING, Place
 from deploy.webhook.keeper import Keeper
-from workers import base, logs, metrics
+from workers import base
 from workers.admission.options import Options
 from workers.cluster import Cluster
 from workers.errors import ClusterError, UserError
@@ -30,15 +29,10 @@ LOOK, SOON = 30.0, 2.0
 
 def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
-    logs.set_up(settings.log_level)
-    metrics.serve(settings.metrics_port)
-    asyncio.run(_run(settings))
+    running.run(settings, _until_told)
 
 
-async def _run(settings: Settings) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+async def _until_told(settings: Settings, told: asyncio.Event) -> None:
     listener = listen(settings.webhook_listen)
     cluster = await base.connect(settings)
     try:

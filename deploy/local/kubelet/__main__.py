@@ -2,12 +2,12 @@
 
 import argparse
 import asyncio
-import signal
 import sys
 from pathlib import Path
 
 from deploy.local.kubelet.kubelet import Options, kubelet
 from deploy.local.kubelet.lifecycle import Backoff
+from deploy.processes import running
 from workers.cluster import Cluster
 from workers.errors import PenstockError
 from workers.logs import set_up
@@ -34,9 +34,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 async def run(arguments: argparse.Namespace) -> None:
     """Serves until SIGINT or SIGTERM."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = running.told()
     options = Options(
         node=arguments.node,
         pods=arguments.max_pods,

@@ -11,7 +11,7 @@ import pytest
 from grpc import aio
 from redis.asyncio import Redis
 
-from deploy.external import serving
+from deploy.processes.external import serving
 from scalers.connections import Connections
 from scalers.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from scalers.external.push import PushListener

@@ -6,8 +6,8 @@ from typing import Any
 import click
 import pytest
 
-from deploy import processes
 from deploy.cli import options
+from deploy.processes import commands
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -100,7 +100,7 @@ def test_a_child_reads_the_settings_its_parent_had(monkeypatch: pytest.MonkeyPat
             "kubeconfig": "/k",
         }
     )
-    variables = processes.environment(parent)
+    variables = commands.environment(parent)
     assert set(variables) == {
         f"PENSTOCK_{name}" for name in ("BROKER", "NAMESPACES", "WAKEUPS", "LEASE", "HOME", "JOBS", "KUBECONFIG")
     }

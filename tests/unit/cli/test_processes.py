@@ -8,8 +8,8 @@ import pytest
 from redis.exceptions import ConnectionError as AwayError
 from redis.exceptions import ResponseError
 
-from deploy import informers, processes, ready
 from deploy.local import up
+from deploy.processes import commands, informers, ready
 from tests.unit.cli.conftest import Type
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
 from workers.controller import Controller
@@ -48,8 +48,8 @@ def test_a_bad_setting_stops_a_process_before_it_becomes_another(
 
 
 def test_beat_and_watch_are_commands_of_ours() -> None:
-    assert processes.beat()[-2:] == ("deploy.cli.main", "beat")
-    assert processes.watch()[-2:] == ("deploy.cli.main", "watch")
+    assert commands.beat()[-2:] == ("deploy.cli.main", "beat")
+    assert commands.watch()[-2:] == ("deploy.cli.main", "watch")
 
 
 def test_without_a_cluster_watch_says_so_in_one_line(penstock: Type) -> None:

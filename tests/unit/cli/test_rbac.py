@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy import rbac
-from deploy.informers import followed
+from deploy.manifests import rbac
+from deploy.processes.informers import followed
 from scalers.registry import Registry
 from scalers.triggers import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
@@ -48,7 +48,7 @@ def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
 
 
 def test_the_file_is_what_the_controllers_need() -> None:
-    assert FILE.read_text() == rbac.render(), "run: python -m deploy.rbac > deploy/rbac.yaml"
+    assert FILE.read_text() == rbac.render(), "run: python -m deploy.manifests.rbac > deploy/rbac.yaml"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy import volcano
-from deploy.informers import followed
+from deploy.manifests import volcano
+from deploy.processes.informers import followed
 from deploy.webhook.configurations import MUTATING, VALIDATING, Place
 from deploy.webhook.looking import POD_TEMPLATE
 from workers.admission.rules import RULES
@@ -51,7 +51,7 @@ def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
 
 
 def test_the_file_is_what_the_controllers_need() -> None:
-    assert FILE.read_text() == volcano.render(), "run: python -m deploy.volcano > deploy/volcano.yaml"
+    assert FILE.read_text() == volcano.render(), "run: python -m deploy.manifests.volcano > deploy/volcano.yaml"
 
 
 @pytest.mark.parametrize("kind", [VC_JOB, VC_CRON_JOB, QUEUE, JOB_FLOW, JOB_TEMPLATE], ids=lambda kind: kind.id)

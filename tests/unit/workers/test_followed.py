@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.informers import followed
+from deploy.processes.informers import followed
 from workers.api.kinds import CONFIG_MAP, CRON_JOB, JOB, POD, QUEUE, SCALED_JOB, SECRET, Kind
 from workers.controller import Controller
 from workers.plan import NOTHING

@@ -1,6 +1,6 @@
-"""deploy/rbac.yaml, made from what controllers and triggers need: ``python -m deploy.rbac > deploy/rbac.yaml``.
+"""What each process may do in a cluster, made from what controllers and triggers need.
 
-One account per process: those who watch change nothing, those who measure read Secrets, those who act do not.
+``python -m deploy.manifests.rbac > deploy/rbac.yaml``. One account per process: those who watch change nothing, those who measure read Secrets, those who act do not.
 """
 
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yaml
 
-from deploy.informers import followed
+from deploy.processes.informers import followed
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CONFIG_MAP,
@@ -32,7 +32,7 @@ from workers.api.kinds import (
 from workers.controller import Controller
 from workers.controllers import registry
 
-HEADER = "# Made by `python -m deploy.rbac`; a test keeps it in step with the controllers.\n"
+HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step with the controllers.\n"
 
 NAMESPACE = "penstock"
 

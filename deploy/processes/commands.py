@@ -28,7 +28,19 @@ def scaler(number: int = 1) -> tuple[str, ...]:
 
 def _worker(lane: str, number: int) -> tuple[str, ...]:
     name = f"{lane}-{number}@%h"
-    return (*_CELERY, "worker", "-P", "threads", "-Q", f"penstock.{lane}", *_QUIET, "-I", "deploy.ready", "-n", name)
+    return (
+        *_CELERY,
+        "worker",
+        "-P",
+        "threads",
+        "-Q",
+        f"penstock.{lane}",
+        *_QUIET,
+        "-I",
+        "deploy.processes.ready",
+        "-n",
+        name,
+    )
 
 
 def beat() -> tuple[str, ...]:

@@ -4,18 +4,18 @@ import os
 
 from celery import signals
 
-from deploy import processes, ready
+from deploy.processes import commands, ready
 from workers.settings import Settings
 
 
 def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM."""
     # The app reads its settings from the environment when it is first asked for one.
-    os.environ.update(processes.environment(settings))
+    os.environ.update(commands.environment(settings))
     from workers.app import app
 
     signals.beat_init.connect(_ready)
-    app.Beat(scheduler=processes.SCHEDULER, loglevel=settings.log_level, quiet=True).run()
+    app.Beat(scheduler=commands.SCHEDULER, loglevel=settings.log_level, quiet=True).run()
 
 
 def _ready(**_: object) -> None:

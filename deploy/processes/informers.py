@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Collection, Mapping
 
 from redis.exceptions import RedisError
 
-from deploy import ready
-from workers import base, logs, metrics, queues
+from deploy.processes import ready, running
+from workers import base, queues
 from workers.api.kinds import POD, Kind
 from workers.controller import Controller
 from workers.controllers import registry
@@ -37,15 +36,10 @@ def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[
 
 def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM."""
-    logs.set_up(settings.log_level)
-    metrics.serve(settings.metrics_port)
-    asyncio.run(_until_signal(settings))
+    running.run(settings, _until_told)
 
 
-async def _until_signal(settings: Settings) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+async def _until_told(settings: Settings, told: asyncio.Event) -> None:
     work = asyncio.create_task(serve(settings), name="watch")
     stop = asyncio.create_task(told.wait())
     await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)

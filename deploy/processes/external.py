@@ -1,13 +1,12 @@
 """The process that measures triggers for an existing KEDA, until a signal comes."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from deploy import ready
+from deploy.processes import ready, running
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
 from scalers.external.messages import EXTRA
@@ -15,7 +14,6 @@ from scalers.external.serving import Offer, Service
 from scalers.extras import needed
 from scalers.registry import REGISTRY
 from scalers.sources import Sources
-from workers import logs, metrics
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -31,15 +29,10 @@ _GRACE = 2.0
 
 def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
-    logs.set_up(settings.log_level)
-    metrics.serve(settings.metrics_port)
-    asyncio.run(_until_signal(settings))
+    running.run(settings, _until_told)
 
 
-async def _until_signal(settings: Settings) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+async def _until_told(settings: Settings, told: asyncio.Event) -> None:
     async with serving(settings):
         ready.announce()
         await told.wait()

@@ -1,6 +1,6 @@
 """Tells whoever started a Celery worker that it answers bells, by writing a file.
 
-A worker includes this module (``-I deploy.ready``); when its parent waits for it, ``PENSTOCK_READY_FILE``
+A worker includes this module (``-I deploy.processes.ready``); when its parent waits for it, ``PENSTOCK_READY_FILE``
 names the file.
 """
 

@@ -1,14 +1,14 @@
 """deploy/volcano.yaml: what a cluster needs beside deploy/rbac.yaml so that Volcano's kinds can be run in it.
 
-``python -m deploy.volcano > deploy/volcano.yaml``. The rights are made from what controllers and admission need; the
-webhook's account may read what its rules look at, and keep its certificate and its own configurations.
+``python -m deploy.manifests.volcano > deploy/volcano.yaml``. The rights are made from what controllers and admission
+need; the webhook's account may read what its rules look at, and keep its certificate and its own configurations.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from deploy.informers import followed
-from deploy.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
+from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
+from deploy.processes.informers import followed
 from deploy.webhook.configurations import MUTATING, VALIDATING
 from deploy.webhook.looking import POD_TEMPLATE
 from workers.admission.rules import RULES
@@ -32,7 +32,7 @@ from workers.controller import Controller
 from workers.controllers import registry
 from workers.settings import Settings
 
-HEADER = "# Made by `python -m deploy.volcano`; a test keeps it in step with the controllers.\n"
+HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"
 
 #: The port of the webhook in its pod.
 _PORT = 8443
