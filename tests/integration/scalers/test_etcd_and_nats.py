@@ -189,7 +189,7 @@ async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
         pytest.param({"value": "inf"}, {}, "value", id="infinite"),
         pytest.param({"watchKey": " "}, {}, "watchKey", id="no key"),
         pytest.param({}, {"username": "u"}, "username", id="a user without a password"),
-        pytest.param({}, {"tls": "enable", "cert": "x"}, "cert, key", id="a certificate without a key"),
+        pytest.param({}, {"tls": "enable", "cert": "x"}, "cert", id="a certificate without a key"),
         pytest.param({}, {"tls": "maybe"}, "tls", id="neither enabled nor disabled"),
     ],
 )
