@@ -9,6 +9,7 @@ import pytest
 
 from deploy.cli import main, options
 from tests.unit.cli.fake import FakeCluster
+from tests.unit.cli.volcano import KINDS
 from workers import cluster as cluster_module
 from workers.settings import Settings
 
@@ -44,6 +45,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
     return fake
+
+
+@pytest.fixture
+def volcano(cluster: FakeCluster) -> FakeCluster:
+    """A cluster with Volcano's kinds."""
+    cluster.kinds += KINDS
+    return cluster
 
 
 @pytest.fixture

@@ -175,19 +175,23 @@ class FakeCluster:
         }
 
     def _create(self, path: str, body: Any, *, dry: bool) -> Any:
-        name = body["metadata"]["name"]
+        self._version += 1
+        metadata = body["metadata"]
+        name = metadata.get("name") or f"{metadata['generateName']}{self._version}"
+        body = {**body, "metadata": {**metadata, "name": name}}
         if f"{path}/{name}" in self.objects:
             raise AlreadyExists(f"{name} already exists", status=409)
         if name != name.lower():
             message = f'{body["kind"]} "{name}" is invalid: metadata.name: Invalid value: "{name}"'
             raise Invalid(f"POST {path}: 422: {message}", status=422, body={"kind": "Status", "message": message})
-        self._version += 1
         stored = {**body, "metadata": {"uid": f"uid-{name}", **body["metadata"], "resourceVersion": str(self._version)}}
         if not dry:
             self.objects[f"{path}/{name}"] = stored
         return stored
 
     def _patch(self, path: str, body: Any) -> Any:
+        if path not in self.objects:
+            self._missing(path)
         self._version += 1
         merged = _merged(self.objects[path], body)
         merged["metadata"]["resourceVersion"] = str(self._version)

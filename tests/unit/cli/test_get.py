@@ -5,8 +5,10 @@ import json
 import pytest
 import yaml
 
+from deploy.cli.discovery import Catalogue, Resource
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
+from workers.api.kinds import Kind
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,32 @@ def test_a_name_that_two_groups_share_means_the_first_and_the_group_tells_them_a
     cluster.add(VOLCANO_JOB, "theirs")
     assert "ours" in penstock("get", "jobs").out
     assert "theirs" in penstock("get", "jobs.batch.volcano.sh").out
+
+
+@pytest.mark.parametrize(
+    ("word", "group"),
+    [
+        ("jobs", "batch"),
+        ("job", "batch"),
+        ("vj", "batch.volcano.sh"),
+        ("vjs", "batch.volcano.sh"),
+        ("vcjobs", "batch.volcano.sh"),
+        ("vcjobs.batch.volcano.sh", "batch.volcano.sh"),
+        ("cms", ""),
+        # A name proper counts before the plural of a short one, whoever has it.
+        ("bs", "late.example"),
+    ],
+)
+def test_several_of_a_short_name_are_its_kind(word: str, group: str) -> None:
+    catalogue = Catalogue(
+        (
+            Resource(CONFIG_MAP, "configmap", ("cm", "b")),
+            Resource(JOB, "job"),
+            Resource(VOLCANO_JOB, "job", ("vcjob", "vj")),
+            Resource(Kind("late.example", "v1", "Bus", "buses"), "bus", ("bs",)),
+        )
+    )
+    assert catalogue.find(word).kind.group == group
 
 
 def test_an_unknown_kind_is_named_with_its_neighbours(cluster: FakeCluster, penstock: Type) -> None:

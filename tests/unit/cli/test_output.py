@@ -28,6 +28,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
         (timedelta(days=8, hours=3), "8d"),
         (timedelta(days=729), "729d"),
         (timedelta(days=731), "2y1d"),
+        (timedelta(days=8 * 365 - 1), "7y364d"),
+        (timedelta(days=8 * 365 + 1), "8y"),
     ],
     ids=str,
 )
