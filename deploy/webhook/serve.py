@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import uvicorn
 
+from deploy import https
 from deploy.processes import ready, running
 from deploy.webhook.app import app
 from deploy.webhook.configurations import CHOOSING, Place
@@ -91,22 +92,8 @@ async def served(
     cluster: Cluster, options: Options, context: ssl.SSLContext, listener: socket.socket
 ) -> AsyncIterator[asyncio.Task[None]]:
     """The server, for the length of a block; yields its task."""
-    config = uvicorn.Config(
-        app(cluster, options),
-        loop="none",
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=120,
-        timeout_graceful_shutdown=5,
-        # Not files: the certificate changes while this context is in use.
-        ssl_context_factory=lambda _config, _default: context,
-    )
-    server = _Server(config)
+    # Not files: the certificate changes while this context is in use.
+    server = _Server(https.configured(app(cluster, options), ssl_context_factory=lambda _config, _default: context))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield serving

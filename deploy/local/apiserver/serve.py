@@ -18,6 +18,7 @@ import redis.asyncio as redis
 import uvicorn
 import yaml
 
+from deploy import https
 from deploy.local.apiserver import auth, certificate, crds
 from deploy.local.apiserver.app import App
 from deploy.local.apiserver.context import Context
@@ -180,21 +181,7 @@ async def serve(options: Options) -> None:
         registry = Registry()
         crds.follow(store, registry)
         ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission)
-        config = uvicorn.Config(
-            App(ctx, token),
-            loop="none",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=120,
-            timeout_graceful_shutdown=5,
-            ssl_certfile=str(files.certificate),
-            ssl_keyfile=str(files.key),
-        )
+        config = https.configured(App(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
         server = _Server(config, ctx.hub, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))
         collector = Collector(ctx)
