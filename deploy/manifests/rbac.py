@@ -1,6 +1,7 @@
 """What each process may do in a cluster, made from what controllers and triggers need.
 
-``python -m deploy.manifests.rbac > deploy/rbac.yaml``. One account per process: those who watch change nothing, those who measure read Secrets, those who act do not.
+``python -m deploy.manifests.rbac > deploy/rbac.yaml``. One account per process: those who watch change
+nothing, those who measure read Secrets, those who act do not.
 """
 
 import sys

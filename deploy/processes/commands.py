@@ -27,20 +27,9 @@ def scaler(number: int = 1) -> tuple[str, ...]:
 
 
 def _worker(lane: str, number: int) -> tuple[str, ...]:
-    name = f"{lane}-{number}@%h"
-    return (
-        *_CELERY,
-        "worker",
-        "-P",
-        "threads",
-        "-Q",
-        f"penstock.{lane}",
-        *_QUIET,
-        "-I",
-        "deploy.processes.ready",
-        "-n",
-        name,
-    )
+    threads, queue = ("-P", "threads"), ("-Q", f"penstock.{lane}")
+    ready, name = ("-I", "deploy.processes.ready"), ("-n", f"{lane}-{number}@%h")
+    return (*_CELERY, "worker", *threads, *queue, *_QUIET, *ready, *name)
 
 
 def beat() -> tuple[str, ...]:
