@@ -39,7 +39,8 @@ def template(name: str, **spec: Any) -> Object:
 class Cluster:
     """The API server with one flow called ``f``, its templates and Jobs, the mirror, and this key's place in the queue.
 
-    made: the names of Jobs in the order in which they were made. told: Events by reason.
+    made: the names of Jobs in the order in which they were made. told: Events by reason. refused: names of Jobs that
+    the API server does not take; failures: how many plans in a row ended with that.
     """
 
     def __init__(self, *flows: Object, ttl: int | None = None, **spec: Any) -> None:
@@ -71,6 +72,8 @@ class Cluster:
         self.reading: Reading | None = None
         self.polls = 0
         self.made: list[str] = []
+        self.refused: set[str] = set()
+        self.failures = 0
         self.told: Counter[str] = Counter()
 
     @property
@@ -158,10 +161,12 @@ class Cluster:
     def reconcile(self, *, dies_after: int | None = None) -> None:
         """Decide once, and carry it out. dies_after: the worker dies after so many writes."""
         self.marked, self.back = False, None
+        plan = _Plan(self, dies_after)
         try:
-            _Plan(self, dies_after).carry_out(decide(self.snapshot(), self.now).steps)
+            plan.carry_out(decide(self.snapshot(), self.now).steps)
         except Stopped:
             self.back = self.now + BACKOFF
+        self.failures = self.failures + 1 if plan.refused else 0
 
     def settle(self) -> None:
         """Until nothing is left to do at this moment."""
@@ -183,6 +188,8 @@ class Cluster:
             {VC_JOB.id: ours, JOB_FLOW.id: flows},
             relatives={ref: self.templates.get(ref.name) for ref in relatives(self.shown)},
             reading=self.reading,
+            failures=self.failures,
+            last_error="422" if self.failures else None,
             at=int(self.now.timestamp() * 1e6),
         )
 
@@ -199,6 +206,7 @@ class _Plan:
     def __init__(self, cluster: Cluster, dies_after: int | None) -> None:
         self.cluster = cluster
         self.left = dies_after
+        self.refused = False
         self.version = cluster.shown["metadata"]["resourceVersion"]
 
     def carry_out(self, steps: tuple[Step, ...]) -> None:
@@ -207,6 +215,8 @@ class _Plan:
                 case Together(steps=parts):
                     for part in parts:
                         self._do(part)
+                    if self.refused:
+                        raise Stopped
                 case ComeBack(at=at):
                     self.cluster.back = min(self.cluster.back, at) if self.cluster.back else at
                 case Record(reason=reason):
@@ -249,6 +259,9 @@ class _Plan:
 
     def _create(self, name: str, body: Object, taken: Record | None) -> None:
         cluster = self.cluster
+        if name in cluster.refused:
+            self.refused = True
+            return
         if name not in cluster.jobs:
             moment = times.render(cluster.now)
             metadata = {**body["metadata"], "uid": f"uid-{next(cluster._numbers)}", "creationTimestamp": moment}

@@ -368,6 +368,25 @@ def test_a_job_that_takes_too_long_is_terminated_and_counts_as_failed() -> None:
     assert (settled(cluster).phase, cluster.entry("a")["reason"]) == ("Failed", "TimedOut")
 
 
+def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
+    """Neither their Jobs nor their time-outs, nor what is told of them; and it is told itself."""
+    cluster = Cluster(entry("a", timeoutSeconds=60), entry("bad"), entry("c"), entry("d", "c"))
+    cluster.refused = {"f-bad"}
+    run(cluster, c="Completed")
+    cluster.end("f-a", "Running")
+    for _ in range(12):
+        cluster.wait(5)
+        cluster.settle()
+    assert (cluster.made, cluster.status["runningJobs"]) == (["f-a", "f-c", "f-d"], ["f-a"])
+    assert cluster.ready == ("False", "ReconcileFailing")
+    assert [command["target"]["name"] for command in cluster.commands.values()] == ["f-a"]
+    assert cluster.entry("a")["reason"] == "TimedOut"
+    cluster.refused = set()
+    cluster.obey()
+    cluster.wait(5)
+    assert settled(cluster).phase == "Failed"
+
+
 def test_a_suspended_flow_starts_nothing_and_resumes() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a")), a="Running")
     cluster.edit(suspend=True)

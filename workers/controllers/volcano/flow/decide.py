@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from workers.admission import findings
-from workers.admission import jobflow as admission
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
 from workers.api.volcano import jobflow as manifest
 from workers.controller import Controller
-from workers.controllers.volcano.flow import jobs, phases, schedule, starting, status, tracks
+from workers.controllers.volcano.flow import graph, jobs, phases, schedule, starting, status, tracks
 from workers.controllers.volcano.flow.phases import Counts
 from workers.controllers.volcano.flow.sight import Sight, relatives
 from workers.controllers.volcano.flow.starting import Round
@@ -55,13 +53,10 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if body is None or body["metadata"].get("deletionTimestamp"):
         return NOTHING
     try:
-        spec = manifest.parse(body).spec
+        sight = Sight(snapshot, body, graph.of(body), now)
     except UserError as error:
         return _refused(body, str(error), now)
-    if wrong := admission.faults(body["metadata"]["name"], spec):
-        return _refused(body, findings.told(wrong), now)
-    sight = Sight(snapshot, body, spec, now)
-    return schedule.decide(sight) if spec.schedule else _Decision(sight).plan()
+    return schedule.decide(sight) if sight.spec.schedule else _Decision(sight).plan()
 
 
 def _refused(body: Object, message: str, now: datetime) -> Plan:
@@ -95,7 +90,7 @@ class _Decision:
             deletions = tuple(Delete(ref_of(VC_JOB, job), job["metadata"]["uid"]) for job in doomed)
             together = (Together(deletions),) if deletions else ()
             return Plan((*together, *self._expiry()), f"{len(doomed)} Jobs to delete")
-        return Plan((*self._made(), *self._written(), *self._ended(), *self._later()), self._why())
+        return Plan((*self._early(), *self._made(), *self._written(), *self._ended(), *self._later()), self._why())
 
     # What happens now
 
@@ -106,7 +101,10 @@ class _Decision:
     @cached_property
     def _tracks(self) -> dict[str, Track]:
         """How far each node is when this decision is carried out."""
-        return {id: self._timed(id, track) for id, track in self._round.tracks.items()}
+        return self._all_timed(self._round.tracks)
+
+    def _all_timed(self, known: Mapping[str, Track]) -> dict[str, Track]:
+        return {id: self._timed(id, track) for id, track in known.items()}
 
     def _timed(self, id: str, track: Track) -> Track:
         """The track with what it is told for: a Job that takes too long is ended."""
@@ -137,12 +135,16 @@ class _Decision:
         """The Job of a node that has not ended."""
         return self.sight.jobs.get(track.job or "") if track.live else None
 
+    def _early(self) -> Iterator[Step]:
+        """While making Jobs fails, what comes after it comes before it: nobody would see why, and no Job be ended."""
+        if self._round.jobs and self.sight.snapshot.failures >= FAILING:
+            yield from self._write(self._status(made=False))
+            yield from self._ended()
+
     def _made(self) -> Iterator[Step]:
-        """Make the Jobs. While making them fails, what is known is written first: nobody would see why."""
+        """Make the Jobs."""
         if not self._round.jobs:
             return
-        if self.sight.snapshot.failures >= FAILING:
-            yield from self._write(self._status(made=False))
         yield Together(
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
             otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
@@ -152,8 +154,9 @@ class _Decision:
         """Tell of Jobs that are there for the first time: not all that were asked for may have come to be."""
         written = self.sight.status.get("entries") or {}
         for id, track in self.sight.tracks.items():
-            before = tracks.read(written.get(id))
-            if track.started and (before.started is None or before.attempts < track.attempts):
+            before = written.get(id) or {}
+            known = before.get("startTime") and (before.get("attempts") or 0) >= track.attempts
+            if track.started and not known:
                 yield Record("Normal", "Created", f"create a job named {track.job}!")
 
     def _written(self) -> Iterator[Step]:
@@ -252,7 +255,7 @@ class _Decision:
     def _status(self, *, made: bool = True) -> Object:
         """The whole status. made: the Jobs of this plan are there."""
         sight = self.sight
-        known = self._tracks if made else sight.tracks
+        known = self._tracks if made else self._all_timed(sight.tracks)
         before, final = sight.status, self._phase in phases.FINAL
         reason, message = self._state
         started = before.get("startTime") or (times.render(sight.now) if any(_begun(known)) else None)
