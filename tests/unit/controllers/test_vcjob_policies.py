@@ -375,6 +375,16 @@ def test_a_job_is_restarted_as_often_as_it_may_and_the_last_pods_stay():
     assert (cluster.alive(), cluster.status["failed"]) == (["train-worker-1"], 1)
 
 
+@pytest.mark.parametrize("action", ["RestartTask", "RestartPod"])
+def test_after_one_restart_of_a_part_too_many_the_pod_that_failed_stays(action):
+    """With its logs, as after a restart of the whole job; that it stays is no new failure."""
+    cluster = begun([on("PodFailed", action)], maxRetry=1)
+    cluster.set("train-worker-0", "Failed", 2)
+    cluster.settle()
+    assert (cluster.phases[-2:], cluster.alive()) == (["Restarting", "Failed"], ["train-worker-0"])
+    assert [reason for reason, _ in cluster.events].count("ExecuteAction") == 1
+
+
 def test_a_restart_waits_for_its_backoff():
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 10, "factor": 3}, maxRetry=5)
     for wait in (10, 30):

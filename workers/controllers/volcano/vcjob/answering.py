@@ -109,7 +109,7 @@ def _cause(one: Happening, exit_code: int | None) -> str:
 
 
 def _is_dealt_with(course: Course, pod: Pod | None) -> bool:
-    return pod is not None and any(courses.is_target(target, pod) for target in course.killing)
+    return pod is not None and any(courses.is_about(target, pod) for target in course.killing)
 
 
 def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
