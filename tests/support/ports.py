@@ -1,8 +1,8 @@
 """Loopback ports for the servers of a test run: none is given out twice, however many runs share the machine.
 
-Looking for a free port and binding it later is a race. It ends in a server that does not start, or worse, in two runs
-that speak to one server and empty it under each other. So a port is reserved first: whoever holds the UDP port of the
-same number has it, until his process ends. The range lies below the ports that systems give to outgoing connections.
+Looking for a free port and binding it later is a race, which ends in a server that does not start. So a port is
+reserved first: whoever holds the UDP port of the same number has it, until his process ends. The range lies below the
+ports that systems give to outgoing connections.
 """
 
 import atexit

@@ -12,9 +12,11 @@ NAMESPACE = "default"
 def deployment(broker: str) -> Object:
     """No worker to begin with. broker: the Redis URL that tasks come from.
 
-    A worker that is told to end finishes the task in its hands first, within the grace period.
+    A worker that is told to end finishes the task in its hands first, within the grace period. It is one process: one
+    that has a child do the work (prefork) may miss the child's answer when it is told to end. Then it waits for half a
+    minute, and the task runs again, or, if the worker is killed meanwhile, is not seen for an hour.
     """
-    command = ["-m", "celery", "-A", "deploy.demo.pool.tasks", "worker", "--pool=prefork", "--concurrency=1"]
+    command = ["-m", "celery", "-A", "deploy.demo.pool.tasks", "worker", "--pool=solo"]
     container = {
         "name": "worker",
         "image": "python",
