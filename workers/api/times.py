@@ -19,4 +19,4 @@ def parse(text: str) -> datetime:
 
 def render(instant: datetime) -> str:
     """`2026-03-01T02:00:00Z`: fractions are cut off, as the API server does."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return instant.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from workers.api import model
-from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
-from workers.api.volcano.jobflow import RETRY, JobFlow, Spec
-from workers.controllers.volcano.flow import phases, tracks
+from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
+from workers.api.volcano.jobflow import RETRY, Spec
+from workers.controllers.volcano.flow import graph, phases, tracks
+from workers.controllers.volcano.flow.graph import Graph
 from workers.controllers.volcano.flow.tracks import Track
 from workers.errors import UserError
-from workers.flows import nodes
 from workers.flows.nodes import Node
 from workers.snapshot import Snapshot
 
@@ -22,8 +21,13 @@ class Sight:
 
     snapshot: Snapshot
     body: Object
-    spec: Spec
+    graph: Graph
     now: datetime
+
+    @property
+    def spec(self) -> Spec:
+        """As its author wrote it."""
+        return self.graph.spec
 
     @property
     def name(self) -> str:
@@ -35,18 +39,15 @@ class Sight:
         """As it was written last."""
         return dict(self.body.get("status") or {})
 
-    @cached_property
+    @property
     def nodes(self) -> tuple[Node, ...]:
         """Everything the flow runs."""
-        return tuple(nodes.of(self.spec))
+        return self.graph.nodes
 
-    @cached_property
+    @property
     def members(self) -> Mapping[str, tuple[Node, ...]]:
         """The nodes of each entry."""
-        found: dict[str, tuple[Node, ...]] = {entry.name: () for entry in self.spec.flows}
-        for node in self.nodes:
-            found[node.entry.name] = (*found[node.entry.name], node)
-        return found
+        return self.graph.members
 
     @cached_property
     def jobs(self) -> Mapping[str, Object]:
@@ -103,21 +104,22 @@ def relatives(body: Object) -> tuple[Ref, ...]:
     Not those of all others: of what is not there it takes a while to be certain, and that is none of their business.
     """
     try:
-        spec = model.parse(JobFlow, JOB_FLOW, body).spec
+        known = graph.of(body)
     except UserError:
         return ()
     status, namespace = body.get("status") or {}, body["metadata"]["namespace"]
     asked = _asked(body)
-    if spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):
+    if known.spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):
         return ()
-    known = {id: tracks.read(written) for id, written in (status.get("entries") or {}).items()}
-    begun = {node.entry.name for node in nodes.of(spec) if node.id in known}
-    empty = {entry.name for entry in spec.flows} - {node.entry.name for node in nodes.of(spec)}
+    written = status.get("entries") or {}
+    begun = {
+        entry for entry, members in known.members.items() if not members or any(each.id in written for each in members)
+    }
     names = (
         node.entry.source
-        for node in nodes.of(spec)
-        if not known.get(node.id, Track()).over or asked
-        if all(target in begun or target in empty for target in node.entry.targets)
+        for node in known.nodes
+        if asked or (written.get(node.id) or {}).get("phase") not in tracks.ENDS
+        if all(target in begun for target in node.entry.targets)
     )
     return tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from graphlib import TopologicalSorter
 
 from workers.api.kinds import Object
 from workers.api.volcano.jobflow import Entry
@@ -39,6 +38,7 @@ def decided(sight: Sight) -> Round:
     """Skip what cannot happen any more, and start what may."""
     result = Round(dict(sight.tracks))
     able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks))
+    # Asked again: an expression that cannot be worked out is a failure, too.
     if halted(sight, result.tracks):
         # What waits for another try gets none.
         for id, track in result.tracks.items():
@@ -56,7 +56,7 @@ def halted(sight: Sight, known: Mapping[str, Track]) -> bool:
 
 def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
     """The nodes whose failure ends the flow."""
-    awaited = dependencies.handled(sight.spec)
+    awaited = sight.graph.awaited
     return [
         node
         for node in sight.nodes
@@ -66,17 +66,10 @@ def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
     ]
 
 
-def in_order(sight: Sight) -> list[Entry]:
-    """The entries, each after those it depends on."""
-    by_name = {entry.name: entry for entry in sight.spec.flows}
-    sorter = TopologicalSorter({entry.name: entry.targets for entry in sight.spec.flows})
-    return [by_name[name] for name in sorter.static_order()]
-
-
 def _able(sight: Sight, known: dict[str, Track]) -> Iterator[Node]:
     """The nodes that may start; those that never will are skipped in `known`."""
     outcomes: dict[str, str | None] = {}
-    for entry in in_order(sight):
+    for entry in sight.graph.order:
         members = sight.members[entry.name]
         fresh = [node for node in members if known[node.id].phase is None]
         unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
@@ -112,7 +105,7 @@ def _chosen(
     """Of nodes whose dependencies are met, those whose conditions hold."""
     for node in waiting:
         try:
-            holds = _holds(sight, node, scope(sight, node, outcomes))
+            holds = _holds(sight, node, outcomes)
         except UserError as error:
             known[node.id] = known[node.id].end(tracks.FAILED, sight.now, "InvalidExpression", str(error))
             continue
@@ -122,8 +115,11 @@ def _chosen(
             known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _CONDITION)
 
 
-def _holds(sight: Sight, node: Node, values: Scope) -> bool:
+def _holds(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> bool:
     entry = node.entry
+    if entry.switch is None and entry.if_ is None:
+        return True
+    values = scope(sight, node, {name: outcomes.get(name) for name in sight.members})
     if entry.switch is not None:
         found = expressions.value(entry.switch.of, values)
         branches = [each.switch for each in sight.spec.flows if each.switch and each.switch.of == entry.switch.of]
@@ -136,9 +132,8 @@ def _holds(sight: Sight, node: Node, values: Scope) -> bool:
 
 
 def scope(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> Scope:
-    """What references of a node stand for."""
-    ended = {entry.name: outcomes.get(entry.name) for entry in sight.spec.flows}
-    return Scope(sight.name, sight.spec.parameters or {}, ended, node.item, node.index)
+    """What references of a node stand for. outcomes: of all entries."""
+    return Scope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
 
 
 def _start(sight: Sight, able: list[Node], result: Round) -> None:
