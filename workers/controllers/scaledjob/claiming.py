@@ -15,7 +15,8 @@ from workers.api import flags
 from workers.api.kinds import JOB, Object
 from workers.api.scaledjob import ScaledJob, Spec
 from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
-from workers.controllers.keda import Status, activity, described, unlisted
+from workers.controllers.keda.status import Status, activity, described
+from workers.controllers.keda.users import unlisted
 from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, names, rollout
 from workers.controllers.scaledjob.claims import Verdict, judge
 from workers.controllers.scaledjob.demand import Demand
@@ -348,7 +349,7 @@ class _Claiming:
         if reading.problem is not None:
             return self._status(conditions.refused(reading.problem))
         active = bool(self._sight.claims) or any(sample.value > 0 for sample in reading.samples)
-        status = self._status(conditions.measured(reading.samples, active))
+        status = self._status(conditions.judged(reading.samples, active))
         fields = {**status.fields, **activity(status.observed, reading.samples)}
         if active:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)

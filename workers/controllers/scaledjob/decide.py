@@ -11,7 +11,8 @@ from workers.api.scaledjob import ScaledJob
 from workers.caps import Cap, Reservation
 from workers.claims import ledger_of
 from workers.controller import Controller
-from workers.controllers.keda import Status, activity, described, enlisting, unlisted
+from workers.controllers.keda.status import Status, activity, described
+from workers.controllers.keda.users import enlisting, unlisted
 from workers.controllers.scaledjob import (
     binding,
     bounds,
@@ -271,7 +272,7 @@ class _Decision:
             return self._status(conditions)
         if self._demand is None:
             return self._status(conditions.refused(self._reading.problem or ""))
-        conditions = conditions.measured(self._reading.samples, self._active)
+        conditions = conditions.judged(self._reading.samples, self._active)
         status = self._status(conditions.falling_back(self.scaled.spec.fallback is not None, self._fallback))
         fields = {**status.fields, **activity(status.observed, self._reading.samples)}
         fields |= sources.left_alone(self._reading.samples)

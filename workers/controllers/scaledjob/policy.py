@@ -8,7 +8,7 @@ from workers.api import scalepolicy
 from workers.api.kinds import JOB, SCALE_POLICY, Object
 from workers.caps import Cap, Reservation
 from workers.controllers import conditions
-from workers.controllers.keda import Condition
+from workers.controllers.keda.conditions import Condition
 from workers.controllers.selectors import selects
 from workers.plan import ComeBack, Figure
 from workers.snapshot import Entry, Snapshot

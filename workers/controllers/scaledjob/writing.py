@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from workers.api.kinds import Object
-from workers.controllers.keda import Status
+from workers.controllers.keda.status import Status
 from workers.controllers.scaledjob.status import Conditions, events
 from workers.plan import Patch, PatchStatus, Step
 from workers.snapshot import Reading, Snapshot

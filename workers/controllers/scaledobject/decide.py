@@ -11,7 +11,8 @@ from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.scaledjob import Trigger
 from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller
-from workers.controllers.keda import Status, enlisting, unlisted
+from workers.controllers.keda.status import Status
+from workers.controllers.keda.users import enlisting, unlisted
 from workers.controllers.scaledobject import (
     activation,
     explaining,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from workers.api.kinds import Object
 from workers.api.scaledobject import ScaledObject
-from workers.controllers.keda import Status, described
+from workers.controllers.keda.status import Status, described
 from workers.controllers.scaledobject import status as statuses
 from workers.controllers.scaledobject.status import Conditions
 from workers.plan import Patch, PatchStatus, Step

@@ -1,54 +1,12 @@
-"""What ScaledJob and ScaledObject have in common, as KEDA writes it: conditions, statuses, lists of users."""
+"""Lists of users that authentications carry, as KEDA writes them: who may not find them gone."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterator
+from dataclasses import replace
 
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
-from workers.api.scaledjob import Trigger
 from workers.api.triggerauthentication import kind_of
 from workers.plan import Enlist, PatchStatus, Plan, Step
-from workers.snapshot import Sample, Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One of KEDA's conditions; it carries no timestamps."""
-
-    status: str
-    reason: str = ""
-    message: str = ""
-
-    def render(self, type_: str) -> Object:
-        texts = {key: value for key, value in (("reason", self.reason), ("message", self.message)) if value}
-        return {"type": type_, "status": self.status, **texts}
-
-
-class Rendered(Protocol):
-    """All conditions of one kind."""
-
-    def render(self) -> list[Object]: ...
-
-
-C = TypeVar("C", bound=Rendered)
-
-
-@dataclass(frozen=True, slots=True)
-class Status(Generic[C]):
-    """What is to be written. Fields that are not computed here are carried over; those that are None go."""
-
-    observed: Object
-    conditions: C
-    fields: Object = field(default_factory=dict)
-
-    def render(self) -> Object:
-        whole = {**self.observed, **self.fields, "conditions": self.conditions.render()}
-        return {name: value for name, value in whole.items() if value is not None}
-
-    @property
-    def changed(self) -> bool:
-        """Whether writing it would change anything."""
-        return self.render() != self.observed
+from workers.snapshot import Snapshot
 
 
 def enlisting(plan: Plan, snapshot: Snapshot) -> Plan:
@@ -104,29 +62,3 @@ def _named(user: Ref, names: str) -> Iterator[Ref]:
     for name in filter(None, names.split(",")):
         yield Ref(TRIGGER_AUTHENTICATION, user.namespace, name)
         yield Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", name)
-
-
-class Triggered(Protocol):
-    """A spec with triggers."""
-
-    @property
-    def triggers(self) -> tuple[Trigger, ...]: ...
-
-
-def described(spec: Triggered) -> Object:
-    """The fields that follow from the spec alone: types of triggers and names of authentications, each once."""
-    references = (trigger.authentication_ref for trigger in spec.triggers)
-    return {
-        "triggersTypes": ",".join(dict.fromkeys(trigger.type for trigger in spec.triggers)),
-        "authenticationsTypes": ",".join(dict.fromkeys(reference.name for reference in references if reference)),
-    }
-
-
-def activity(observed: Object, samples: Iterable[Sample]) -> Object:
-    """`triggersActivity`: a trigger that could not be measured keeps what was known of it."""
-    known = observed.get("triggersActivity") or {}
-    found = {
-        sample.name: known.get(sample.name) if sample.error is not None else {"isActive": sample.active}
-        for sample in samples
-    }
-    return {"triggersActivity": {name: each for name, each in found.items() if each is not None}}
