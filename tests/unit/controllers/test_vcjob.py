@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.vcjobs import task, vcjob
-from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref
+from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
 from workers.controllers.volcano.vcjob import decide
 from workers.plan import NOTHING
 from workers.snapshot import Snapshot
@@ -233,6 +233,15 @@ def test_what_plugins_made_and_somebody_deleted_is_made_again():
     del cluster.objects[Ref(CONFIG_MAP, "default", "train-svc")]
     cluster.settle()
     assert "ConfigMap" in cluster.kinds()
+
+
+def test_a_secret_that_somebody_deleted_is_there_again_before_a_pod_that_needs_it():
+    """Nobody sees that it is gone; without it the pod would wait for ever."""
+    cluster = begun(**SVC)
+    del cluster.objects[Ref(SECRET, "default", "train-ssh")]
+    cluster.delete("train-worker-1")
+    cluster.settle()
+    assert (cluster.alive(), "Secret" in cluster.kinds()) == (ALL, True)
 
 
 def test_a_podgroup_that_somebody_deleted_is_made_again():

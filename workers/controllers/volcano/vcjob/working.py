@@ -9,13 +9,14 @@ from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_o
 from workers.controllers.volcano.vcjob import dependencies, names, plugins, podgroup, pods, volumes
 from workers.controllers.volcano.vcjob.counting import Place
 from workers.controllers.volcano.vcjob.course import Course
-from workers.controllers.volcano.vcjob.killing import HELPING, deletion
+from workers.controllers.volcano.vcjob.killing import HELPING, deletion, is_plugin
 from workers.controllers.volcano.vcjob.sight import Pod, Sight, queue_of
 from workers.controllers.volcano.vcjob.site import Site
 from workers.plan import Create, Patch, Record, Step, Together
 
 #: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
 LOOK_AGAIN = timedelta(seconds=5)
+_PLUGIN_ERROR = Record("Warning", "PluginError", "Error making what plugins need: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,18 @@ def _needs(sight: Sight, site: Site, claims: volumes.Claims) -> Iterator[Step]:
     if forwarded and not pods.is_forwarded(job):
         body = {"metadata": {"annotations": {pods.FORWARDING: "true"}}}
         yield Patch(sight.ref, body, sight.body["metadata"]["resourceVersion"])
-    made = any(name.startswith("plugin-") for name in sight.memory.controlled_resources or ())
-    attached = (*(() if made else plugins.secrets(job, site)), *plugins.repairs(job, site, sight.attached))
+    secrets = () if _were_made(sight) else plugins.secrets(job, site)
+    attached = (*secrets, *plugins.repairs(job, site, sight.attached))
     if attached:
-        yield Together(attached, otherwise=Record("Warning", "PluginError", "Error making what plugins need: {error}"))
+        yield Together(attached, otherwise=_PLUGIN_ERROR)
     if claims.making:
         yield Together(claims.making, otherwise=Record("Warning", "PVCError", "Error creating claims: {error}"))
     yield from _group(sight)
+
+
+def _were_made(sight: Sight) -> bool:
+    """Whether plugins have made what they make for this start of the job."""
+    return any(map(is_plugin, sight.memory.controlled_resources or ()))
 
 
 def _group(sight: Sight) -> Iterator[Step]:
@@ -156,9 +162,15 @@ def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     made = tuple(places[:HELPING])
     bodies = tuple(_create(sight, course, site, place) for place in made)
     told = Record("Warning", "FailedCreate", "Error creating pods: {error}")
-    making = (Together(bodies, otherwise=told),) if bodies else ()
+    making = (*_secrets(sight, site), Together(bodies, otherwise=told)) if bodies else ()
     more = len(places) > HELPING or len(victims) > HELPING
     return Work(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
+
+
+def _secrets(sight: Sight, site: Site) -> Iterator[Step]:
+    """What new pods cannot do without, and nobody sees: it may have been deleted since the job started."""
+    if _were_made(sight) and (wanted := plugins.secrets(sight.job, site)):
+        yield Together(wanted, otherwise=_PLUGIN_ERROR)
 
 
 def _is_surplus(pod: Pod, replicas: int, version: int) -> bool:
