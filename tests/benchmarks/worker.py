@@ -15,6 +15,7 @@ from scheduler.queue import Lane
 from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.base import broker_client, mirror_of, utc_now
+from workers.controller import Controller
 from workers.controllers import registry
 from workers.decisions import Decisions
 from workers.drain import Drain
@@ -80,14 +81,19 @@ async def worker(
     *,
     in_flight: int = 16,
     jobs: Literal["managed", "all"] = "managed",
+    controllers: Mapping[str, Controller] | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Worker]:
-    """A worker that writes to this cluster and believes its mirror for an hour: no informer runs beside it."""
+    """A worker that writes to this cluster and believes its mirror for an hour: no informer runs beside it.
+
+    controllers: instead of the usual ones, with `jobs`.
+    """
     await client.flushall()
     keys = Keys("bench")
     lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
     await lanes["reconcile"].open()
-    controllers = registry.controllers(jobs, cronjobs=True)
+    if controllers is None:
+        controllers = registry.controllers(jobs, cronjobs=True)
     mirror = mirror_of(client, keys, lanes, controllers)
     readings = Readings(client, keys)
     reconciler = Reconciler(

@@ -1,0 +1,192 @@
+"""A worker on an embedded API server, whose decisions are measured and whose writes are counted.
+
+BENCH_PROFILE=1 prints where the time of its process goes.
+"""
+
+import asyncio
+import cProfile
+import os
+import pstats
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from deploy.local import up
+from deploy.processes.informers import followed
+from tests.benchmarks.harness import broker
+from tests.benchmarks.stack import EMBEDDED, apiserver
+from tests.benchmarks.worker import Worker, client_of, worker
+from workers import queues
+from workers.api import crds
+from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
+from workers.cluster import Cluster
+from workers.controller import Controller
+from workers.controllers import registry
+from workers.controllers.volcano.gangs.decide import ROUND
+from workers.mirror import Change
+from workers.plan import Plan
+from workers.snapshot import Snapshot
+
+IN_FLIGHT = 16
+#: Bells that are answered side by side.
+SLOTS = 16
+
+
+@dataclass
+class Costs:
+    """Seconds that decisions took, by kind; `round` stands for the admission round, which is queue root's."""
+
+    spent: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def measured(self, controllers: Mapping[str, Controller]) -> dict[str, Controller]:
+        """The controllers, each with a decision that is measured."""
+        return {id: replace(each, decide=self._decide(each)) for id, each in controllers.items()}
+
+    def mean(self, what: str) -> float:
+        """Milliseconds."""
+        return 1000 * sum(self.spent[what]) / len(self.spent[what])
+
+    def _decide(self, controller: Controller) -> Callable[[Snapshot, datetime], Plan]:
+        def decide(snapshot: Snapshot, now: datetime) -> Plan:
+            started = perf_counter()
+            try:
+                return controller.decide(snapshot, now)
+            finally:
+                what = "round" if snapshot.ref == ROUND else controller.kind.id
+                self.spent[what].append(perf_counter() - started)
+
+        return decide
+
+
+class Watched:
+    """A cluster that counts what is written, and shows each pod that may start and each object that was written."""
+
+    def __init__(self, server: Cluster) -> None:
+        self._server = server
+        self.writes: Counter[tuple[str, str]] = Counter()
+        self.free: asyncio.Queue[Ref] = asyncio.Queue()
+        self.written: Callable[[Kind, Object], None] = lambda _kind, _body: None
+
+    async def create(self, kind: Kind, body: Object) -> Object:
+        return self._seen("create", kind, await self._server.create(kind, body))
+
+    async def patch(self, ref: Ref, body: Any, **options: Any) -> Object:
+        return self._seen("patch", ref.kind, await self._server.patch(ref, body, **options))
+
+    async def delete(self, ref: Ref, **options: Any) -> Any:
+        self.writes["delete", ref.kind.id] += 1
+        return await self._server.delete(ref, **options)
+
+    def each(self, verb: str, kind: Kind, number: int) -> int:
+        """How many such writes there were for each of so many objects, rounded."""
+        return round(self.writes[verb, kind.id] / number)
+
+    def _seen(self, verb: str, kind: Kind, body: Object) -> Object:
+        self.writes[verb, kind.id] += 1
+        if kind == POD and not body["spec"].get("schedulingGates") and not body["metadata"].get("deletionTimestamp"):
+            self.free.put_nowait(ref_of(POD, body))
+        self.written(kind, body)
+        return body
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A worker on an embedded API server."""
+
+    server: Cluster
+    cluster: Watched
+    worker: Worker
+    costs: Costs
+
+    async def add(self, kind: Kind, body: Object) -> Object:
+        """Make an object, and tell the mirror as an informer does."""
+        made = await self.server.create(kind, body)
+        await self.worker.mirror.apply(kind, [Change(made)])
+        return made
+
+
+@asynccontextmanager
+async def site(*without: Kind) -> AsyncIterator[Site]:
+    """without: kinds whose controllers stand still."""
+    costs = Costs()
+    known = registry.controllers("managed", cronjobs=False, volcano=True)
+    controllers = costs.measured({id: each for id, each in known.items() if id not in {kind.id for kind in without}})
+    with tempfile.TemporaryDirectory() as folder, apiserver(EMBEDDED, Path(folder)) as kubeconfig, broker() as url:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with connected as server, client_of(url) as client:
+            await up.install(server, crds.all_crds(volcano=True))
+            await queues.establish(server)
+            cluster = Watched(server)
+            async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
+                for kind in followed(controllers):
+                    found, _ = await server.list(kind)
+                    await running.fill(kind, found if kind == QUEUE else [])
+                yield Site(server, cluster, running, costs)
+
+
+async def until(site_: Site, done: asyncio.Event) -> None:
+    """Answer bells, and make ready what became due, until it is done."""
+    lane = site_.worker.lanes["reconcile"]
+
+    async def answer() -> None:
+        while not done.is_set():
+            await lane.sweep()
+            if not await site_.worker.drain.bell():
+                await asyncio.sleep(0.002)
+
+    with _profiled():
+        await asyncio.gather(*(answer() for _ in range(SLOTS)))
+
+
+@contextmanager
+def _profiled() -> Iterator[None]:
+    if not os.environ.get("BENCH_PROFILE"):
+        yield
+        return
+    with cProfile.Profile() as profile:
+        yield
+    for order in ("tottime", "cumulative"):
+        pstats.Stats(profile, stream=sys.stderr).sort_stats(order).print_stats(45)
+
+
+@asynccontextmanager
+async def hands(work: Callable[[], Awaitable[None]], number: int) -> AsyncIterator[None]:
+    """So many hands that do it again and again, beside the block."""
+
+    async def hand() -> None:
+        while True:
+            await work()
+
+    tasks = [asyncio.create_task(hand()) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+
+async def side_by_side(work: Callable[[int], Awaitable[object]], number: int, in_flight: int = IN_FLIGHT) -> float:
+    """Seconds that it takes for all numbers up to this one, so many in flight."""
+    numbers = iter(range(number))
+
+    async def hand() -> None:
+        for each in numbers:
+            await work(each)
+
+    started = perf_counter()
+    await asyncio.gather(*(hand() for _ in range(in_flight)))
+    return perf_counter() - started

@@ -1,0 +1,233 @@
+"""Volcano's kinds: many Jobs through one queue, and flows of many entries.
+
+Next to a bare client that makes as many writes of each sort to the same API server, as many in flight, and decides
+nothing. Pods end as soon as they may start, and the Jobs of flows as soon as they are there.
+
+BENCH_VCJOBS and BENCH_ENTRIES shorten a run, BENCH_PROFILE=1 prints where the time of the worker's process goes.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import perf_counter, process_time
+from typing import Any
+
+from tests.benchmarks.harness import Figure
+from tests.benchmarks.site import IN_FLIGHT, Site, hands, side_by_side, site, until
+from tests.benchmarks.stack import EMBEDDED
+from workers.api import times
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Kind, Object, Ref, ref_of
+from workers.mirror import Change
+
+JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
+ENTRIES = int(os.environ.get("BENCH_ENTRIES", "1000"))
+PODS = 3
+
+_CONTAINER = {"name": "work", "image": "python", "command": ["true"], "resources": {"requests": {"cpu": "100m"}}}
+_POD = {"spec": {"restartPolicy": "Never", "containers": [_CONTAINER]}}
+
+
+async def figures() -> list[Figure]:
+    found = await _jobs()
+    for shape, targets in (("a chain", _chain), ("a fan", _fan)):
+        found += await _flow(shape, targets)
+    return found
+
+
+def _body(kind: Kind, name: str, **content: Any) -> Object:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
+
+
+# --- many Jobs
+
+
+async def _jobs() -> list[Figure]:
+    async with site() as running:
+        done, phases = asyncio.Event(), dict[str, str]()
+
+        def written(kind: Kind, body: Object) -> None:
+            if kind == VC_JOB:
+                phases[body["metadata"]["name"]] = ((body.get("status") or {}).get("state") or {}).get("phase") or ""
+                if len(phases) == JOBS and set(phases.values()) == {"Completed"}:
+                    done.set()
+
+        running.cluster.written = written
+        ended: asyncio.Queue[Object] = asyncio.Queue()
+
+        async def end() -> None:
+            ended.put_nowait(await running.server.patch(await running.cluster.free.get(), _succeeded(), **_STATUS))
+
+        async def tell() -> None:
+            """Of all that ended meanwhile at once, as an informer does."""
+            bodies = [await ended.get()]
+            while not ended.empty():
+                bodies.append(ended.get_nowait())
+            await running.worker.mirror.apply(POD, [Change(body) for body in bodies])
+
+        used, started = process_time(), perf_counter()
+        async with hands(end, IN_FLIGHT), hands(tell, 1):
+            adding = asyncio.create_task(side_by_side(lambda number: running.add(VC_JOB, _job(number)), JOBS))
+            await until(running, done)
+            await adding
+        seconds, used = perf_counter() - started, process_time() - used
+        last = await running.server.get(Ref(VC_JOB, "default", "work-0"))
+        bare = await _bare_jobs(running, last["status"])
+    return _job_figures(running, seconds, used, bare)
+
+
+_STATUS = {"subresource": "status"}
+
+
+def _job(number: int, name: str = "work") -> Object:
+    tasks = [{"name": "main", "replicas": PODS, "template": _POD}]
+    return _body(VC_JOB, f"{name}-{number}", spec={"queue": "default", "tasks": tasks})
+
+
+def _succeeded() -> Object:
+    """The status of a pod that is done, as a kubelet writes it."""
+    moment = times.render(datetime.now(UTC))
+    terminated = {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}
+    container = {
+        **{"name": "work", "image": "python", "imageID": "", "ready": False, "restartCount": 0},
+        "state": {"terminated": terminated},
+    }
+    return {"status": {"phase": "Succeeded", "startTime": moment, "containerStatuses": [container]}}
+
+
+async def _bare_jobs(running: Site, status: Object) -> float:
+    """As many writes of each sort for as many Jobs; seconds."""
+    server, each = running.server, running.cluster.each
+
+    async def write(number: int) -> None:
+        job = ref_of(VC_JOB, await server.create(VC_JOB, _job(number, "bare")))
+        group = ref_of(POD_GROUP, await server.create(POD_GROUP, _body(POD_GROUP, job.name, spec={"minMember": PODS})))
+        for _ in range(each("patch", POD_GROUP, JOBS)):
+            await server.patch(group, {"status": {"phase": "Inqueue"}})
+        for index in range(PODS):
+            pod = ref_of(POD, await server.create(POD, _body(POD, f"{job.name}-{index}", spec=_POD["spec"])))
+            for _ in range(each("patch", POD, JOBS * PODS)):
+                await server.patch(pod, {"metadata": {"annotations": {"seen": "true"}}})
+            await server.patch(pod, _succeeded(), **_STATUS)
+        for _ in range(each("patch", VC_JOB, JOBS)):
+            await server.patch(job, {"status": status}, **_STATUS)
+        await server.delete(group)
+
+    return await side_by_side(write, JOBS)
+
+
+def _job_figures(running: Site, seconds: float, used: float, bare: float) -> list[Figure]:
+    group = f"{JOBS:,} Volcano Jobs of {PODS} pods through one queue, {EMBEDDED}, worker alone"
+    pods, costs = JOBS * PODS, running.costs
+    writes = sum(running.cluster.writes.values())
+    syncs = sum(map(len, costs.spent.values()))
+    return [
+        Figure(group, f"bare client, {IN_FLIGHT} in flight", pods / bare, "pods/s"),
+        Figure(
+            group,
+            "Jobs",
+            pods / seconds,
+            "pods/s",
+            against=f"bare client, {pods / bare:,.0f} pods/s",
+            ratio=bare / seconds,
+        ),
+        Figure(group, "until all are Completed", seconds, "s"),
+        Figure(group, "writes for each Job, without its own", writes / JOBS, "writes"),
+        Figure(group, "decisions on each Job", len(costs.spent[VC_JOB.id]) / JOBS, "decisions"),
+        Figure(group, "one of them", costs.mean(VC_JOB.id), "ms"),
+        Figure(group, "decisions on each PodGroup", len(costs.spent[POD_GROUP.id]) / JOBS, "decisions"),
+        Figure(group, "one of them", costs.mean(POD_GROUP.id), "ms"),
+        Figure(group, "admission rounds", len(costs.spent["round"]), "rounds"),
+        Figure(group, "one of them", costs.mean("round"), "ms"),
+        Figure(group, "the longest", 1000 * max(costs.spent["round"]), "ms"),
+        Figure(group, "CPU of the worker for each decision of any kind", 1000 * used / syncs, "ms"),
+    ]
+
+
+# --- flows
+
+
+def _chain(number: int) -> tuple[int, ...]:
+    return (number - 1,) if number else ()
+
+
+def _fan(number: int) -> tuple[int, ...]:
+    """One before all, and one after all."""
+    if number == ENTRIES - 1:
+        return tuple(range(1, ENTRIES - 1))
+    return (0,) if number else ()
+
+
+async def _flow(shape: str, targets: Callable[[int], tuple[int, ...]]) -> list[Figure]:
+    async with site(VC_JOB) as running:
+        done, waiting = asyncio.Event(), asyncio.Queue[Ref]()
+        last: Object = {}
+
+        def written(kind: Kind, body: Object) -> None:
+            if kind == VC_JOB:
+                waiting.put_nowait(ref_of(VC_JOB, body))
+            elif kind == JOB_FLOW:
+                last.update(body)
+                if body["status"]["state"]["phase"] == "Succeed":
+                    done.set()
+
+        running.cluster.written = written
+        ended: asyncio.Queue[Object] = asyncio.Queue()
+
+        async def end() -> None:
+            ended.put_nowait(await running.server.patch(await waiting.get(), _completed(), **_STATUS))
+
+        async def tell() -> None:
+            bodies = [await ended.get()]
+            while not ended.empty():
+                bodies.append(ended.get_nowait())
+            await running.worker.mirror.apply(VC_JOB, [Change(body) for body in bodies])
+
+        await running.add(JOB_TEMPLATE, _body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
+        entries = [_entry(number, targets(number)) for number in range(ENTRIES)]
+        used, started = process_time(), perf_counter()
+        async with hands(end, IN_FLIGHT), hands(tell, 1):
+            await running.add(JOB_FLOW, _body(JOB_FLOW, "flow", spec={"flows": entries}))
+            await until(running, done)
+        seconds, used = perf_counter() - started, process_time() - used
+        bare = await _bare_flow(running, 1 if shape == "a chain" else IN_FLIGHT)
+    return _flow_figures(
+        f"a flow of {ENTRIES:,} entries, {shape}, {EMBEDDED}, worker alone", running, seconds, used, bare
+    )
+
+
+def _entry(number: int, targets: tuple[int, ...]) -> Object:
+    waits = {"dependsOn": {"targets": [f"e{target}" for target in targets]}} if targets else {}
+    return {"name": f"e{number}", "template": "step", **waits}
+
+
+def _completed() -> Object:
+    moment = times.render(datetime.now(UTC))
+    return {"status": {"state": {"phase": "Completed", "lastTransitionTime": moment}, "minAvailable": PODS}}
+
+
+async def _bare_flow(running: Site, in_flight: int) -> float:
+    """The Jobs and their ends; seconds. A chain has one after the other."""
+    server = running.server
+
+    async def write(number: int) -> None:
+        job = ref_of(VC_JOB, await server.create(VC_JOB, _job(number, "bare")))
+        await server.patch(job, _completed(), **_STATUS)
+
+    return await side_by_side(write, ENTRIES, in_flight)
+
+
+def _flow_figures(group: str, running: Site, seconds: float, used: float, bare: float) -> list[Figure]:
+    costs = running.costs
+    of_flow = costs.spent[JOB_FLOW.id]
+    against = f"bare client, {ENTRIES / bare:,.0f} entries/s"
+    return [
+        Figure(group, "bare client, Jobs only", ENTRIES / bare, "entries/s"),
+        Figure(group, "flow", ENTRIES / seconds, "entries/s", against=against, ratio=bare / seconds),
+        Figure(group, "until it succeeded", seconds, "s"),
+        Figure(group, "decisions on the flow", len(of_flow), "decisions"),
+        Figure(group, "one of them", costs.mean(JOB_FLOW.id), "ms"),
+        Figure(group, "the longest", 1000 * max(of_flow), "ms"),
+        Figure(group, "CPU of the worker for each entry", 1000 * used / ENTRIES, "ms"),
+    ]
