@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
@@ -28,12 +29,14 @@ class Connections:
 
     A retired client is closed when its last user is done with it, so that nobody loses a connection that works.
     patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
-    time for the others and for a second attempt. cluster: the API server that the measured objects come from.
+    time for the others and for a second attempt. timeout: seconds that each of several scalers may take that are asked
+    side by side; set by `scalers.sources.Sources`. cluster: the API server that the measured objects come from.
     """
 
     def __init__(self, limit: int = 256, *, patience: float = 0.75, cluster: Cluster | None = None) -> None:
         self._limit = limit
         self.patience = patience
+        self.timeout = math.inf
         self.cluster = cluster
         self._open: OrderedDict[Hashable, _Open] = OrderedDict()
 

@@ -18,6 +18,10 @@ log = logging.getLogger(__name__)
 #: Longest text of a reason; it ends up in an object's status.
 QUOTE = 300
 
+#: Share of the time for an answer by which a source as a whole may take longer: scalers that are slow are given up one
+#: by one, and those beside them have their answers still.
+LENIENCE = 0.1
+
 #: What one scaler answered: a measure, or why there is none.
 Answer = Measure | str
 
@@ -50,7 +54,7 @@ class Sources:
     def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float) -> None:
         self._connections = connections
         self._breakers = breakers
-        self._timeout = timeout
+        self._timeout = connections.timeout = timeout
 
     async def close(self) -> None:
         """Close every connection."""
@@ -72,8 +76,8 @@ class Sources:
         answers: list[Answer] = []
         timeout = max(self._timeout, *(scaler.patience or 0.0 for scaler in scalers))
         try:
-            async with asyncio.timeout(timeout):
-                answers = await self._read_twice(source, scalers)
+            async with asyncio.timeout(timeout * (1 + LENIENCE)) as limit:
+                answers = await self._read_twice(source, scalers, (limit.when() or 0.0) - timeout * LENIENCE)
         except TimeoutError:
             self._failed(source, now, f"{source}: no answer within {timeout:g} s")
             return [f"{source}: no answer within {timeout:g} s"] * len(scalers)
@@ -111,7 +115,7 @@ class Sources:
             await self._connections.retire(source.server)
             return await scaler.carry_out(errand, self._connections)
 
-    async def _read_twice(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
+    async def _read_twice(self, source: Source, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
         try:
             answers = await self._read_once(source, scalers)
         except Exception as error:
@@ -120,15 +124,23 @@ class Sources:
             return await self._read_once(source, scalers)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
         if failed:
-            again = await self._read_again(source, [scalers[place] for place in failed])
-            for place, answer in zip(failed, again, strict=True):
+            again = await self._read_again(source, [scalers[place] for place in failed], deadline)
+            for place, answer in zip(failed, again, strict=False):
                 answers[place] = answer
         return answers
 
-    async def _read_again(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
-        """The second attempt for some: a failure of it is theirs alone, the others have been measured."""
+    async def _read_again(self, source: Source, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
+        """The second attempt for some: a failure of it is theirs alone, the others have been measured.
+
+        Nothing if there is no time for it: the first attempt's reasons hold then.
+        """
+        if asyncio.get_running_loop().time() >= deadline:
+            return []
         try:
-            return await self._read_once(source, scalers)
+            async with asyncio.timeout_at(deadline):
+                return await self._read_once(source, scalers)
+        except TimeoutError:
+            return []
         except Exception as error:
             return [_why(error, *scalers)] * len(scalers)
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.extras import needed
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
 from scalers.tls import TLS
 
 #: The extra that brings the client.
@@ -180,15 +180,16 @@ class MongoDB(Scaler):
         """All of them side by side. Raises SourceError when no server answers."""
         server = scalers[0].server
         async with connections.use(server, lambda: Client(server), Client.close) as client:
-            answers = await asyncio.gather(*(_attempt(scaler, client) for scaler in scalers))
+            answers = await asyncio.gather(
+                *(attempt(scaler, scaler.count(client), connections.timeout) for scaler in scalers)
+            )
         for answer in answers:
             if isinstance(answer, ConnectionError):
                 raise SourceError(str(answer)) from None
+        if all(isinstance(answer, TooSlow) for answer in answers):
+            raise SourceError(str(answers[0])) from None
         return answers
 
-
-async def _attempt(scaler: MongoDB, client: Client) -> float | Exception:
-    try:
-        return await client.count(scaler.db_name, scaler.collection, scaler.filter())
-    except Exception as error:
-        return error
+    async def count(self, client: Client) -> float:
+        """Documents that match. Raises as `Client.count` does."""
+        return await client.count(self.db_name, self.collection, self.filter())

@@ -12,7 +12,7 @@ from scalers.external.client import Address, Client, Unreached
 from scalers.external.messages import EXTRA, Reference
 from scalers.extras import needed
 from scalers.parameters import FROM_ENV, Origin, ParameterError, Trigger
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
 from scalers.tls import TLS
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
@@ -83,11 +83,20 @@ class External(Scaler):
         """All of them side by side over one channel. When none could reach the server, the server has failed."""
         address = scalers[0].server
         async with connections.use(address, lambda: Client(address), Client.close) as client:
-            answers = await asyncio.gather(*(_attempt(scaler, client) for scaler in scalers))
-        unreached = [answer for answer in answers if isinstance(answer, Unreached)]
+            answers = await asyncio.gather(
+                *(attempt(scaler, scaler.told(client), connections.timeout) for scaler in scalers)
+            )
+        unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
         if unreached and len(unreached) == len(answers):
             raise unreached[0]
         return answers
+
+    async def told(self, client: Client) -> Measure:
+        """As `ask`; what is raised quotes none of what the environment supplied."""
+        try:
+            return await self.ask(client)
+        except SourceError as error:
+            raise type(error)(self.hide(str(error))) from None
 
     def hide(self, text: str) -> str:
         """The text without what the environment supplied, should the server quote it."""
@@ -118,15 +127,6 @@ class ExternalPush(External):
     def watched(self) -> tuple[Reference, ...]:
         """The stream of this object's activity."""
         return (self._reference,)
-
-
-async def _attempt(scaler: External, client: Client) -> Measure | Exception:
-    try:
-        return await scaler.ask(client)
-    except SourceError as error:
-        return type(error)(scaler.hide(str(error)))
-    except Exception as error:
-        return error
 
 
 def _told(trigger: Trigger) -> Iterator[tuple[str, str]]:

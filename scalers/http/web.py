@@ -14,7 +14,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.http.oauth import Client, Tokens
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
 from scalers.tls import TLS
 from workers.cluster import Cluster
 
@@ -199,8 +199,10 @@ class WebSource(Scaler):
         server = scalers[0].server
         cluster, patience = connections.cluster, connections.patience
         async with connections.use(server, lambda: Session.of(server, cluster, patience), Session.close) as session:
-            answers = await asyncio.gather(*(_attempt(scaler, session) for scaler in scalers))
-        unreached = [answer for answer in answers if isinstance(answer, Unreached)]
+            answers = await asyncio.gather(
+                *(attempt(scaler, scaler.ask(session), connections.timeout) for scaler in scalers)
+            )
+        unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
         if unreached and len(unreached) == len(answers):
             raise unreached[0]
         return answers
@@ -317,13 +319,6 @@ class WebSource(Scaler):
 
 class Unreached(SourceError):  # noqa: N818 - what happened
     """The server itself did not answer."""
-
-
-async def _attempt(scaler: WebSource, session: Session) -> float | Measure | Exception:
-    try:
-        return await scaler.ask(session)
-    except Exception as error:
-        return error
 
 
 def _text(secret: SecretStr | None) -> str:

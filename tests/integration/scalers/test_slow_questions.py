@@ -1,0 +1,115 @@
+"""A question that is never answered is unknown by itself: what else the server was asked has its answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.http.metrics_api import MetricsAPI
+from scalers.parameters import Trigger
+from scalers.scaler import Measure, Scaler
+from scalers.sources import Source, Sources
+
+#: Seconds that one answer may take here.
+PATIENCE = 0.5
+
+FIVE = Measure(5.0)
+
+
+@pytest.fixture
+async def sources() -> AsyncIterator[Sources]:
+    made = Sources(Connections(), Breakers(Policy(threshold=1, base=3600)), timeout=PATIENCE)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[tuple[str, list[str]]]:
+    """Answers at /fast, refuses at /broken, answers never at /slow; its URL, and the paths it was asked for."""
+    asked: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        asked.append(request.path)
+        if request.path == "/slow":
+            await asyncio.Event().wait()
+        return web.json_response({"v": 5}, status=500 if request.path == "/broken" else 200)
+
+    runner = web.ServerRunner(web.Server(answer), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    await runner.cleanup()
+
+
+class Waiting(Scaler):
+    """Asks nobody: the default way of reading several."""
+
+    slow: bool = False
+
+    @property
+    def metric(self) -> str:
+        """Of no account."""
+        return "waiting"
+
+    @property
+    def target(self) -> float:
+        """Of no account."""
+        return 1.0
+
+    async def measure(self) -> float:
+        """Five, or nothing for ever."""
+        if self.slow:
+            await asyncio.Event().wait()
+        return 5.0
+
+
+def probe(url: str, path: str) -> Any:
+    return MetricsAPI.parse(
+        Trigger(0, "t", metadata={"url": f"{url}/{path}", "valueLocation": "v", "targetValue": "1"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        pytest.param(["fast", "slow"], [FIVE, "no answer within 0.5 s"], id="one is slow"),
+        pytest.param(["slow", "fast", "slow"], ["no answer", FIVE, "no answer"], id="two are"),
+        pytest.param(
+            ["fast", "broken", "slow"],
+            [FIVE, "answered 500", "no answer"],
+            id="one is slow, and one is refused, for which no time is left to ask again",
+        ),
+    ],
+)
+async def test_who_is_slow_is_unknown_alone(
+    sources: Sources, server: tuple[str, list[str]], paths: list[str], expected: list[Measure | str]
+) -> None:
+    url, asked = server
+    probes = [probe(url, path) for path in paths]
+    answers = await sources.read(Source.of(probes[0], None), probes, 1)
+    for answer, wanted in zip(answers, expected, strict=True):
+        assert answer == wanted if isinstance(wanted, Measure) else isinstance(answer, str) and wanted in answer
+    # The server works: it is asked again.
+    assert sources.left_alone(Source.of(probes[0], None)) is None
+    assert len(asked) == len(paths)
+
+
+async def test_a_server_of_which_nothing_is_answered_is_left_alone(
+    sources: Sources, server: tuple[str, list[str]]
+) -> None:
+    probes = [probe(server[0], "slow"), probe(server[0], "slow")]
+    answers = await sources.read(Source.of(probes[0], None), probes, 1)
+    assert all(isinstance(answer, str) and "no answer within 0.5 s" in answer for answer in answers)
+    assert sources.left_alone(Source.of(probes[0], None)) is not None
+
+
+async def test_side_by_side_is_so_wherever_a_scaler_says_nothing_else(sources: Sources) -> None:
+    probes = [Waiting(), Waiting(slow=True)]
+    first, second = await sources.read(Source.of(probes[0], "one"), probes, 1)
+    assert first == FIVE
+    assert second == "the source: no answer within 0.5 s"
