@@ -1,6 +1,7 @@
 """The last decisions on every object, with their arithmetic, kept in the broker for people who ask why."""
 
 import logging
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,8 @@ PER_OBJECT = 20
 OBJECTS = 2000
 #: Seconds that decisions are kept after the last one.
 KEPT = 7 * 24 * 3600
+#: The largest number that can be written.
+LARGEST = sys.float_info.max
 #: Objects whose last decision this process remembers, so that the same one costs the broker nothing.
 KNOWN = 20_000
 
@@ -141,7 +144,14 @@ def changes(plan: Plan) -> bool:
 
 
 def _stored(decision: Decision) -> dict[str, Any]:
-    return {name: value for name, value in asdict(decision).items() if name not in ("times", "at")}
+    figures = [{**asdict(figure), "value": _written(figure.value)} for figure in decision.figures]
+    rest = {name: value for name, value in asdict(decision).items() if name not in ("times", "at")}
+    return {**rest, "figures": figures}
+
+
+def _written(value: float) -> float:
+    """As JSON can have it: of a whole number that is too long for 64 bits nobody reads the last digits."""
+    return float(max(-LARGEST, min(value, LARGEST))) if isinstance(value, int) and abs(value) >> 63 else value
 
 
 def _digest(decision: Decision) -> bytes:

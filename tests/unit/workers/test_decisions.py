@@ -36,6 +36,18 @@ async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_i
 
 
 @pytest.mark.parametrize(
+    ("value", "read"),
+    [(2**63 - 1, 2**63 - 1), (10**30, 1e30), (-(10**30), -1e30), (10**400, module.LARGEST), (0.5, 0.5)],
+    ids=["the longest", "longer", "less", "longer than any", "a fraction"],
+)
+async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, value, read):
+    decisions = Decisions(client, KEYS)
+    await decisions.note([(seen(), Plan((), "much", (Figure("queue", value),)))])
+    (known,) = await decisions.of(WORK)
+    assert known.figures == (Figure("queue", read),)
+
+
+@pytest.mark.parametrize(
     ("plans", "kept"),
     [
         ([WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
