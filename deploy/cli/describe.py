@@ -300,14 +300,17 @@ def broker_url(settings: Any) -> str:
 
 
 def show_reading(found: "Reading | None") -> None:
-    """The samples of a reading as a table."""
+    """The samples of a reading as a table; what the target's own pods consume is in none."""
+    from workers.api.scaledobject import RESOURCE_TRIGGERS
+
     if found is None:
         return
     taken = datetime.fromtimestamp(found.started / 1e6, UTC)
     output.say(f"Last reading:  {taken.isoformat(timespec='seconds')} of generation {found.generation}")
     if found.problem:
         output.say(f"  {found.problem}")
-    if found.samples:
+    measured = [sample for sample in found.samples if sample.type not in RESOURCE_TRIGGERS]
+    if measured:
         rows = [
             [
                 sample.name,
@@ -317,6 +320,6 @@ def show_reading(found: "Reading | None") -> None:
                 "" if sample.error else str(sample.active).lower(),
                 sample.error or "",
             ]
-            for sample in found.samples
+            for sample in measured
         ]
         output.table(["METRIC", "TYPE", "VALUE", "TARGET", "ACTIVE", "ERROR"], rows, indent="  ")

@@ -87,6 +87,14 @@ def test_a_reading_that_failed_shows_the_error_and_no_value(capsys: pytest.Captu
     assert out.splitlines()[-1].split() == ["s0", "redis", "refused"]
 
 
+def test_what_no_poll_measures_is_in_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = (Sample("s0-cpu", "cpu"), Sample("s1-redis", "redis", value=3.0, target=1.0))
+    describe.show_reading(Reading(1, 0, 1, samples))
+    out = capsys.readouterr().out
+    assert "s1-redis" in out
+    assert "cpu" not in out
+
+
 async def test_a_broker_out_of_reach_is_no_reading_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_BROKER", "redis://127.0.0.1:1/0")
     assert await describe.reading(Ref(SCALED_JOB, "default", "crunch")) is None
