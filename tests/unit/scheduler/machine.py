@@ -288,3 +288,15 @@ def _failures(text: str) -> tuple[int, str]:
 def _order(outcome: Outcome) -> int:
     """The order in which one call carries outcomes out, by kind."""
     return [Done, Again, ComeBack, Failed].index(type(outcome))
+
+
+def on_server(url: str) -> type[QueueMachine]:
+    """The machine for a real server, which it empties."""
+
+    class OnServer(QueueMachine):
+        async def connect(self) -> Redis:
+            client: Redis = Redis.from_url(url)
+            await client.flushall()
+            return client
+
+    return OnServer
