@@ -470,6 +470,12 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
             id="what no node has",
         ),
         pytest.param(
+            "the cluster has 2 of 8 cpu left besides the 6 that other queues are guaranteed, the gang needs 3:"
+            " it can never start as things are",
+            {"queues": [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})]},
+            id="what others are guaranteed",
+        ),
+        pytest.param(
             "there is room for the gang on all nodes together, but not for each of its 2 pods on one",
             {
                 "groups": [group(least=2, asks={"cpu": "6", "pods": "2"})],

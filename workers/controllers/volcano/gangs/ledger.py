@@ -81,7 +81,11 @@ class Ledger:
         """What the cluster has of a resource for a queue, without what is kept free for others; None: any amount."""
         if self.room is None or not self._nodes.measures(name):
             return None
-        return self.room.get(name, 0) - (self._set_aside(queue).get(name, 0) if self._tree.guarded else 0)
+        return self.room.get(name, 0) - self.kept(queue, name)
+
+    def kept(self, queue: str, name: str) -> int:
+        """What of a resource other queues are guaranteed and do not have."""
+        return self._set_aside(queue).get(name, 0) if self._tree.guarded else 0
 
     def share(self, queue: str) -> float:
         """How much of what it deserves a queue has; the least comes first."""

@@ -119,9 +119,11 @@ class Voting:
             if left is None or asked <= left:
                 continue
             total = (self._ledger.total or {}).get(name, 0)
-            told = _told(name, asked=asked, left=left, total=total)
+            kept = self._ledger.kept(group.queue, name)
+            told = _told(name, asked=asked, left=left, total=total, kept=kept)
             never = asked > (self._ledger.limit(group.queue, name) or 0)
-            return _short(f"the cluster has {told['left']} of {told['total']} {name} left", told, never)
+            others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
+            return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
         return None
 
     def _beyond_quotas(self, group: Group) -> Refusal | None:
