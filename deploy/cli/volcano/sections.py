@@ -104,15 +104,15 @@ async def _group_of(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -
     uid = body["metadata"].get("uid")
     for group in groups:
         if (controller_of(group) or {}).get("uid") == uid:
-            phase = (group.get("status") or {}).get("phase") or "Pending"
             text = waiting.why(group)
-            output.say(f"PodGroup:      {group['metadata']['name']} {phase}{f': {text}' if text else ''}")
+            told = f"{waiting.phase(group)}{f': {text}' if text else ''}"
+            output.say(f"PodGroup:      {group['metadata']['name']} {told}")
             await _place(cluster, group, now)
 
 
 async def _place(cluster: "Cluster", group: Object, now: datetime) -> None:
     """Which one in its queue a PodGroup is, while it waits."""
-    if ((group.get("status") or {}).get("phase") or "Pending") != "Pending":
+    if waiting.phase(group) != waiting.PENDING:
         return
     queue = waiting.queue_of(group)
     line = await waiting.read(cluster, queue, now)

@@ -15,6 +15,8 @@ from workers.errors import Forbidden, NotFound
 if TYPE_CHECKING:
     from workers.cluster import Cluster
 
+#: The phase of those that wait; what has no phase yet waits, too.
+PENDING = "Pending"
 #: Of a longer line so many are shown.
 SHOWN = 20
 
@@ -34,22 +36,25 @@ class Line:
 
 def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], now: datetime) -> Line:
     """The line of a queue. priorities: the values of PriorityClasses by name."""
-    from workers.controllers.volcano.gangs import group as gangs
+    pending = [body for body in groups if queue_of(body) == queue and _waits(body)]
+    if not pending:
+        return Line(())
+    # Here, because what knows the order is made of models: loading them takes longer than most commands.
     from workers.controllers.volcano.gangs import order
+    from workers.controllers.volcano.gangs.group import observe
 
-    found = [
-        gangs.observe(body, ())
-        for body in groups
-        if queue_of(body) == queue and "deletionTimestamp" not in body["metadata"]
-    ]
-    pending = [group for group in found if group.phase == gangs.PENDING]
-    late = order.overdue(pending, priorities, now)
+    found = [observe(body, ()) for body in pending]
+    late = order.overdue(found, priorities, now)
     names = {group.ref for group in late}
     rest = sorted(
-        (group for group in pending if group.ref not in names),
+        (group for group in found if group.ref not in names),
         key=lambda group: order.urgency(group, bool(group.status.get("allocated")), priorities),
     )
     return Line(tuple(group.body for group in (*late, *rest)))
+
+
+def _waits(group: Object) -> bool:
+    return phase(group) == PENDING and "deletionTimestamp" not in group["metadata"]
 
 
 async def read(cluster: "Cluster", queue: str, now: datetime) -> Line | None:
@@ -81,6 +86,11 @@ def show(waiting: Line, now: datetime) -> None:
         for place, group in enumerate(waiting.groups[:SHOWN], 1)
     ]
     output.table(["PLACE", "NAMESPACE", "PODGROUP", "OF", "AGE", "WHY"], rows, indent="  ")
+
+
+def phase(group: Object) -> str:
+    """How far a PodGroup is."""
+    return (group.get("status") or {}).get("phase") or PENDING
 
 
 def queue_of(group: Object) -> str:
