@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 
-async def eventually(condition: Callable[[], bool | Awaitable[bool]], within: float = 20.0) -> None:
+async def eventually(condition: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:
     """Returns once the condition holds; fails when it does not within so many seconds."""
     deadline = time.monotonic() + within
     while True:

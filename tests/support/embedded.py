@@ -15,7 +15,7 @@ import yaml
 from tests.support.valkeys import ValkeyServer
 
 #: Seconds a server may take to start on a busy machine.
-START = 30.0
+START = 90.0
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Embedded:
         if self.process is not None:
             self.process.terminate()
             try:
-                self.process.wait(15)
+                self.process.wait(30)
             except subprocess.TimeoutExpired:
                 self.kill()
             self.process = None

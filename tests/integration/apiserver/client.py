@@ -19,7 +19,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 #: Seconds anything may take on a busy machine.
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:

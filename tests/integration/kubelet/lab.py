@@ -16,7 +16,7 @@ from workers.cluster import Cluster
 from workers.errors import NotFound
 
 #: Seconds anything may take on a busy machine.
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 async def until(condition: Callable[[], object], what: str) -> None:

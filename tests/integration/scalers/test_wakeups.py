@@ -49,7 +49,7 @@ async def running(wakeups: Wakeups) -> AsyncIterator[Wakeups]:
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await condition():
             await asyncio.sleep(0.005)
 

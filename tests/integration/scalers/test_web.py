@@ -328,7 +328,7 @@ async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> No
         assert answers[4] == 0.0
         assert "answered 400" in str(answers[5])
         assert "2 series" in str(answers[6])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await read(connections, asking("sum(up)")))[0] != 1.0:
                 await asyncio.sleep(0.1)
 

@@ -76,7 +76,7 @@ async def test_a_watch_tells_everything_after_its_version_once_and_in_order(clus
     await cluster.create(CONFIG_MAP, config_map(namespace, "a"))
     await cluster.patch(Ref(CONFIG_MAP, namespace, "a"), {"data": {"x": "1"}})
     await cluster.delete(Ref(CONFIG_MAP, namespace, "a"))
-    await asyncio.wait_for(watching, 20)
+    await asyncio.wait_for(watching, 60)
     assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 

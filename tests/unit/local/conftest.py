@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 
-async def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Waits for the condition; fails when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -10,6 +10,7 @@ import redis.asyncio as redis
 from redis.exceptions import AuthenticationError
 
 from deploy.local import broker
+from tests.support.conditions import eventually
 from tests.unit.local.conftest import until
 
 
@@ -35,10 +36,8 @@ async def ready(url_file: Path) -> redis.Redis:
     url = url_file.read_text()
     client = redis.Redis.from_url(url)
     one = broker.Broker(url, ())
-    for _ in range(500):
-        if await one.ready():
-            return client
-    raise AssertionError("the broker does not answer")
+    await eventually(one.ready)
+    return client
 
 
 async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
@@ -91,9 +90,9 @@ async def test_a_push_is_announced(
     async with await ready(url_file) as client, client.pubsub() as listener:
         await client.set("other", "1")
         await listener.subscribe("__keyspace@0__:k")
-        assert await listener.get_message(timeout=5)
+        assert await listener.get_message(timeout=60)
         await client.execute_command(*command)
-        message = await listener.get_message(ignore_subscribe_messages=True, timeout=5)
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=60)
         assert message is not None
         assert message["data"] == event
 

@@ -220,7 +220,7 @@ async def test_a_later_informer_deposes_an_earlier_one(world: World) -> None:
         await eventually(world.fresh)
         async with world.informing(epoch=2):
             with pytest.raises(Deposed):
-                await asyncio.wait_for(first, 20)
+                await asyncio.wait_for(first, 60)
             world.cluster.put(JOB, job("a", 0))
             await eventually(world.in_step)
 
