@@ -27,8 +27,8 @@ NOTIFICATIONS = "Klshztg"
 class Broker:
     """An embedded broker that is ready to be started.
 
-    url: where clients find it (carries the password: keep it out of logs). argv: the command that runs it in the
-    foreground.
+    url: where clients find it (carries the password: keep it out of logs). It names the user, without whom redis-cli
+    cannot log in by a URL. argv: the command that runs it in the foreground.
     """
 
     url: str
@@ -58,7 +58,7 @@ def prepare(data: Path, port: int = 0) -> Broker:
     port = _free(port) if port else _free_or_any(int(known.get("port", "0")))
     config.touch(mode=0o600)
     config.write_text(_render(data, port, password))
-    return Broker(f"redis://:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
+    return Broker(f"redis://default:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
 
 
 def _render(data: Path, port: int, password: str) -> str:

@@ -12,6 +12,7 @@ from scalers.claiming import Errand, Found
 from scalers.events import intake
 from scalers.events.intake import Intake
 from scalers.parameters import ParameterError
+from scalers.redis.claims import beside
 from scalers.redis.connection import Answer, Link, RedisServer
 from scalers.redis.source import SingleServer
 from scalers.redis.streams import StreamClaims
@@ -61,11 +62,19 @@ class Push(StreamClaims, SingleServer):
                     raise ParameterError("address", "is required by what says how to log in there")
             if not self.own_broker.get_secret_value():
                 raise ParameterError("address", "is required, or host and port")
+            self._check_name()
             try:
                 _ = self.server
             except ValueError as error:
                 raise ParameterError("address", f"Penstock's own broker: {error}") from None
         return self
+
+    def _check_name(self) -> None:
+        """In Penstock's own broker other namespaces have their events, and Penstock all that it remembers."""
+        tag = f"{{{self.own_prefix}}}"
+        ours = f"{tag}:events:{self.of_namespace}/"
+        if self.stream and beside(self.stream, "").startswith(tag) and not self.stream.startswith(ours):
+            raise ParameterError("stream", f"of Penstock's own broker's keys it must begin with {ours}")
 
     @property
     def _is_own(self) -> bool:

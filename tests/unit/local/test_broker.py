@@ -63,6 +63,7 @@ async def test_it_wants_the_password_and_never_evicts(
         answer = await client.config_get("bind", "maxmemory-policy", "appendonly")
         assert answer == {"bind": "127.0.0.1", "maxmemory-policy": "noeviction", "appendonly": "yes"}
         port = client.connection_pool.connection_kwargs["port"]
+        assert client.connection_pool.connection_kwargs["username"] == "default", "redis-cli -u needs it"
     async with redis.Redis(port=port) as stranger:
         with pytest.raises(AuthenticationError):
             await stranger.ping()

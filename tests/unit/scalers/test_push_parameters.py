@@ -112,6 +112,29 @@ def test_where_events_are(metadata: dict[str, str], stream: str, accepted: str) 
     assert found.metric == f"push-{stream}"
 
 
+@pytest.mark.parametrize(
+    ("stream", "elsewhere", "refused"),
+    [
+        pytest.param("{penstock}:events:team/others", {}, False, id="of its namespace"),
+        pytest.param("{penstock}:events:other/orders", {}, True, id="of another namespace"),
+        pytest.param("{penstock}:events:team", {}, True, id="of no namespace"),
+        pytest.param("{penstock}:mirror", {}, True, id="what is no stream of events"),
+        pytest.param("penstock", {}, True, id="the keys beside it would be Penstock's"),
+        pytest.param("orders", {}, False, id="any other name"),
+        pytest.param("{penstock}:events:other/orders", {"address": "redis.example:6379"}, False, id="another server"),
+    ],
+)
+def test_of_penstocks_own_keys_only_its_namespaces_events_are_named(
+    stream: str, elsewhere: dict[str, str], refused: bool
+) -> None:
+    if not refused:
+        assert scaler(stream=stream, **elsewhere).question.stream == stream
+        return
+    with pytest.raises(SettingsError, match=r"must begin with \{penstock\}:events:team/") as error:
+        scaler(stream=stream, **elsewhere)
+    assert error.value.field == "stream"
+
+
 GOOD = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order"}
 
 #: What was pushed, and a part of the complaint; None for an event. Lua is asked the same in test_push.
