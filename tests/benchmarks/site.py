@@ -138,11 +138,18 @@ async def until(site_: Site, done: asyncio.Event) -> None:
     """Answer bells, and make ready what became due, until it is done."""
     lane = site_.worker.lanes["reconcile"]
 
+    looking = asyncio.Lock()
+
     async def answer() -> None:
         while not done.is_set():
-            await lane.sweep()
-            if not await site_.worker.drain.bell():
-                await asyncio.sleep(0.002)
+            async with looking:
+                # One looks for all: the others would only be in the way.
+                while not done.is_set():
+                    await lane.sweep()
+                    if (await lane.stats()).ready:
+                        break
+                    await asyncio.sleep(0.002)
+            await site_.worker.drain.bell()
 
     with _profiled():
         await asyncio.gather(*(answer() for _ in range(SLOTS)))

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.controllers.volcano.template import decide
-from workers.plan import PatchStatus
+from workers.plan import PatchStatus, Plan, Rest
 from workers.snapshot import Entry, Snapshot
 
 
@@ -22,8 +22,21 @@ from workers.snapshot import Entry, Snapshot
 def test_it_lists_the_jobs_that_were_made_from_it(
     listed: list[str] | None, jobs: list[str], expected: list[str] | None
 ) -> None:
+    assert decided(listed, jobs).steps == ((PatchStatus({"jobDependsOnList": expected}),) if expected else ())
+
+
+@pytest.mark.parametrize(("number", "rest"), [(100, None), (101, 0.101), (1000, 1.0), (5000, 2.0)])
+def test_a_look_at_many_jobs_is_followed_by_a_rest(number: int, rest: float | None) -> None:
+    names = sorted(f"job-{each}" for each in range(number))
+    for listed in (names, names[1:]):
+        plan = decided(listed, names)
+        written = () if listed == names else (PatchStatus({"jobDependsOnList": names}),)
+        assert plan.steps == (*written, *((Rest(rest),) if rest else ()))
+
+
+def decided(listed: list[str] | None, jobs: list[str]) -> Plan:
+    """The decision on a template whose status lists these and that has those."""
     body: Object = {"metadata": {"name": "t", "namespace": "default", "uid": "t"}}
     body["status"] = {"jobDependsOnList": listed} if listed else {}
     tied = {VC_JOB.id: tuple(Entry(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
-    plan = decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, tied=tied), NOW)
-    assert plan.steps == ((PatchStatus({"jobDependsOnList": expected}),) if expected else ())
+    return decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, tied=tied), NOW)

@@ -4,8 +4,14 @@ from datetime import datetime
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB
 from workers.controller import Controller
-from workers.plan import NOTHING, PatchStatus, Plan
+from workers.plan import NOTHING, PatchStatus, Plan, Rest, Step
 from workers.snapshot import Snapshot
+
+#: All Jobs of a template are read whenever one of them changes. After a look at many there is a rest (seconds for each,
+#: and at most), so that a thousand Jobs that start and end cost a few looks and not thousands.
+REST, LONGEST = 1e-3, 2.0
+#: Jobs so few that no rest is needed.
+FEW = 100
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as decisions are made
@@ -15,9 +21,10 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as deci
         return NOTHING
     names = sorted(entry.ref.name for entry in snapshot.tied.get(VC_JOB.id, ()))
     observed = body.get("status") or {}
+    rest: tuple[Step, ...] = (Rest(min(len(names) * REST, LONGEST)),) if len(names) > FEW else ()
     if not names or names == observed.get("jobDependsOnList"):
-        return NOTHING
-    return Plan((PatchStatus({**observed, "jobDependsOnList": names}),), f"{len(names)} Jobs were made from it")
+        return Plan(rest)
+    return Plan((PatchStatus({**observed, "jobDependsOnList": names}), *rest), f"{len(names)} Jobs were made from it")
 
 
 CONTROLLER = Controller(kind=JOB_TEMPLATE, decide=decide, tied=(VC_JOB,))
