@@ -10,7 +10,7 @@ from workers.admission.lookup import Lookup
 from workers.api import model, names
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Problems
-from workers.api.volcano.jobflow import WIDEST, Entry, ForEach, JobFlow, Spec
+from workers.api.volcano.jobflow import LARGEST, WIDEST, Entry, ForEach, JobFlow, Spec
 from workers.flows import expressions, nodes
 
 #: Longest name of a Job: its pods' names and the values of their labels come from it.
@@ -34,7 +34,9 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 
 
 def faults(name: str, spec: Spec) -> list[Finding]:
-    """Everything that is wrong with the spec of a flow of this name."""
+    """Everything that is wrong with the spec of a flow of this name; of one that is too large, only that."""
+    if (number := sum(1 for _ in nodes.of(spec))) > LARGEST:
+        return [Finding("spec.flows", f"{number} entries and items are more than the {LARGEST} that a flow may have")]
     found = [*_names(name, spec), *_dependencies(spec), *_clock(spec), *_parameters(spec)]
     known = frozenset(entry.name for entry in spec.flows)
     for place, entry in enumerate(spec.flows):

@@ -50,6 +50,12 @@ def test_accepted(body: Object) -> None:
         pytest.param(flow(entry("a", "a")), "spec.flows[0].dependsOn.targets", "depends on itself", id="itself"),
         pytest.param(flow(entry("a", "b")), "spec.flows[0].dependsOn.targets", "no entry b", id="unknown target"),
         pytest.param(flow(entry("a", "c"), entry("b", "a"), entry("c", "b")), "spec.flows", "circle", id="cycle"),
+        pytest.param(
+            flow(*(entry(name, forEach={"count": 1000}, retry={"limit": 100}) for name in "abc")),
+            "spec.flows",
+            "3000 entries and items are more than the 2500",
+            id="too many Jobs",
+        ),
         pytest.param(flow(entry("a"), entry("a")), "spec.flows[0].name", "2 entries", id="a name twice"),
         pytest.param(flow(entry("a" * 62)), "spec.flows[0].name", "64 characters", id="a Job's name too long"),
         pytest.param(

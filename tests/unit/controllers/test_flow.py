@@ -10,6 +10,7 @@ from tests.unit.controllers.flow_cluster import TASK, Cluster
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, Entry
+from workers.controllers.volcano.flow import status
 from workers.controllers.volcano.flow.dependencies import Verdict, verdict
 from workers.controllers.volcano.flow.patching import merged
 from workers.controllers.volcano.flow.phases import Counts, following
@@ -366,6 +367,33 @@ def test_a_job_that_takes_too_long_is_terminated_and_counts_as_failed() -> None:
     cluster.settle()
     cluster.obey()
     assert (settled(cluster).phase, cluster.entry("a")["reason"]) == ("Failed", "TimedOut")
+
+
+def test_a_status_tells_of_as_many_jobs_as_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that ended the first are left out, and stay out; what runs is told of."""
+    monkeypatch.setattr(status, "LISTED", 3)
+    cluster = Cluster(*(entry(name, retry={"limit": 3, "backoffSeconds": 0}) for name in "abcd"), parallelism=2)
+    for round in range(3):
+        cluster.settle()
+        for name in cluster.unfinished():
+            cluster.end(name, "Running")
+            cluster.settle()
+            listed = [each["name"] for each in cluster.status["jobStatusList"]]
+            assert (name in listed, set(listed)) == (True, set(cluster.status["conditions"]))
+            assert len(listed) <= 3
+            cluster.end(name, "Failed" if round < 2 else "Completed")
+        cluster.settle()
+    assert (cluster.entry("a")["attempts"], cluster.entry("a")["phase"]) == (3, "Completed")
+
+
+def test_a_job_that_goes_on_and_off_keeps_its_newest_phases() -> None:
+    cluster = settled(Cluster(entry("a")))
+    for round in range(60):
+        cluster.end("f-a", "Aborted" if round % 2 else "Running")
+        cluster.settle()
+    (history,) = cluster.status["jobStatusList"]
+    assert len(history["runningHistories"]) == 50
+    assert history["runningHistories"][-1]["state"] == "Aborted"
 
 
 def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:

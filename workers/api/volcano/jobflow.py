@@ -17,6 +17,8 @@ from workers.api.volcano.job import TaskStatus
 
 #: Jobs that one entry may fan out to.
 WIDEST = 1000
+#: Entries and items of one flow: the status of more would not fit into what an API server stores (1.5 MiB).
+LARGEST = 2500
 #: Label and annotation of a flow's Jobs: ``<namespace>.<flow>``.
 CREATED_BY_FLOW = "volcano.sh/createdByJobFlow"
 #: Annotation of a flow: a new text in it runs again what failed.

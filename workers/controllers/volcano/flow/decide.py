@@ -261,8 +261,7 @@ class _Decision:
         started = before.get("startTime") or (times.render(sight.now) if any(_begun(known)) else None)
         computed: Object = {
             **status.lists(sight.nodes, known, sight.jobs),
-            "jobStatusList": status.histories(before.get("jobStatusList") or (), self._listed, sight.now),
-            "conditions": status.conditions(self._listed),
+            **self._told_of_jobs,
             "state": {key: value for key, value in _state(self._phase, reason, message).items() if value},
             "entries": {id: written for id, track in known.items() if (written := track.render())},
             "flowConditions": self._ready.render(before, sight.now),
@@ -273,6 +272,17 @@ class _Decision:
             "observedGeneration": sight.body["metadata"].get("generation"),
         }
         return status.merged(before, computed)
+
+    @cached_property
+    def _told_of_jobs(self) -> Object:
+        """What the status tells of Jobs one by one."""
+        observed = self.sight.status.get("jobStatusList") or ()
+        found = status.histories(observed, self._listed, self.sight.now)
+        if len(found) > status.LISTED:
+            found = status.shortened(found, observed, self.sight.settled)
+        names = {each["name"] for each in found}
+        told = (job for job in self._listed if job["metadata"]["name"] in names)
+        return {"jobStatusList": found, "conditions": status.conditions(told)}
 
     @property
     def _kept_end(self) -> str | None:

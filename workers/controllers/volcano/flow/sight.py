@@ -60,6 +60,16 @@ class Sight:
         """Names of the flow's Jobs that were deleted lately."""
         return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.gone)
 
+    @property
+    def settled(self) -> frozenset[str]:
+        """Names of Jobs whose end is written down, one way or another: their nodes are over, or tried again."""
+        found: set[str] = set()
+        for node in self.nodes:
+            track = tracks.read((self.status.get("entries") or {}).get(node.id))
+            ended = track.attempts if track.over else track.attempts - 1
+            found.update(node.job(self.name, attempt) for attempt in range(1, ended + 1))
+        return frozenset(found)
+
     def was_looked_for(self, name: str) -> bool:
         """Whether it is known if there is a JobTemplate of this name."""
         return Ref(JOB_TEMPLATE, self.body["metadata"]["namespace"], name) in self.snapshot.relatives

@@ -1,8 +1,9 @@
 """The status of a flow, computed whole: Volcano's lists and histories, and what is remembered of every entry."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
@@ -23,6 +24,9 @@ LISTS: Mapping[str, str] = {
     "Aborting": "unKnowJobs",
     "Aborted": "unKnowJobs",
 }
+
+#: Jobs whose histories a status tells, and phases of each: more would not fit into what an API server stores.
+LISTED, PHASES = 1000, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,18 @@ def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime)
     return kept + [_history({"name": name}, job, now) for name, job in there.items()]
 
 
+def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Collection[str]) -> list[Object]:
+    """Histories, as many as a status tells. Of Jobs whose end is written down, the first ones go, and never come back.
+
+    observed: the list so far. settled: names of Jobs whose end is written down.
+    """
+    known = {each["name"] for each in observed}
+    kept = [each for each in found if each["name"] in known or each["name"] not in settled]
+    over = (each["name"] for each in kept if each["name"] in settled)
+    surplus = frozenset(islice(over, max(0, len(kept) - LISTED)))
+    return [each for each in kept if each["name"] not in surplus]
+
+
 def _history(before: Object, job: Object | None, now: datetime) -> Object:
     if job is None:
         return before
@@ -119,10 +135,10 @@ def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
         if phase:
             yield {"startTimestamp": now, "state": phase}
         return
-    yield from before[:-1]
     if before[-1].get("state") == phase:
-        yield before[-1]
+        yield from before
     else:
+        yield from before[1 - PHASES : -1]
         yield {**before[-1], "endTimestamp": now}
         yield {"startTimestamp": now, "state": phase}
 

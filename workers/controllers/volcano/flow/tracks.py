@@ -18,6 +18,8 @@ ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})
 TIMED_OUT = "TimedOut"
 #: Longest wait between two Jobs of a node, where its backoff multiplies beyond everything.
 _LONGEST = timedelta(days=365 * 68)
+#: Characters of a message that are written down.
+_TOLD = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Track:
             "completionTime": times.render(self.ended) if self.ended else None,
             "retryTime": times.render(self.again) if self.again else None,
             "reason": self.reason,
-            "message": self.message,
+            "message": self.message[:_TOLD] if self.message else None,
         }
         return {key: value for key, value in fields.items() if value is not None}
 
