@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from scheduler import cron
-from tests.unit.controllers.cronjob_cluster import BACKOFF, Cluster
+from tests.unit.controllers.cronjob_cluster import Cluster
 from workers.api import times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
@@ -313,6 +313,6 @@ def test_of_runs_that_are_made_up_for_side_by_side_the_newest_does_not_stand_for
     cluster.reconcile(dies_after=1, backwards=True)
     assert list(cluster.made) == [NOON + 2 * HOUR]
     cluster.reconcile(dies_after=1)
-    cluster.now += BACKOFF
+    cluster.now += cluster.BACKOFF
     cluster.settle()
     assert sorted(cluster.made) == [NOON, NOON + HOUR, NOON + 2 * HOUR]
