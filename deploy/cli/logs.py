@@ -7,16 +7,28 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import connection, discovery, output
-from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, SCHEDULED_JOB, Kind, Object, controller_of
+from workers.api.kinds import (
+    CRON_JOB,
+    JOB,
+    JOB_FLOW,
+    POD,
+    SCALED_JOB,
+    SCHEDULED_JOB,
+    VC_CRON_JOB,
+    VC_JOB,
+    Kind,
+    Object,
+    controller_of,
+)
 from workers.errors import UserError
 
 if TYPE_CHECKING:
     from workers.cluster import Cluster
 
-#: The label that leads from an owner to the pods below it: Kubernetes' for Jobs, KEDA's for ScaledJobs.
-LABELS = {JOB.id: "job-name", SCALED_JOB.id: "scaledjob.keda.sh/name"}
-#: Owners without a label of their own: their Jobs know them.
-OWNERS = frozenset({SCHEDULED_JOB.id, CRON_JOB.id})
+#: The label that leads from an owner to the pods below it: Kubernetes' and Volcano's for Jobs, KEDA's for ScaledJobs.
+LABELS = {JOB.id: "job-name", VC_JOB.id: "volcano.sh/job-name", SCALED_JOB.id: "scaledjob.keda.sh/name"}
+#: Owners without a label of their own: their Jobs, of this kind, know them.
+OWNERS = {SCHEDULED_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JOB.id: VC_JOB, JOB_FLOW.id: VC_JOB}
 
 
 @click.command("logs")
@@ -40,8 +52,8 @@ def command(
 ) -> None:
     """Print the logs of a pod, or of all pods of an object.
 
-    The object is a Job, a ScaledJob, a ScheduledJob or a CronJob. With several pods or containers each line starts
-    with [pod] or [pod/container].
+    The object is a Job (Volcano's, too), a ScaledJob, a ScheduledJob, a CronJob or a JobFlow. With several pods or
+    containers each line starts with [pod] or [pod/container].
 
     \b
     Examples:
@@ -49,6 +61,7 @@ def command(
       penstock logs job/crunch-1 -f
       penstock logs scaledjob/crunch --tail 5
       penstock logs cronjob/backup
+      penstock logs vcjob/gang
       penstock logs crunch-1-x7k2p -c worker --previous
     """
     if container and all_containers:
@@ -84,8 +97,8 @@ async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
     if not slash or text in ("pod", "pods", "po"):
         return [await cluster.request("GET", POD.path(namespace, name))]
     kind = (await discovery.discover(cluster)).find(text).kind
-    if kind.id not in LABELS.keys() | OWNERS:
-        raise UserError(f"{what}: logs are of a pod, a Job, a ScaledJob, a ScheduledJob or a CronJob")
+    if kind.id not in LABELS | OWNERS:
+        raise UserError(f"{what}: logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob or a JobFlow")
     owner: Object = await cluster.request("GET", kind.path(namespace, name))
     found = await below(cluster, kind, owner, namespace)
     if not found:
@@ -97,11 +110,12 @@ async def below(cluster: "Cluster", kind: Kind, owner: Object, namespace: str) -
     """The pods of an object's Jobs, or of the Job itself."""
     if label := LABELS.get(kind.id):
         return await labelled(cluster, namespace, f"{label}={owner['metadata']['name']}")
-    jobs = (await cluster.request("GET", JOB.path(namespace)))["items"]
+    of = OWNERS[kind.id]
+    jobs = (await cluster.request("GET", of.path(namespace)))["items"]
     uid = owner["metadata"]["uid"]
     names = {job["metadata"]["name"] for job in jobs if (controller_of(job) or {}).get("uid") == uid}
-    pods = await labelled(cluster, namespace, LABELS[JOB.id])
-    return [pod for pod in pods if pod["metadata"]["labels"][LABELS[JOB.id]] in names]
+    pods = await labelled(cluster, namespace, LABELS[of.id])
+    return [pod for pod in pods if pod["metadata"]["labels"][LABELS[of.id]] in names]
 
 
 async def labelled(cluster: "Cluster", namespace: str, selector: str) -> list[Object]:

@@ -7,7 +7,7 @@ import pytest
 from deploy.cli import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Ref
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
 from workers.snapshot import Reading, Sample
 
 
@@ -138,13 +138,30 @@ def test_a_jobs_pods_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Ty
     assert "[p2] p2 says\n" in out
 
 
-@pytest.mark.parametrize("kind", [SCHEDULED_JOB, CRON_JOB], ids=lambda kind: kind.kind)
-def test_a_schedules_pods_are_those_of_its_jobs(kind: Kind, cluster: FakeCluster, penstock: Type) -> None:
-    body = cluster.add(kind, "nightly")
+def test_a_volcano_jobs_pods_have_volcanos_label(volcano: FakeCluster, penstock: Type) -> None:
+    volcano.add(VC_JOB, "gang")
+    pod(volcano, "gang-work-0", "main", **{"volcano.sh/job-name": "gang"})
+    pod(volcano, "other", "main", **{"volcano.sh/job-name": "other", "job-name": "gang"})
+    assert penstock("logs", "jobs.batch.volcano.sh/gang").out == "gang-work-0 says\n\nbye\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "label"),
+    [
+        (SCHEDULED_JOB, JOB, "job-name"),
+        (CRON_JOB, JOB, "job-name"),
+        (JOB_FLOW, VC_JOB, "volcano.sh/job-name"),
+    ],
+    ids=["ScheduledJob", "CronJob", "JobFlow"],
+)
+def test_an_owners_pods_are_those_of_its_jobs(
+    kind: Kind, of: Kind, label: str, volcano: FakeCluster, penstock: Type
+) -> None:
+    body = volcano.add(kind, "nightly")
     for number, owner in enumerate((body, body, {**body, "metadata": {**body["metadata"], "uid": "an earlier one"}})):
-        cluster.add(JOB, f"nightly-{number}", metadata=owned_by(owner))
-        pod(cluster, f"p{number}", "main", **{"job-name": f"nightly-{number}"})
-    pod(cluster, "nobodys", "main")
+        volcano.add(of, f"nightly-{number}", metadata=owned_by(owner))
+        pod(volcano, f"p{number}", "main", **{label: f"nightly-{number}"})
+    pod(volcano, "nobodys", "main")
     out = penstock("logs", f"{kind.plural}/nightly").out
     assert [line for line in out.splitlines() if "says" in line] == ["[p0] p0 says", "[p1] p1 says"]
 
@@ -155,7 +172,7 @@ def test_a_schedules_pods_are_those_of_its_jobs(kind: Kind, cluster: FakeCluster
         (("p", "-c", "nope"), "pod p has no container nope; it has main"),
         (("q",), 'pods "q" not found'),
         (("job/idle",), "Job default/idle has no pods"),
-        (("cm/a",), "logs are of a pod, a Job, a ScaledJob, a ScheduledJob or a CronJob"),
+        (("cm/a",), "logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob or a JobFlow"),
         (("job/",), "job/: a name is missing"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
