@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
+from tests.support.house import House, house
 from workers.api.kinds import NAMESPACE
 from workers.cluster import Cluster
 
@@ -48,3 +49,10 @@ async def namespace(cluster: Cluster) -> str:
     name = f"test-{next(_numbers)}"
     await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name
+
+
+@pytest.fixture(scope="module")
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Everything at work on the embedded cluster, with the settings that the module says in HOUSE."""
+    with house("embedded", tmp_path_factory.mktemp("house"), **request.module.HOUSE) as house_:
+        yield house_

@@ -4,13 +4,13 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import NotFound
@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed: NOT tested with it"),
 ]
+
+HOUSE = {"workloads": "true"}
 
 Kubectl = Callable[..., str]
 
@@ -60,12 +62,6 @@ spec:
           command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
           env: [{name: COLOUR, value: blue}]
 """
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), workloads="true") as house_:
-        yield house_
 
 
 @pytest.fixture

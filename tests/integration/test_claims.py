@@ -10,7 +10,7 @@ import pytest
 import redis.asyncio as redis
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.claims import LEDGER
@@ -19,6 +19,8 @@ from workers.controllers import conditions
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
+
+HOUSE = {"polling": "2"}
 
 #: Seconds that eight processes on a busy machine may take for anything.
 LONG = 60.0
@@ -36,12 +38,6 @@ case "$PENSTOCK_ITEM" in
   wait*) while [ ! -e "{truth}.go" ]; do sleep 0.1; done ;;
 esac
 """
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), polling="2") as house_:
-        yield house_
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,14 @@
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api import times
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of, ref_of
 from workers.cluster import Cluster
@@ -18,16 +18,12 @@ from workers.controllers.cronjob import names
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"cronjobs": "true"}
+
 _numbers = itertools.count(1)
 #: Fires once in a year: whatever runs was asked for, or made up for.
 YEARLY = "0 0 1 1 *"
 EVERY_SECOND = "* * * * * *"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), cronjobs="true") as house_:
-        yield house_
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """JobFlows on the embedded cluster: real Jobs with real processes, from the first entry to the end of the flow."""
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import EVENT, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY
 from workers.cluster import Cluster
@@ -16,13 +16,9 @@ from workers.controllers.volcano.flow import phases
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"volcano": "true"}
+
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true") as house_:
-        yield house_
 
 
 @pytest.fixture

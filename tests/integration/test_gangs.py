@@ -1,12 +1,12 @@
 """Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.cluster import Cluster
@@ -15,11 +15,7 @@ from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true", gang_patience="3") as house_:
-        yield house_
+HOUSE = {"volcano": "true", "gang_patience": "3"}
 
 
 @pytest.fixture

@@ -1,25 +1,21 @@
 """A namespace that is deleted goes with all that is at work in it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import JOB, NAMESPACE, POD, SCHEDULED_JOB, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
+#: On the embedded API server: a real one needs a controller of namespaces, which is not ours.
+HOUSE: dict[str, str] = {}
+
 PLACE = "going"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """On the embedded API server: a real one needs a controller of namespaces, which is not ours."""
-    with house("embedded", tmp_path_factory.mktemp("embedded")) as house_:
-        yield house_
 
 
 @pytest.fixture

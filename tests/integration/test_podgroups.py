@@ -1,12 +1,12 @@
 """Ordinary pods that ask for Volcano's scheduler, on the embedded cluster: gathered, let go together, and tidied up."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import EVENT, JOB, POD, POD_GROUP, QUEUE, REPLICA_SET, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.cluster import Cluster
@@ -15,13 +15,9 @@ from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"volcano": "true", "workloads": "true"}
+
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true", workloads="true") as house_:
-        yield house_
 
 
 @pytest.fixture

@@ -11,18 +11,14 @@ from deploy.demo.pool import manifest
 from deploy.demo.pool.report import Sample, faults
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
-from tests.support.house import House, house
+from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import DEPLOYMENT, Object, Ref
 from workers.cluster import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), workloads="true") as house_:
-        yield house_
+HOUSE = {"workloads": "true"}
 
 
 @pytest.fixture

@@ -4,30 +4,26 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import redis.asyncio as redis
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.cluster import Cluster
 
 pytestmark = pytest.mark.timeout(300)
+
+HOUSE = {"polling": "2"}
 
 #: Seconds that eight processes on a busy machine may take for anything.
 LONG = 60.0
 #: Longer than any test: what happens did not wait for a poll.
 NEVER = 3600
 EVENT = {"specversion": "1.0", "source": "/shop", "type": "placed"}
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), polling="2") as house_:
-        yield house_
 
 
 @pytest.fixture

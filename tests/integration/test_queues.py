@@ -1,25 +1,21 @@
 """Queues as vcctl handles them, on the embedded cluster: Commands, counters, and queues below others."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import COMMAND, EVENT, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"volcano": "true"}
+
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true") as house_:
-        yield house_
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 import redis.asyncio as redis
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.cluster import Cluster
@@ -23,6 +23,8 @@ from workers.controllers import conditions
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
+
+HOUSE = {"polling": "1", "policies": "true"}
 
 #: Seconds that a dozen processes on a busy machine may take for anything.
 LONG = 60.0
@@ -44,12 +46,6 @@ ask("INCR", sys.argv[2] + (":idle" if idle else ":done"))
 """
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), polling="1", policies="true") as house_:
-        yield house_
 
 
 @pytest.fixture(scope="module")

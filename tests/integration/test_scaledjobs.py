@@ -16,7 +16,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support import valkeys
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Object, Ref
@@ -26,19 +26,15 @@ from workers.readings import Readings
 
 pytestmark = pytest.mark.timeout(300)
 
+#: The setting also limits how long a server that failed is left alone.
+HOUSE = {"polling": "2"}
+
 #: Seconds that eight processes on a busy machine may take for anything.
 LONG = 60.0
 #: Longer than any test: what happens did not wait for a poll.
 NEVER = 3600
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    # The setting also limits how long a server that failed is left alone.
-    with house("embedded", tmp_path_factory.mktemp("house"), polling="2") as house_:
-        yield house_
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import redis.asyncio as redis
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
@@ -25,18 +25,14 @@ from workers.errors import Invalid, NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"polling": "2"}
+
 #: Seconds that all processes on a busy machine may take for anything.
 LONG = 60.0
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 CRANE = Kind("example.com", "v1", "Crane", "cranes")
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), polling="2") as house_:
-        yield house_
 
 
 @pytest.fixture(scope="module")

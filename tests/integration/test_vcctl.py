@@ -4,18 +4,20 @@ Go's encoder writes what is empty as null or as an empty object; that is kept he
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import COMMAND, EVENT, JOB_FLOW, JOB_TEMPLATE, POD, QUEUE, VC_JOB, Kind, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
+
+HOUSE = {"volcano": "true"}
 
 #: vcctl job run -N job1
 JOB = """
@@ -77,12 +79,6 @@ FLOW = """
    "jobRetainPolicy": "retain"},
  "status": {"state": {}}}
 """
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true") as house_:
-        yield house_
 
 
 @pytest.fixture

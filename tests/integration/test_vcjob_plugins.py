@@ -2,7 +2,7 @@
 what somebody deletes is made again."""
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import (
     CONFIG_MAP,
     NETWORK_POLICY,
@@ -35,12 +35,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all pods share one address"),
 ]
 
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    settings = {"volcano": "true", "pod_addresses": "true"}
-    with house("embedded", tmp_path_factory.mktemp("house"), **settings) as house_:
-        yield house_
+HOUSE = {"volcano": "true", "pod_addresses": "true"}
 
 
 @pytest.fixture

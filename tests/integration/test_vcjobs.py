@@ -4,27 +4,23 @@ A real API server of today's age is not at hand: the one that we test with, an o
 """
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import COMMAND, EVENT, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"volcano": "true"}
+
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true") as house_:
-        yield house_
 
 
 @pytest.fixture

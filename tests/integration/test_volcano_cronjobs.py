@@ -1,14 +1,14 @@
 """CronJobs of Volcano at work on the embedded cluster: their Jobs are Volcano's, and run as processes."""
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api import times
 from workers.api.kinds import EVENT, VC_CRON_JOB, VC_JOB, Object, Ref, controller_of
 from workers.cluster import Cluster
@@ -16,13 +16,9 @@ from workers.errors import Invalid
 
 pytestmark = pytest.mark.timeout(300)
 
+HOUSE = {"volcano": "true"}
+
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house("embedded", tmp_path_factory.mktemp("house"), volcano="true") as house_:
-        yield house_
 
 
 @pytest.fixture

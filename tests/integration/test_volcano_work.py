@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.conditions import eventually
-from tests.support.house import House, house
+from tests.support.house import House
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, QUEUE, VC_JOB, Kind, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.errors import NotFound
@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all pods share one address"),
 ]
+
+HOUSE = {"volcano": "true", "pod_addresses": "true"}
 
 _numbers = itertools.count(1)
 
@@ -71,13 +73,6 @@ while [ $n -lt 10 ]; do
     while [ $n = 5 ] && ! [ -e resumed ]; do sleep 0.05; done
 done
 """
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    settings = {"volcano": "true", "pod_addresses": "true"}
-    with house("embedded", tmp_path_factory.mktemp("house"), **settings) as house_:
-        yield house_
 
 
 @pytest.fixture
