@@ -39,7 +39,7 @@ def test_a_job_is_run_listed_suspended_resumed_and_deleted(cluster: Terminal) ->
     viewed = cluster.type("job", "view", "-N", "hello")
     assert "3 Running" in viewed
     assert "Pods (3):" in viewed
-    assert cluster.type("logs", "vcjob/hello").count("hello\n") == 3
+    until(lambda: cluster.type("logs", "vcjob/hello").count("hello\n") == 3, "each pod has said hello")
     cluster.type("job", "suspend", "-N", "hello")
     until(lambda: phase(cluster, "hello") == "Aborted", "it is aborted")
     cluster.type("job", "resume", "-N", "hello")
