@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.scaledobjects import spec
-from workers.controllers.scaledobject import activation, metrics, modifiers, proposals
+from workers.controllers.scaledobject import activation, explaining, metrics, modifiers, proposals
 from workers.controllers.scaledobject.activation import State, Verdict
 from workers.controllers.scaledobject.metrics import Metric, Replicas
 from workers.controllers.scaledobject.proposals import Tolerance
@@ -167,6 +167,33 @@ A, B = sample(6, name="s0-a"), sample(4, name="s1-b")
 def test_modifiers(given: object, samples: list[object], value: float, active: bool) -> None:
     metric = applied(given, *samples)
     assert (metric.error, metric.value, metric.active) == (None, value, active)
+
+
+@pytest.mark.parametrize(
+    ("given", "samples", "how"),
+    [
+        pytest.param(modified("a  +\nb"), [A, B], "a + b, where a is 6, b is 4", id="in one line"),
+        pytest.param(modified("b"), [A, B], "b, where b is 4", id="only what is asked for"),
+        pytest.param(modified("7"), [A, B], "7, where nothing is asked for", id="nothing is"),
+        pytest.param(
+            modified("a + (b ?? 1)", behavior="scalingModifiers"),
+            [A, failed()],
+            "a + (b ?? 1), where a is 6, b is nil",
+            id="nothing stands for a trigger that failed",
+        ),
+        pytest.param(modified("a + b"), [A, failed()], "", id="the fallback's, which no formula made"),
+    ],
+)
+def test_what_the_formula_made_of_which_values_is_told(given: object, samples: list[object], how: str) -> None:
+    metric = applied(given, *samples)
+    assert metric.how == how
+    assert how in [figure.how for figure in explaining.measured([metric], 1) if figure.name.startswith(metric.name)]
+
+
+def test_a_long_formula_is_not_told_in_full() -> None:
+    how = applied(modified(" + ".join(["a"] * 200)), A, B).how
+    assert len(how) < 250
+    assert how.endswith("..., where a is 6")
 
 
 @pytest.mark.parametrize(

@@ -286,13 +286,20 @@ class _Decision:
         limited = policy.condition(self._caps, wanted=self._wanted, allowed=allowed)
         return Status(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))
 
+    @property
+    def _combined(self) -> str:
+        """How the queues of several triggers became one."""
+        spec, samples = self.scaled.spec, self._reading.samples if self._reading else ()
+        calculation = spec.strategy.multiple_scalers_calculation or "max"
+        return demand.worked_out(samples, calculation, demand.weights(spec, samples), spec.strategy.activation)
+
     def _figures(self) -> tuple[Figure, ...]:
         """The arithmetic of this decision, for people."""
         limit = self.snapshot.allowance if self._worked_out else None
         if self._reading is None or self._demand is None or self._counts is None:
             return ()
         return (
-            *explaining.asked(self._reading, self._demand, self._bounds),
+            *explaining.asked(self._reading, self._demand, self._bounds, self._combined),
             *explaining.counted(self._counts),
             *self._worked_out,
             *(() if limit is None else policy.worked_out(int(self._worked_out[-1].value), limit, self._alive)),
@@ -306,13 +313,23 @@ class _Decision:
         running: tuple[Level, float] = ("scaledjob_running", self._counts.running)
         return (running,) if pending is None else (running, ("scaledjob_pending", pending))
 
+    @property
+    def _unknown(self) -> str:
+        """How many triggers the queue leaves out because nobody knows theirs."""
+        samples = self._reading.samples if self._reading else ()
+        number = sum(sample.error is not None for sample in samples)
+        return (
+            f" ({number} of {len(samples)} {'trigger' if len(samples) == 1 else 'triggers'} unknown)" if number else ""
+        )
+
     def _why(self) -> str:
         """One line for people: what was decided and from which numbers."""
         if self._demand is None or self._counts is None:
             return "nothing could be measured" if self._reading else "no reading of this spec yet"
         counts = self._counts
         return (
-            f"{self._demand.queue} waiting, {counts.running} running, {counts.late} ended since the reading: "
+            f"{self._demand.queue} waiting{self._unknown}, "
+            f"{counts.running} running, {counts.late} ended since the reading: "
             f"{0 if self._outlived else self._number} to create"
             f"{', waiting for the cool-down' if self._cooling else ''}"
             f"{', asking for a fresh reading' if self._wants_a_reading else ''}"

@@ -8,6 +8,9 @@ from workers.api.scaledjob import Activation, Calculation, Spec
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.snapshot import Sample
 
+#: Triggers whose sum is shown in full.
+SHOWN = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -70,6 +73,30 @@ def weights(scaled: Spec, samples: Sequence[Sample]) -> Mapping[str, float]:
     given = scaled.strategy.weights or {}
     named = zip(samples, scaled.triggers, strict=False)
     return {sample.name: given[trigger.name] for sample, trigger in named if trigger.name and trigger.name in given}
+
+
+def worked_out(
+    samples: Sequence[Sample],
+    calculation: Calculation,
+    weights: Mapping[str, float] = _EVEN,
+    activation: Activation | None = None,
+) -> str:
+    """The sum by which several queues become one, for people; empty where there is nothing to combine."""
+    active = [sample for sample in samples if sample.active and sample.error is None]
+    values = [_Value(sample.value, 0, 0, True, weight=weights.get(sample.name, 1)) for sample in active]
+    if not _is_enough(values, len(samples), activation or Activation()):
+        return f"0, for activation asks for more than the {len(values)} of {len(samples)} triggers that are active"
+    alone = len(values) == 1 and (calculation != "sum" or values[0].weight == 1)
+    if not values or alone or len(values) > SHOWN:
+        return ""
+    if calculation in ("max", "min"):
+        return f"ceil({calculation}({', '.join(f'{value.queue:.15g}' for value in values)}))"
+    total = " + ".join(_weighed(value) for value in values)
+    return f"ceil({total})" if calculation == "sum" else f"ceil(({total}) / {sum(value.weight for value in values):g})"
+
+
+def _weighed(value: _Value) -> str:
+    return f"{value.queue:.15g}" + (f" * {value.weight:g}" if value.weight != 1 else "")
 
 
 def _is_enough(values: Sequence[_Value], triggers: int, activation: Activation) -> bool:

@@ -9,8 +9,8 @@ from workers.plan import Figure
 from workers.snapshot import Reading
 
 
-def asked(reading: Reading, demand: Demand, bounds: Bounds) -> Iterator[Figure]:
-    """What the triggers measured and what that asks for."""
+def asked(reading: Reading, demand: Demand, bounds: Bounds, combined: str) -> Iterator[Figure]:
+    """What the triggers measured and what that asks for. combined: how several queues became one."""
     for sample in reading.samples:
         if sample.error is not None:
             yield Figure(f"{sample.name} is not known: {sample.error}", 0)
@@ -19,7 +19,7 @@ def asked(reading: Reading, demand: Demand, bounds: Bounds) -> Iterator[Figure]:
             yield Figure(f"{sample.name} waiting ({sample.target:g} per Job{active})", sample.value)
     yield Figure("minimum", bounds.minimum)
     yield Figure("maximum beyond it", bounds.maximum)
-    yield Figure("queue", demand.queue)
+    yield Figure("queue", demand.queue, combined)
     yield Figure("Jobs the queue asks for", demand.whole)
     yield Figure("of these within the maximum (maxScale)", demand.scale)
 

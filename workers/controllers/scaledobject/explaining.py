@@ -17,7 +17,7 @@ def measured(metrics: Sequence[Metric], current: int) -> Iterator[Figure]:
             continue
         per = "per replica" if metric.kind == "AverageValue" else "in all"
         origin = ", from the fallback" if metric.made_up else "" if metric.active else ", not active"
-        yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value)
+        yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value, metric.how)
 
 
 def consumed(usages: Sequence[Usage]) -> Iterator[Figure]:

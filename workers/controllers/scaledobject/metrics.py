@@ -13,7 +13,8 @@ class Metric:
     """One metric, as an autoscaler would be given it.
 
     kind: AverageValue targets are per replica; Value targets are for all together. error: why it has no value; value
-    and active mean nothing then. made_up: by a fallback, after more failures than it bears.
+    and active mean nothing then. made_up: by a fallback, after more failures than it bears. how: what the
+    value was worked out from, for people.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Metric:
     active: bool = False
     error: str | None = None
     made_up: bool = False
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)

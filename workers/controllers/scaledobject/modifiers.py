@@ -1,7 +1,7 @@
 """`scalingModifiers`: all triggers' values through one formula become one metric."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import trunc
 
 from workers.api.scaledobject import Fallback, MetricType, ScalingModifiers, Spec
@@ -16,6 +16,8 @@ from workers.snapshot import Sample
 NAME = "composite-metric"
 #: Values to try a formula out with; different ones, so that no difference of two is always nothing.
 _DUMMIES = ((1.0,), (1.0, 2.0, 5.0, 11.0), (0.0,), (97.0, 13.0, 41.0))
+#: Characters of a formula that people are shown where its result is explained.
+SHOWN = 200
 #: The field that is refused.
 WHERE = "spec.advanced.scalingModifiers.formula"
 
@@ -96,7 +98,17 @@ def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | 
         return _activated(make_up(nothing, static, replicas), composite)
     # KEDA cuts off what is below a thousandth, and its metrics are never negative.
     value = max(0.0, trunc(result * 1000) / 1000)
-    return _activated(Metric(NAME, composite.kind, composite.target, value), composite)
+    return _activated(replace(bare, value=value, how=_worked_out(composite, values)), composite)
+
+
+def _worked_out(composite: Composite, values: Mapping[str, float | None]) -> str:
+    """The formula, and what stood for its names."""
+    asked = ((name, value) for name, value in values.items() if name in composite.formula.names)
+    known = (f"{name} is {'nil' if value is None else f'{value:g}'}" for name, value in asked)
+    text = " ".join(composite.formula.text.split())
+    return (
+        f"{text if len(text) <= SHOWN else f'{text[:SHOWN]} ...'}, where {', '.join(known) or 'nothing is asked for'}"
+    )
 
 
 def _failing(metric: Metric, reason: str) -> Metric:
@@ -105,7 +117,4 @@ def _failing(metric: Metric, reason: str) -> Metric:
 
 
 def _activated(metric: Metric, composite: Composite) -> Metric:
-    active = metric.error is None and metric.value > composite.activation
-    return Metric(
-        metric.name, metric.kind, metric.target, metric.value, active, error=metric.error, made_up=metric.made_up
-    )
+    return replace(metric, active=metric.error is None and metric.value > composite.activation)
