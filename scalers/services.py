@@ -13,6 +13,7 @@ from scalers.triggers import Triggers
 from scalers.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.base import base, connect, draining
+from workers.cluster import Cluster
 from workers.drain import Drain
 from workers.settings import Settings
 
@@ -37,19 +38,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
             timeout=settings.source_timeout,
         )
         stack.push_async_callback(vaults.close)
-        triggers = Triggers(
-            lookups=Lookups(
-                cluster.get,
-                cluster.request,
-                own_namespace=settings.own_namespace,
-                restricted=settings.restrict_secrets,
-            ),
-            authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
-            broker=settings.broker.get_secret_value(),
-            prefix=settings.prefix,
-            most=settings.max_triggers,
-            lenient="unknown-parameters" in settings.keda_quirks,
-        )
+        triggers = _triggers(settings, cluster, vaults)
         wakeups = None
         if settings.wakeups:
             wakeups = Wakeups(
@@ -75,6 +64,22 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
         )
         stack.push_async_callback(poller.close)
         yield await stack.enter_async_context(draining(parts, "poll", poller.handle))
+
+
+def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+    return Triggers(
+        lookups=Lookups(
+            cluster.get,
+            cluster.request,
+            own_namespace=settings.own_namespace,
+            restricted=settings.restrict_secrets,
+        ),
+        authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
+        broker=settings.broker.get_secret_value(),
+        prefix=settings.prefix,
+        most=settings.max_triggers,
+        lenient="unknown-parameters" in settings.keda_quirks,
+    )
 
 
 async def _listen(wakeups: Wakeups, *, pause: float = 5.0) -> None:

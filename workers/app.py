@@ -22,31 +22,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
     """Celery's configuration for these settings. Every value that differs from Celery's default says why."""
     url = settings.broker.get_secret_value()
     return {
-        "broker_url": url,
-        # On the hash tag of everything else, so that a cluster-mode server with one shard serves too.
-        "broker_transport_options": {
-            "global_keyprefix": f"{{{settings.prefix}}}:celery:",
-            # A redelivered bell finds nothing to claim; the timeout only bounds how long a lost one lingers.
-            "visibility_timeout": 900,
-            "unacked_restore_interval": 15,
-            "unacked_restore_throttle": 1,
-            # Without them a publish to a half-open connection waits for ever.
-            "socket_timeout": 5,
-            "socket_connect_timeout": 3,
-            "socket_keepalive": True,
-            "health_check_interval": 10,
-            "max_connections": 64,
-            "client_name": "penstock",
-        },
-        "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,
-        "broker_pool_limit": 4,
-        "task_publish_retry_policy": {
-            "max_retries": 2,
-            "interval_start": 0.1,
-            "interval_step": 0.2,
-            "interval_max": 0.5,
-        },
+        **_broker(url, settings.prefix),
         "task_acks_late": True,
         "task_reject_on_worker_lost": False,
         "task_ignore_result": True,
@@ -74,6 +50,36 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "penstock_lease": settings.lease,
         "penstock_backoff": (settings.backoff_base, settings.backoff_cap),
         "penstock_slots": settings.slots,
+    }
+
+
+def _broker(url: str, prefix: str) -> dict[str, Any]:
+    return {
+        "broker_url": url,
+        # On the hash tag of everything else, so that a cluster-mode server with one shard serves too.
+        "broker_transport_options": {
+            "global_keyprefix": f"{{{prefix}}}:celery:",
+            # A redelivered bell finds nothing to claim; the timeout only bounds how long a lost one lingers.
+            "visibility_timeout": 900,
+            "unacked_restore_interval": 15,
+            "unacked_restore_throttle": 1,
+            # Without them a publish to a half-open connection waits for ever.
+            "socket_timeout": 5,
+            "socket_connect_timeout": 3,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            "max_connections": 64,
+            "client_name": "penstock",
+        },
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_pool_limit": 4,
+        "task_publish_retry_policy": {
+            "max_retries": 2,
+            "interval_start": 0.1,
+            "interval_step": 0.2,
+            "interval_max": 0.5,
+        },
     }
 
 

@@ -137,7 +137,28 @@ def _builtin(kind: Kind, **more: Any) -> Resource:
 
 def builtins() -> Iterator[Resource]:
     """The resources every cluster has, as far as this one has them."""
-    replicas = Scale(selector=".spec.selector")
+    yield from _core()
+    yield from _workloads()
+    yield _builtin(Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"), short=("netpol",))
+    yield _builtin(Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False), short=("pc",))
+    yield _builtin(Kind("coordination.k8s.io", "v1", "Lease", "leases"))
+    yield _builtin(
+        Kind("events.k8s.io", "v1", "Event", "events"),
+        short=("ev",),
+        stored_as="events",
+        inward=events.to_core,
+        outward=events.from_core,
+    )
+    yield _builtin(
+        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
+        short=("crd", "crds"),
+        categories=("api-extensions",),
+        status=True,
+    )
+    yield from custom(podmetrics.DEFINITION)
+
+
+def _core() -> Iterator[Resource]:
     yield _builtin(Kind("", "v1", "Namespace", "namespaces", namespaced=False), short=("ns",), status=True)
     yield _builtin(
         Kind("", "v1", "Pod", "pods"),
@@ -160,8 +181,10 @@ def builtins() -> Iterator[Resource]:
     )
     yield _builtin(Kind("", "v1", "Node", "nodes", namespaced=False), short=("no",), status=True)
     yield _builtin(Kind("", "v1", "ResourceQuota", "resourcequotas"), short=("quota",), status=True)
-    yield _builtin(Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"), short=("netpol",))
-    yield _builtin(Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False), short=("pc",))
+
+
+def _workloads() -> Iterator[Resource]:
+    replicas = Scale(selector=".spec.selector")
     for kind, plural, short in (
         ("Deployment", "deployments", "deploy"),
         ("ReplicaSet", "replicasets", "rs"),
@@ -173,21 +196,6 @@ def builtins() -> Iterator[Resource]:
     yield _builtin(Kind("apps", "v1", "ControllerRevision", "controllerrevisions"))
     yield _builtin(Kind("batch", "v1", "Job", "jobs"), categories=("all",), status=True, orphans=True)
     yield _builtin(Kind("batch", "v1", "CronJob", "cronjobs"), short=("cj",), categories=("all",), status=True)
-    yield _builtin(Kind("coordination.k8s.io", "v1", "Lease", "leases"))
-    yield _builtin(
-        Kind("events.k8s.io", "v1", "Event", "events"),
-        short=("ev",),
-        stored_as="events",
-        inward=events.to_core,
-        outward=events.from_core,
-    )
-    yield _builtin(
-        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
-        short=("crd", "crds"),
-        categories=("api-extensions",),
-        status=True,
-    )
-    yield from custom(podmetrics.DEFINITION)
 
 
 def custom(definition: Object) -> Iterator[Resource]:
