@@ -220,9 +220,14 @@ def _hint(key: str, accepted: Set[str]) -> str:
 
 
 def _missing(trigger: Trigger, origin: Origin) -> str:
-    if used := origin.variable(trigger):
-        return f"is required, and {used[0]} names the variable {used[1]}, which the container does not set"
-    return "is required"
+    return f"is required{_unset(trigger, (origin,))}"
+
+
+def _unset(trigger: Trigger, origins: Iterable[Origin]) -> str:
+    """What else is to be said of something that is required: which variable was meant to supply it, or its like."""
+    named = (origin.variable(trigger) for origin in origins if origin.look_up(trigger) is None)
+    said = next((used for used in named if used), None)
+    return f", and {said[0]} names the variable {said[1]}, which the container does not set" if said else ""
 
 
 def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: ValidationError) -> SettingsError:
@@ -230,7 +235,8 @@ def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: Validati
     first = error.errors(include_input=False, include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ParameterError):
-        return trigger.error(cause.field, str(cause))
+        missing = _unset(trigger, origins.values()) if str(cause).startswith("is required") else ""
+        return trigger.error(cause.field, f"{cause}{missing}")
     origin = origins.get(str(first["loc"][0])) if first["loc"] else None
     message = first["msg"].removeprefix("Value error, ")
     return trigger.error(origin.names[0] if origin else "metadata", message[:1].lower() + message[1:])

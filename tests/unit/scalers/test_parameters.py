@@ -1,12 +1,12 @@
 """How a trigger's texts become typed parameters: KEDA's lookup and its notation, and errors that name the place."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, model_validator
 
-from scalers.parameters import Parameters, SettingsError, Source, Trigger, parameter
+from scalers.parameters import ParameterError, Parameters, SettingsError, Source, Trigger, parameter
 
 
 class Everything(Parameters):
@@ -21,6 +21,21 @@ class Everything(Parameters):
     queue_name: str = parameter("none", also=("queue",))
     token: SecretStr | None = parameter(None, sources=(Source.METADATA, Source.ENVIRONMENT, Source.AUTHENTICATION))
     fixed: str = parameter("here", sources=(Source.METADATA,))
+
+
+class Either(Parameters):
+    """One of two parameters is required."""
+
+    url: str | None = parameter(None)
+    host: str | None = parameter(None)
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.url is None and self.host is None:
+            raise ParameterError("host", "is required, or url")
+        if self.host == "nowhere":
+            raise ParameterError("host", "must be somewhere")
+        return self
 
 
 class Strict(Parameters):
@@ -130,6 +145,26 @@ def test_a_required_parameter_is_missed() -> None:
 def test_a_required_parameter_from_a_variable_that_is_not_set_names_both() -> None:
     with pytest.raises(SettingsError, match="pathFromEnv names the variable WHERE, which the container does not set"):
         Strict.parse(Trigger(0, "strict", metadata={"pathFromEnv": "WHERE"}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "complaint"),
+    [
+        pytest.param({}, "host: is required, or url", id="nothing is said"),
+        pytest.param(
+            {"urlFromEnv": "URL"},
+            "host: is required, or url, and urlFromEnv names the variable URL, which the container does not set",
+            id="the variable is not set",
+        ),
+        pytest.param({"host": "nowhere", "urlFromEnv": "URL"}, "host: must be somewhere", id="of no account"),
+    ],
+)
+def test_one_of_several_that_was_meant_to_come_from_a_variable_names_it(
+    metadata: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Either.parse(Trigger(0, "either", metadata=metadata))
+    assert str(caught.value) == f"trigger 0 (either): {complaint}"
 
 
 @pytest.mark.parametrize(
