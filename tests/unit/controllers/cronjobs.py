@@ -1,5 +1,6 @@
 """CronJobs and ScheduledJobs for decisions, and a small API server that carries their plans out."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -246,6 +247,48 @@ def second(text: str, day: int = 1) -> str:
 
 def after(seconds: float, moment: datetime = NOON) -> datetime:
     return moment + timedelta(seconds=seconds)
+
+
+def cron_job_world(
+    schedule: str = "* * * * *",
+    *,
+    status: Object | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> World:
+    """A world with a CronJob in it."""
+    body = cron_job(schedule, **spec)
+    if status is not None:
+        body["status"] = status
+    if annotations:
+        body["metadata"]["annotations"] = annotations
+    return World(body)
+
+
+def running_cron_job(**spec: Any) -> World:
+    """A world in which the CronJob's run of 12:01 is at work."""
+    here = cron_job_world(**spec)
+    here.settle(clock("12:01"))
+    assert here.active() == [minute("12:01")]
+    return here
+
+
+def scheduled_job_world(schedule: str = "* * * * *", **spec: Any) -> World:
+    """A world with a ScheduledJob in it."""
+    return World(scheduled_job(schedule, **spec))
+
+
+def running_scheduled_job(schedule: str = "* * * * *", **spec: Any) -> World:
+    """A world in which the ScheduledJob's run of 12:01 is at work."""
+    here = scheduled_job_world(schedule, **spec)
+    here.settle(clock("12:01"))
+    assert here.active() == [second("12:01")]
+    return here
+
+
+def outcomes(here: World) -> list[tuple[str, str]]:
+    """What came of a ScheduledJob's runs."""
+    return [(each["job"], each["outcome"]) for each in here.status.get("outcomes", ())]
 
 
 def _merged(body: Object, patch: Object) -> Object:
