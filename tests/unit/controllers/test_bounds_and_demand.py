@@ -183,6 +183,13 @@ def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation,
     assert running + numbers[1] <= max(running, TEN.maximum)
 
 
+@pytest.mark.parametrize("calculation", ["max", "min", "avg", "sum"])
+@pytest.mark.parametrize("value", [1e300, 1.7e308, 2.0**63])
+def test_a_queue_longer_than_any_number_of_64_bits_is_the_longest(calculation, value):
+    found = demand.of([sample(value, target=1e-3), sample(value, name="s1", target=1e-3)], calculation, Bounds(0, 10))
+    assert (found.queue, found.scale, found.whole, found.active) == (2**63 - 1, 10, 2**63 - 1, True)
+
+
 def test_what_is_asked_for_is_also_known_without_the_cap():
     assert demand.of([sample(55, target=2)], "max", TEN).whole == 28
     assert demand.of([sample(8), sample(8)], "sum", TEN).whole == 16

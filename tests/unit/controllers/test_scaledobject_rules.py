@@ -264,6 +264,9 @@ UNKNOWN = Metric("m", "AverageValue", 10.0, error="away")
         pytest.param([UNKNOWN], Replicas(5), None, id="all unknown"),
         pytest.param([average(5, target=0)], Replicas(5), None, id="a target of nothing"),
         pytest.param([], Replicas(5), None, id="no metrics"),
+        pytest.param([average(1e308, target=1e-3)], Replicas(5), 2**63 - 1, id="more than there are numbers"),
+        pytest.param([total(1e308, target=1e-3)], Replicas(5, 5), 2**63 - 1, id="value: more than there are numbers"),
+        pytest.param([total(1e308, target=1e-3)], Replicas(0, 0), 2**63 - 1, id="value: from zero to the most"),
     ],
 )
 def test_proposals(found: list[Metric], replicas: Replicas, proposal: int | None) -> None:

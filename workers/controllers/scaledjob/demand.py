@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 
 from workers.api.scaledjob import Activation, Calculation, Spec
+from workers.controllers import rounding
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.snapshot import Sample
 
@@ -60,9 +61,9 @@ def of(
     enough = _is_enough(values, len(samples), activation or Activation())
     combined = _COMBINE[calculation](values) if values and enough else _NOTHING
     return Demand(
-        queue=ceil(combined.queue),
-        scale=ceil(min(combined.scale, bounds.maximum)),
-        whole=ceil(combined.whole),
+        queue=rounding.up(combined.queue),
+        scale=rounding.up(min(combined.scale, bounds.maximum)),
+        whole=rounding.up(combined.whole),
         active=combined.active or bounds.minimum > 0,
         by=combined.by,
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from workers.api.scaledjob import FAILURE_THRESHOLD, Spec
+from workers.controllers import rounding
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.controllers.scaledjob.counting import Counts
 from workers.plan import Figure
@@ -35,7 +35,7 @@ def in_force(spec: Spec, samples: Sequence[Sample], bounds: Bounds) -> Fallback 
         return None
     names = tuple(sample.name for sample in failing)
     if asked.behavior == "hold":
-        floor = max(ceil(sample.last or 0.0) for sample in failing)
+        floor = max(rounding.up(sample.last or 0.0) for sample in failing)
         unmeasured = tuple(sample.name for sample in failing if sample.last is None)
         return Fallback(min(floor, bounds.maximum), names, unmeasured)
     return Fallback(min(asked.replicas or 0, bounds.maximum), names)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from math import ceil
 
 from workers.api import scalepolicy
 from workers.api.kinds import JOB, SCALE_POLICY, Object
 from workers.caps import Cap, Reservation
-from workers.controllers import conditions
+from workers.controllers import conditions, rounding
 from workers.controllers.keda.conditions import Condition
 from workers.controllers.selectors import selects
 from workers.plan import ComeBack, Figure
@@ -45,7 +44,7 @@ def of_claims(snapshot: Snapshot, body: Object, maximum: int) -> Reservation | N
         return None
     alive = unfinished(snapshot.children.get(JOB.id, ()))
     samples = snapshot.reading.samples if snapshot.reading else ()
-    waiting = ceil(sum(sample.value for sample in samples if sample.error is None))
+    waiting = rounding.up(sum(sample.value for sample in samples if sample.error is None))
     return Reservation(limits, alive, max(alive, min(maximum, alive + waiting)))
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 
+from workers.controllers import rounding
 from workers.controllers.scaledobject.metrics import Metric, Replicas
 
 #: Share by which a metric may miss its target without a change.
@@ -46,14 +47,14 @@ def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance) -> int |
     if metric.kind == "AverageValue":
         whole = metric.value / metric.target
         ratio = whole / replicas.current if replicas.current else inf
-        return replicas.current if tolerance.covers(ratio) else ceil(whole)
+        return replicas.current if tolerance.covers(ratio) else rounding.up(whole)
     ratio = metric.value / metric.target
     if not replicas.current:
-        return ceil(ratio)
+        return rounding.up(ratio)
     if tolerance.covers(ratio):
         return replicas.current
     if replicas.ready is None:
         return None
-    proposal = ceil(ratio * replicas.ready)
+    proposal = rounding.up(ratio * replicas.ready)
     # Pods that are not ready yet must not turn a value above its target into fewer replicas, nor below it into more.
     return max(proposal, replicas.current) if ratio > 1 else min(proposal, replicas.current)
