@@ -13,7 +13,7 @@ import asyncio
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -114,7 +114,7 @@ class Scaler(Parameters):
         itself does not answer: it is tried again once, and left alone for a while when it goes on failing. This
         default measures side by side, and counts the server as failing when nothing could be measured.
         """
-        answers = await asyncio.gather(*(attempt(scaler, scaler.measure(), connections.timeout) for scaler in scalers))
+        answers = await asyncio.gather(*(attempt(scaler, scaler.measure, connections.timeout) for scaler in scalers))
         failures = [answer for answer in answers if isinstance(answer, Exception)]
         if failures and len(failures) == len(answers):
             raise failures[0]
@@ -125,15 +125,15 @@ class TooSlow(SourceError):  # noqa: N818 - what happened
     """One question was not answered in time; what else its server was asked may have been."""
 
 
-async def attempt(scaler: Scaler, asking: Awaitable[V], timeout: float) -> V | Exception:
+async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: float) -> V | Exception:
     """One scaler's answer, or why there is none: of several that are asked side by side a slow one fails alone.
 
-    timeout: seconds it may take, unless the trigger is more patient itself.
+    ask: asks. timeout: seconds it may take, unless the trigger is more patient itself.
     """
     seconds = max(timeout, scaler.patience or 0.0)
     try:
         async with asyncio.timeout(seconds if math.isfinite(seconds) else None) as limit:
-            return await asking
+            return await ask()
     except TimeoutError as error:
         return TooSlow(f"{scaler.server or 'the source'}: no answer within {seconds:g} s") if limit.expired() else error
     except Exception as error:

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import quote_plus
@@ -181,7 +182,7 @@ class MongoDB(Scaler):
         server = scalers[0].server
         async with connections.use(server, lambda: Client(server), Client.close) as client:
             answers = await asyncio.gather(
-                *(attempt(scaler, scaler.count(client), connections.timeout) for scaler in scalers)
+                *(attempt(scaler, partial(scaler.count, client), connections.timeout) for scaler in scalers)
             )
         for answer in answers:
             if isinstance(answer, ConnectionError):

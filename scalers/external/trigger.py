@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from pydantic import PrivateAttr, SecretStr, model_validator
@@ -84,7 +85,7 @@ class External(Scaler):
         address = scalers[0].server
         async with connections.use(address, lambda: Client(address), Client.close) as client:
             answers = await asyncio.gather(
-                *(attempt(scaler, scaler.told(client), connections.timeout) for scaler in scalers)
+                *(attempt(scaler, partial(scaler.told, client), connections.timeout) for scaler in scalers)
             )
         unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
         if unreached and len(unreached) == len(answers):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -200,7 +201,7 @@ class WebSource(Scaler):
         cluster, patience = connections.cluster, connections.patience
         async with connections.use(server, lambda: Session.of(server, cluster, patience), Session.close) as session:
             answers = await asyncio.gather(
-                *(attempt(scaler, scaler.ask(session), connections.timeout) for scaler in scalers)
+                *(attempt(scaler, partial(scaler.ask, session), connections.timeout) for scaler in scalers)
             )
         unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
         if unreached and len(unreached) == len(answers):

@@ -1,12 +1,14 @@
 """Number form, metric names, and what a scaler gets without writing it."""
 
+import asyncio
+import gc
 import math
 from collections.abc import Sequence
 
 import pytest
 
 from scalers.connections import Connections
-from scalers.scaler import Measure, Scaler, metric_name, milli, parameter
+from scalers.scaler import Measure, Scaler, attempt, metric_name, milli, parameter
 
 
 class Constant(Scaler):
@@ -76,3 +78,20 @@ async def test_many_may_be_read_at_once() -> None:
             return [Measure(scaler.value, active=True) for scaler in scalers]
 
     assert await Together.read([Together(value=4)], Connections()) == [Measure(4, active=True)]
+
+
+async def test_a_question_that_is_given_up_before_its_turn_is_not_even_put() -> None:
+    """A question that was put and is never awaited is a warning, which is an error here."""
+    asked = []
+
+    async def ask() -> float:
+        asked.append(1)
+        return 1.0
+
+    scaler = Constant.model_construct()
+    given_up = asyncio.ensure_future(attempt(scaler, ask, 1.0))
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    gc.collect()
+    assert given_up.cancelled()
+    assert asked == []
