@@ -34,6 +34,10 @@ def _node(api: Api) -> str:
 def _bind(api: Api, name: str) -> None:
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
     api.create(f"{api.pods}/{name}/binding", binding | {"target": {"kind": "Node", "name": _node(api)}})
+    # Deleting goes by the cache first: as long as that has no node for the pod, a real API server may decide that
+    # nobody has to stop it, and keeps to that when it looks again (Kubernetes 1.20).
+    path = f"{api.pods}/{name}"
+    until(lambda: "nodeName" in api.get(path, resourceVersion="0").body["spec"], "the cache has the node")
 
 
 def test_a_pod_on_a_node_is_given_time_which_can_only_shrink(api: Api) -> None:
