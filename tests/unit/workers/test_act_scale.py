@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.workers.test_act import World
+from tests.unit.workers.acting import World
 from workers.api.kinds import Kind, Ref
 from workers.errors import Conflict, Forbidden
 from workers.plan import Record, Scale

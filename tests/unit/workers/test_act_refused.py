@@ -1,0 +1,249 @@
+"""Carrying out plans when something refuses: the API server, the broker, or a lease that is lost."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.workers.acting import OWNER, World, held
+from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
+from workers.claims import Order
+from workers.errors import Conflict, Forbidden, Invalid, Unavailable
+from workers.holding import LeaseLost
+from workers.plan import Create, Delete, Enlist, PatchStatus, Plan, Poll, Record, Together
+from workers.snapshot import Snapshot
+
+
+@pytest.mark.parametrize("error", [Conflict, Invalid])
+async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(world, error):
+    _, step = await held(world)
+
+    def refuse(verb, ref):
+        if verb == "patch":
+            raise error("too many writers at once, or an admission that says no")
+
+    world.cluster.refuse = refuse
+    with pytest.raises(error):
+        await world.act(step)
+    assert await world.children() == {"a": False}
+
+
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [([{"reason": "NamespaceTerminating"}], []), ([], [("Failed", "no")])],
+    ids=["its namespace is going", "forbidden"],
+)
+async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(world, causes, told):
+    def refuse(verb, ref):
+        raise Forbidden("no", status=403, body={"details": {"causes": causes}})
+
+    world.cluster.refuse = refuse
+    stage = Together((Create(JOB, world.job("a")),), otherwise=Record("Warning", "Failed", "{error}"))
+    with pytest.raises(Forbidden):
+        await world.act(stage, Record("Normal", "Never", "said"))
+    assert world.told.records == told
+
+
+async def test_what_changed_since_it_was_observed_is_not_deleted_and_stops_the_plan(world):
+    body = world.cluster.add(JOB, world.job("a"))
+    ref, uid, version = Ref(JOB, "default", "a"), body["metadata"]["uid"], body["metadata"]["resourceVersion"]
+    with pytest.raises(Conflict):
+        await world.act(Delete(ref, uid, resource_version="an older one"))
+    assert ref in world.cluster.objects
+    await world.act(Delete(ref, uid, resource_version=version))
+    assert ref not in world.cluster.objects
+
+
+async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(world):
+    world.cluster.add(SCALED_JOB, world.cluster.objects[OWNER])
+    with pytest.raises(Conflict):
+        await world.act(PatchStatus({"a": 1}))
+    assert world.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_told(world):
+    def refuse(verb, ref):
+        if ref.name >= "j4":
+            raise Forbidden("exceeded quota", status=403)
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
+    stage = Together(
+        jobs,
+        then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        otherwise=Record("Warning", "KEDAJobCreateFailed", "Failed: {error}"),
+    )
+    with pytest.raises(Forbidden):
+        await world.act(stage, PatchStatus({"a": 1}))
+    assert world.told.records == [
+        ("KEDAJobsCreated", "Created 4 jobs"),
+        ("KEDAJobCreateFailed", "Failed: exceeded quota"),
+    ]
+    # Four in flight: at most those four were refused, and the status was not written.
+    assert len(world.cluster.log) <= 8
+    assert world.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_what_is_not_vital_may_be_refused_and_is_told_of(world):
+    _, taken_off = await held(world)
+
+    def refuse(verb, ref):
+        if verb == "delete":
+            raise Forbidden("no", status=403)
+
+    world.cluster.refuse = refuse
+    stage = Together(
+        (Delete(taken_off.ref, taken_off.uid),), otherwise=Record("Warning", "FailedDelete", "{error}"), vital=False
+    )
+    await world.act(stage, PatchStatus({"a": 1}))
+    assert world.told.records == [("FailedDelete", "no")]
+    assert world.cluster.objects[OWNER]["status"] == {"a": 1}
+
+
+async def test_a_lost_lease_stops_the_plan_also_in_what_is_not_vital(world):
+    _, taken_off = await held(world)
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(Together((Delete(taken_off.ref, taken_off.uid),), vital=False), PatchStatus({"a": 1}))
+    assert world.cluster.log == []
+
+
+async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_writes_nothing(fake_redis, monkeypatch):
+    world = World(fake_redis, in_flight=1)
+    flying, most, held = 0, 0, True
+    create = world.cluster.create
+
+    def check():
+        if not held:
+            raise LeaseLost("it ran out")
+
+    async def slow(kind, body):
+        nonlocal flying, most, held
+        flying += 1
+        most = max(most, flying)
+        await asyncio.sleep(0.01)
+        held = False
+        flying -= 1
+        return await create(kind, body)
+
+    monkeypatch.setattr(world.cluster, "create", slow)
+    plans = (Plan((Create(JOB, world.job(f"j{number}")),)) for number in range(10))
+    acts = (world.actor.act(Snapshot(OWNER, world.owner), plan, check) for plan in plans)
+    ended = await asyncio.gather(*acts, return_exceptions=True)
+    assert most == 2
+    assert [type(outcome) for outcome in ended].count(LeaseLost) == 8
+    assert len(world.cluster.log) == 2
+
+
+async def test_a_lost_lease_stops_the_plan_before_the_next_write(world):
+    world.lost_after = 1
+    with pytest.raises(LeaseLost):
+        await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
+    assert world.cluster.log == [("create", "a")]
+
+
+async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(world, monkeypatch):
+    monkeypatch.setattr("workers.act.REPEATS", (0, 0))
+    create, answers = world.cluster.create, iter((False, True))
+
+    async def loses_the_first_answer(kind, body):
+        created = await create(kind, body)
+        if not next(answers):
+            raise Unavailable("the connection broke")
+        return created
+
+    world.cluster.create = loses_the_first_answer
+    await world.act(Create(JOB, world.job("a")))
+    assert world.cluster.log == [("create", "a"), ("create", "a")]
+    assert await world.children() == {"a": False}
+
+
+async def test_a_create_that_never_gets_an_answer_is_not_decided_on_before_the_watch_has_told(world, monkeypatch):
+    monkeypatch.setattr("workers.act.REPEATS", (0, 0))
+
+    def refuse(verb, ref):
+        raise Unavailable("no route")
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable) as raised:
+        await world.act(Create(JOB, world.job("a")))
+    assert raised.value.retry_after > 10
+    assert len(world.cluster.log) == 3
+
+
+async def test_a_server_that_says_it_is_overloaded_is_not_asked_again_at_once(world):
+    def refuse(verb, ref):
+        raise Unavailable("too many requests", status=429, retry_after=3)
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable) as raised:
+        await world.act(Create(JOB, world.job("a")))
+    assert (len(world.cluster.log), raised.value.retry_after) == (1, 3)
+
+
+async def test_a_failed_step_stops_the_plan(world):
+    def refuse(verb, ref):
+        raise Unavailable("the server is overloaded", status=503)
+
+    world.cluster.refuse = refuse
+    with pytest.raises(Unavailable):
+        await world.act(Create(JOB, world.job("a")), Record("Normal", "Never", "said"))
+    assert world.told.records == []
+
+
+async def test_an_order_is_not_given_without_the_lease(world):
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(Poll(Order(id=7, of="ledger", limit=3)))
+    assert await world.actor.orders.get_many([OWNER.key]) == [None]
+
+
+async def test_what_a_plan_did_is_in_the_mirror_also_when_its_time_is_over(world):
+    create = world.cluster.create
+
+    made = 0
+
+    async def stuck(kind, body):
+        nonlocal made
+        if body["metadata"]["name"] == "j3":
+            await asyncio.Event().wait()
+        stored = await create(kind, body)
+        made += 1
+        if made == 5:
+            patience.reschedule(asyncio.get_running_loop().time() + 0.05)
+        return stored
+
+    world.cluster.create = stuck
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(6))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(None) as patience:
+            await world.act(Together(jobs))
+    assert sorted(await world.children()) == ["j0", "j1", "j2", "j4", "j5"]
+
+
+async def test_effects_that_the_broker_did_not_take_are_offered_once_more(world, monkeypatch):
+    apply = world.mirror.apply
+    refused = []
+
+    async def unsure(kind, changes, **options):
+        if not refused:
+            refused.append(len(changes))
+            raise ConnectionError("the broker went away")
+        return await apply(kind, changes, **options)
+
+    monkeypatch.setattr(world.mirror, "apply", unsure)
+    with pytest.raises(ConnectionError):
+        await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(80))))
+    created = [name for verb, name in world.cluster.log if verb == "create"]
+    assert sorted(await world.children()) == sorted(created)
+
+
+async def test_lists_of_users_are_kept_only_under_the_lease(world):
+    login = world.cluster.add(TRIGGER_AUTHENTICATION, {"metadata": {"name": "login", "namespace": "default"}})
+    step = Enlist(ref_of(TRIGGER_AUTHENTICATION, login), "scaledjobs", "work")
+    world.lost_after = 0
+    with pytest.raises(LeaseLost):
+        await world.act(step)
+    assert "status" not in world.cluster.objects[step.ref]
+    world.lost_after = None
+    await world.act(step)
+    assert world.cluster.objects[step.ref]["status"] == {"scaledjobs": "work"}
