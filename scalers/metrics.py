@@ -1,10 +1,8 @@
 """What polls measure, for Prometheus, under KEDA's names and labels."""
 
-from prometheus_client import Counter
-
 from workers.api.kinds import SCALED_JOB, Ref
 from workers.api.scaledobject import RESOURCE_TRIGGERS
-from workers.fading import FadingGauge
+from workers.fading import FadingCounter, FadingGauge
 from workers.snapshot import Sample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
@@ -12,29 +10,46 @@ _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "typ
 VALUE = FadingGauge("keda_scaler_metrics_value", "Value a trigger measured last", _LABELS)
 ACTIVE = FadingGauge("keda_scaler_active", "Whether a trigger is active", _LABELS)
 LATENCY = FadingGauge("keda_scaler_metrics_latency_seconds", "How long measuring its server took", _LABELS)
-ERRORS = Counter(
-    "keda_scaler_detail_errors_total", "Triggers that could not be measured", ["namespace", "scaler", "type"]
+LATENESS = FadingGauge(
+    "keda_internal_scale_loop_latency_seconds",
+    "How much later than its polling interval an object was polled",
+    ("namespace", "type", "resource"),
 )
-JOB_ERRORS = Counter("keda_scaled_job_errors_total", "Triggers of ScaledJobs that could not be measured", ["namespace"])
-OBJECT_ERRORS = Counter(
-    "keda_scaled_object_errors_total", "Triggers of ScaledObjects that could not be measured", ["namespace"]
+ERRORS = FadingCounter("keda_scaler_detail_errors_total", "How often a trigger could not be measured", _LABELS)
+JOB_ERRORS = FadingCounter(
+    "keda_scaled_job_errors_total",
+    "How often triggers of a ScaledJob could not be measured",
+    ("namespace", "scaledJob"),
+)
+OBJECT_ERRORS = FadingCounter(
+    "keda_scaled_object_errors_total",
+    "How often triggers of a ScaledObject could not be measured",
+    ("namespace", "scaledObject"),
 )
 
 
 def measured(ref: Ref, index: int, sample: Sample, seconds: float, name: str = "") -> None:
     """Show one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
 
-    Of triggers about the target's own pods nothing is measured here. Errors carry fewer labels than KEDA's: a counter
-    keeps a series for ever, and objects go.
+    Of triggers about the target's own pods nothing is measured here. Errors are counted from zero on: what is polled
+    and well has series too.
     """
     if sample.type in RESOURCE_TRIGGERS:
         return
-    type_ = "scaledjob" if ref.kind.id == SCALED_JOB.id else "scaledobject"
-    labels = (ref.namespace, sample.name, ref.name, name or sample.type, str(index), type_)
+    labels = (ref.namespace, sample.name, ref.name, name or sample.type, str(index), _type(ref))
     LATENCY.set(seconds, *labels)
-    if sample.error is None:
+    failed = 0 if sample.error is None else 1
+    if not failed:
         VALUE.set(sample.value, *labels)
         ACTIVE.set(float(sample.active), *labels)
-        return
-    ERRORS.labels(ref.namespace, sample.type, type_).inc()
-    (JOB_ERRORS if ref.kind.id == SCALED_JOB.id else OBJECT_ERRORS).labels(ref.namespace).inc()
+    ERRORS.add(failed, *labels)
+    (JOB_ERRORS if ref.kind == SCALED_JOB else OBJECT_ERRORS).add(failed, ref.namespace, ref.name)
+
+
+def polled(ref: Ref, late: float) -> None:
+    """Show how much later than its interval this object is polled (seconds); sooner is not late."""
+    LATENESS.set(max(0.0, late), ref.namespace, _type(ref), ref.name)
+
+
+def _type(ref: Ref) -> str:
+    return "scaledjob" if ref.kind == SCALED_JOB else "scaledobject"

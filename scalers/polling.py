@@ -99,6 +99,19 @@ class Poll:
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
 
+    def late(self, interval: float) -> float | None:
+        """How much later than its polling interval it is polled (seconds; negative: sooner); None the first time."""
+        if self.previous is None or self.previous.uid != self.uid:
+            return None
+        return (self.started - self.previous.started) / 1e6 - polling_interval(self.body, interval)
+
+    def show(self, place: int, seconds: float) -> None:
+        """Show Prometheus what the trigger at this place measured. seconds: that its server took."""
+        ref = kinds.parse_key(self.lease.key)
+        if ref.kind != JOB_FLOW:
+            name = self.body["spec"]["triggers"][place].get("name") or ""
+            metrics.measured(ref, place, self.samples[place], seconds, name)
+
     def next(self, interval: float) -> float:
         """When to poll the object again (seconds since the epoch, broker's clock). interval: default of polls."""
         return self.started / 1e6 + min(polling_interval(self.body, interval), self.again)
@@ -235,6 +248,7 @@ class Poller:
         groups: defaultdict[Source, list[tuple[Poll, int]]] = defaultdict(list)
         pending: set[asyncio.Task[list[Poll]]] = set()
         for poll in polls:
+            self._show_lateness(poll)
             if poll.ledger_name and poll.parsed.probes:
                 pending.add(asyncio.create_task(self._carry_out(poll, claim.now)))
                 continue
@@ -256,6 +270,11 @@ class Poller:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
 
+    def _show_lateness(self, poll: Poll) -> None:
+        ref, late = kinds.parse_key(poll.lease.key), poll.late(self._interval)
+        if ref.kind != JOB_FLOW and late is not None:
+            metrics.polled(ref, late)
+
     async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int) -> list[Poll]:
         """Measure one server; answers the objects that have nothing left to be measured."""
         scalers = [poll.parsed.probes[place].scaler for poll, place in members]
@@ -266,9 +285,7 @@ class Poller:
         completed = []
         for (poll, place), answer in zip(members, answers, strict=True):
             poll.take(place, answer, breaker)
-            if (ref := kinds.parse_key(poll.lease.key)).kind != JOB_FLOW:
-                name = poll.body["spec"]["triggers"][place].get("name") or ""
-                metrics.measured(ref, place, poll.samples[place], took, name)
+            poll.show(place, took)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:
@@ -281,8 +298,10 @@ class Poller:
         if not isinstance(probe.scaler, Claiming):
             poll.found(f"items of {probe.type} cannot be claimed")
             return [poll]
+        began = time.monotonic()
         found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
         poll.found(found, self._sources.left_alone(probe.source))
+        poll.show(0, time.monotonic() - began)
         if isinstance(found, str):
             self._triggers.forget(poll.uid)
         return [poll]

@@ -334,7 +334,7 @@ class _Run:
         await asyncio.sleep(step.seconds)
 
     async def _measure(self, step: Measure) -> None:
-        metrics.measure(step.metric, step.value, step.labels)
+        metrics.measure(step.metric, step.value, step.labels, step.times)
 
     async def _enlist(self, step: Enlist) -> None:
         async with self._turn():

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from workers import errors
 from workers.api.kinds import Kind, Object
+from workers.census import Roll
 from workers.cluster import WatchEvent
 from workers.logs import Outage
 from workers.mirror import Change, Listing, Lost, Mirror
@@ -83,7 +84,7 @@ class Informer:
     """One kind's informer. Only the leader of its kind runs it: `run` with the epoch of its leadership.
 
     namespaces: the ones to follow, none for all. selector: labels the objects must have. ring: rings bells.
-    clock: monotonic seconds.
+    roll: is told of every object, for Prometheus. clock: monotonic seconds.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Informer:
         namespaces: Sequence[str] = (),
         selector: str = "",
         pace: Pace = Pace(),
+        roll: Roll | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
@@ -105,12 +107,20 @@ class Informer:
         self._namespaces = tuple(namespaces) or ("",)
         self._selector = selector
         self._pace = pace
+        self._roll = roll
         self._clock = clock
         self._probed = -math.inf
         self._offset: float | None = None
 
     async def run(self, epoch: int) -> None:
         """Follows the kind until cancelled. Raises `Deposed` once an informer of a later epoch leads."""
+        try:
+            await self._run(epoch)
+        finally:
+            if self._roll:
+                self._roll.clear()
+
+    async def _run(self, epoch: int) -> None:
         failures = 0
         while True:
             began = self._clock()
@@ -129,9 +139,13 @@ class Informer:
         """Brings the whole kind into the mirror; answers where to watch on from."""
         listing = await self._mirror.begin(self._kind, epoch)
         await self._tell(epoch, None)
+        if self._roll:
+            self._roll.begin()
         started = self._clock()
         versions = {namespace: await self._list_one(listing, namespace) for namespace in self._namespaces}
         await self._ring(await self._mirror.finish(listing, versions))
+        if self._roll:
+            self._roll.finish()
         await self._tell(epoch, started)
         return [_Stream(namespace, version, started) for namespace, version in versions.items()]
 
@@ -142,6 +156,8 @@ class Informer:
             async for objects, page_version in pages:
                 changes = [Change(body) for body in objects]
                 await self._ring(await self._mirror.apply(self._kind, changes, listing=listing))
+                if self._roll:
+                    self._roll.listed(objects)
                 version = page_version
         return version
 
@@ -207,6 +223,10 @@ class Informer:
         ]
         if changes:
             await self._ring(await self._mirror.apply(self._kind, changes, epoch=epoch))
+        if self._roll:
+            for event in burst:
+                if event.type != "BOOKMARK":
+                    self._roll.told(event.object, deleted=event.type == "DELETED")
         # Only now: a burst that could not be handed on is asked for again.
         stream.version = burst[-1].object["metadata"]["resourceVersion"]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from redis.exceptions import RedisError
 
 from workers.api.kinds import LEASE, Kind, Ref
+from workers.census import CENSUS
 from workers.cluster import Cluster
 from workers.election import Elector, Terms, Work
 from workers.errors import Unavailable
@@ -42,6 +43,7 @@ async def run_informers(
                 namespaces=settings.namespaces if kind.namespaced else (),
                 selector=selector,
                 pace=pace(settings),
+                roll=CENSUS.roll(kind),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
             elector = Elector(cluster, lease, identity, terms=terms or Terms(), floor=_Floor(mirror, kind))

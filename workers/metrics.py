@@ -2,15 +2,19 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 
-from prometheus_client import Counter, Gauge, Histogram, start_http_server
+from prometheus_client import Counter, Gauge, Histogram, Info, start_http_server
 
 from scheduler.queue import Stats
 from workers.api.kinds import Ref
-from workers.fading import FadingGauge
+from workers.fading import FOR_EVER, FadingCounter, FadingGauge
 from workers.plan import Level, Metric
 
 log = logging.getLogger(__name__)
+
+BUILD = Info("penstock_build", "Which Penstock this is")
+BUILD.info({"version": version("penstock")})
 
 RECONCILES = Counter("penstock_reconcile_total", "Reconciles by outcome", ["kind", "outcome"])
 RECONCILE_SECONDS = Histogram(
@@ -46,13 +50,16 @@ LEVELS: Mapping[Level, FadingGauge] = {
     "scaledjob_pending": FadingGauge(
         "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
     ),
-    "scaledobject_paused": FadingGauge(
-        "keda_scaled_object_paused", "Whether a ScaledObject is paused", ["namespace", "scaledObject"]
-    ),
 }
 
+
+def _spread(first: float, last: float, number: int) -> list[float]:
+    """So many bounds of buckets, each as much larger than the one before."""
+    return [round(first * (last / first) ** (place / (number - 1)), 3) for place in range(number)]
+
+
 #: What decisions measure (`plan.Measure`).
-MEASURES: Mapping[Metric, Counter | Histogram] = {
+MEASURES: Mapping[Metric, Counter | FadingCounter | Histogram] = {
     "job_creation_skew": Histogram(
         "penstock_cronjob_controller_job_creation_skew_duration_seconds",
         "How long after its scheduled time a Job was created",
@@ -77,22 +84,36 @@ MEASURES: Mapping[Metric, Counter | Histogram] = {
         "Failed pods that a rule of the podFailurePolicy matched",
         ["action"],
     ),
-    "jobflows_succeeded": Counter(
-        "volcano_jobflow_succeed_phase_count", "JobFlows that succeeded", ["jobflow_namespace"]
+    "jobflows_succeeded": FadingCounter(
+        "volcano_jobflow_succeed_phase_count", "JobFlows that succeeded", ["jobflow_namespace"], life=FOR_EVER
     ),
-    "jobflows_failed": Counter("volcano_jobflow_failed_phase_count", "JobFlows that failed", ["jobflow_namespace"]),
+    "jobflows_failed": FadingCounter(
+        "volcano_jobflow_failed_phase_count", "JobFlows that failed", ["jobflow_namespace"], life=FOR_EVER
+    ),
+    "vcjob_pod_latency": Histogram(
+        "volcano_controller_job_to_pod_creation_latency_milliseconds",
+        "How long after its Volcano Job a pod was created, in milliseconds",
+        buckets=_spread(50.0, 60_000.0, 30),
+    ),
 }
 
 _served: set[int] = set()
 
 
-def measure(metric: Metric, value: float, labels: Sequence[str] = ()) -> None:
-    """Count what a decision measured. Raises ValueError if there are not as many labels as the metric has."""
+def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int = 1) -> None:
+    """Count what a decision measured. times: how often a histogram observes the value.
+
+    Raises ValueError if there are not as many labels as the metric has.
+    """
     family = MEASURES[metric]
+    if isinstance(family, FadingCounter):
+        family.add(value, *labels)
+        return
     one = family.labels(*labels) if labels else family
     if isinstance(one, Counter):
         one.inc(value)
-    else:
+        return
+    for _ in range(times):
         one.observe(value)
 
 

@@ -162,6 +162,7 @@ Metric = Literal[
     "pod_failures_handled",
     "jobflows_succeeded",
     "jobflows_failed",
+    "vcjob_pod_latency",
 ]
 
 
@@ -169,12 +170,14 @@ Metric = Literal[
 class Measure:
     """Count something for Prometheus, now that the steps before it worked.
 
-    value: what a counter rises by, or one observation of a histogram (seconds). labels: in the metric's own order.
+    value: what a counter rises by, or one observation of a histogram, in the metric's own unit. labels: in the metric's
+    own order. times: how often a histogram observes the value.
     """
 
     metric: Metric
     value: float = 1.0
     labels: tuple[str, ...] = ()
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ Step = (
 
 
 #: What is shown of an object with every decision on it, by what stands for it in `workers.metrics`.
-Level = Literal["scaledjob_running", "scaledjob_pending", "scaledobject_paused"]
+Level = Literal["scaledjob_running", "scaledjob_pending"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ def test_paused_at_a_number_once() -> None:
     assert scaling(first).replicas == 3
     assert status_of(first)["pausedReplicaCount"] == 3
     again = decided(annotated("paused-replicas", "3", status=status_of(first)), scale(9))
-    assert again.steps == (ComeBack(NOW + timedelta(minutes=2)),)
+    assert again.steps == ()
     other = decided(annotated("paused-replicas", "4", status=status_of(first)), scale(9))
     assert scaling(other).replicas == 4
 

@@ -12,7 +12,7 @@ from workers.controllers.volcano.vcjob import decide
 from workers.controllers.volcano.vcjob.controlling import glances, relatives
 from workers.controllers.volcano.vcjob.site import Site
 from workers.merge import diff
-from workers.plan import ComeBack, Create, Delete, Discard, Patch, PatchStatus, Plan, Record, Step, Together
+from workers.plan import ComeBack, Create, Delete, Discard, Measure, Patch, PatchStatus, Plan, Record, Step, Together
 from workers.snapshot import Entry, Snapshot
 
 SITE = Site()
@@ -28,6 +28,7 @@ class VcJobCluster:
     objects: all but the job, by address. admitting: whether gangs are admitted at once. stubborn: whether deleted pods
     stay until `reap`. budget: how many single effects the next plan gets before its process dies; None: it lives.
     phases: those the status had, in order. events: reason and message, in order. commands: how often each was obeyed.
+    measured: what was counted for Prometheus.
     """
 
     def __init__(self, job: Object, *, admitting: bool = True, stubborn: bool = False, queue: bool = True) -> None:
@@ -37,6 +38,7 @@ class VcJobCluster:
         self.phases: list[str] = []
         self.events: list[tuple[str, str]] = []
         self.writes: list[str] = []
+        self.measured: list[Measure] = []
         self.budget: int | None = None
         self.failures, self.error = 0, None
         self.second = 0.0
@@ -198,6 +200,8 @@ class VcJobCluster:
                     self._do(each)
             case Record(reason=reason, message=message):
                 self.events.append((reason, message))
+            case Measure():
+                self.measured.append(step)
             case ComeBack(at=at):
                 self.back = (at - NOW).total_seconds()
             case _:

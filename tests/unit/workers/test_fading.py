@@ -2,16 +2,17 @@
 
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import exposition as text
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from scalers import metrics as scaler_metrics
 from tests.unit.controllers.factories import NOW, child, pod, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.scaledobjects import scale, scaled_object
-from tests.unit.controllers.scaledobjects import snapshot as scaled_object_snapshot
 from workers import fading, metrics
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.controllers.scaledjob import decide
-from workers.controllers.scaledobject import decide as decide_scaled_object
-from workers.fading import FadingGauge
+from workers.fading import FadingCounter, FadingGauge
 
 WORK = Ref(SCALED_JOB, "default", "work")
 
@@ -54,6 +55,24 @@ def test_labels_are_counted():
         Shown().gauge.set(1, "a", "b")
 
 
+@pytest.mark.parametrize(
+    ("name", "type_"), [("errors_total", "counter"), ("phase_count", "unknown")], ids=["a counter's name", "another"]
+)
+def test_a_count_is_shown_under_exactly_its_name(name, type_):
+    registry, now = CollectorRegistry(), [0.0]
+    counter = FadingCounter(name, "A count", ["object"], registry=registry, clock=lambda: now[0])
+    for amount in (0, 2, 3):
+        counter.add(amount, "a")
+    assert registry.get_sample_value(name, {"object": "a"}) == 5
+    assert [family.type for family in registry.collect()] == [type_]
+    for write, read in ((text.generate_latest, read_text), (openmetrics.generate_latest, read_openmetrics)):
+        samples = [each for family in read(write(registry).decode()) for each in family.samples]
+        assert [(each.name, each.labels, each.value) for each in samples] == [(name, {"object": "a"}, 5)]
+    now[0] = fading.COUNT_LIFE + 1
+    counter.add(1, "a")
+    assert registry.get_sample_value(name, {"object": "a"}) == 1
+
+
 def labels(ref, metric, scaler="redis", type="scaledjob"):
     return {
         "namespace": "default",
@@ -82,8 +101,10 @@ def test_triggers_of_a_scaled_object_too_by_their_own_names():
     assert REGISTRY.get_sample_value("keda_scaler_active", of) == 1
     failing = Ref(SCALED_OBJECT, "failing too", "work")
     scaler_metrics.measured(failing, 0, sample(error="no route"), 3.0)
-    assert REGISTRY.get_sample_value("keda_scaled_object_errors_total", {"namespace": "failing too"}) == 1
-    assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", {"namespace": "failing too"}) is None
+    errors = {"namespace": "failing too", "scaledObject": "work"}
+    assert REGISTRY.get_sample_value("keda_scaled_object_errors_total", errors) == 1
+    errors = {"namespace": "failing too", "scaledJob": "work"}
+    assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", errors) is None
 
 
 def test_of_a_targets_own_pods_polls_show_nothing():
@@ -92,23 +113,22 @@ def test_of_a_targets_own_pods_polls_show_nothing():
     assert REGISTRY.get_sample_value("keda_scaler_active", labels(ref, "s0-cpu", "cpu", "scaledobject")) is None
 
 
-@pytest.mark.parametrize(("paused", "shown"), [(True, 1), (False, 0)])
-def test_whether_a_scaled_object_is_paused_is_shown(paused, shown):
-    body = scaled_object(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}} if paused else {})
-    plan = decide_scaled_object(scaled_object_snapshot(body, scale(1)), NOW)
-    metrics.show(Ref(SCALED_OBJECT, "default", "work"), plan.levels)
-    of = {"namespace": "default", "scaledObject": "work"}
-    assert REGISTRY.get_sample_value("keda_scaled_object_paused", of) == shown
-
-
-def test_a_failure_is_counted_and_is_no_value():
+def test_failures_are_counted_from_zero_on_and_are_no_values():
     ref = Ref(SCALED_JOB, "failing", "work")
-    scaler_metrics.measured(ref, 0, sample(error="no route"), 3.0)
     of = {**labels(ref, "s0-redis-work"), "namespace": "failing"}
-    assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) is None
-    detail = {"namespace": "failing", "scaler": "redis", "type": "scaledjob"}
-    assert REGISTRY.get_sample_value("keda_scaler_detail_errors_total", detail) == 1
-    assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", {"namespace": "failing"}) == 1
+    errors = {"namespace": "failing", "scaledJob": "work"}
+    for answer, failed, value in ((sample(7), 0, 7), (sample(error="no route"), 1, 7), (sample(8), 1, 8)):
+        scaler_metrics.measured(ref, 0, answer, 3.0)
+        assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == value
+        assert REGISTRY.get_sample_value("keda_scaler_detail_errors_total", of) == failed
+        assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", errors) == failed
+
+
+@pytest.mark.parametrize(("late", "shown"), [(1.5, 1.5), (-20.0, 0.0)], ids=["late", "woken before its time"])
+def test_how_late_a_poll_is(late, shown):
+    scaler_metrics.polled(Ref(SCALED_OBJECT, "default", "work"), late)
+    of = {"namespace": "default", "type": "scaledobject", "resource": "work"}
+    assert REGISTRY.get_sample_value("keda_internal_scale_loop_latency_seconds", of) == shown
 
 
 @pytest.mark.parametrize(

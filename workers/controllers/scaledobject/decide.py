@@ -50,9 +50,6 @@ LATE = timedelta(seconds=1)
 #: How soon the metrics may go on after a target was activated, and a fresh reading is looked at that says nothing new.
 FIRST = timedelta(seconds=1)
 
-#: How long a paused object is left alone: its gauge is to be shown all the while.
-SHOWN = timedelta(minutes=2)
-
 _UNREAD = Scalable(error="the target was not read")
 
 
@@ -126,8 +123,7 @@ def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause,
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
         steps += rescaling.noted(observed, scale, rescaling.to(scale, pause.replicas, "paused"))
     steps += write(Status(observed, before.pausing(), fields), before)
-    steps.append(ComeBack(now + SHOWN))
-    return Plan(tuple(steps), "paused", levels=(("scaledobject_paused", 1.0),))
+    return Plan(tuple(steps), "paused")
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ class _Decision:
             steps.append(Poll())
         steps += write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
-        return Plan(tuple(steps), self._why(), tuple(self._figures()), levels=(("scaledobject_paused", 0.0),))
+        return Plan(tuple(steps), self._why(), tuple(self._figures()))
 
     @cached_property
     def _observed(self) -> Object:

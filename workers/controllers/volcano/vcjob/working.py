@@ -12,7 +12,7 @@ from workers.controllers.volcano.vcjob.course import Course
 from workers.controllers.volcano.vcjob.killing import HELPING, deletion, is_plugin
 from workers.controllers.volcano.vcjob.sight import Pod, Sight, queue_of
 from workers.controllers.volcano.vcjob.site import Site
-from workers.plan import Create, Patch, Record, Step, Together
+from workers.plan import Create, Measure, Patch, Record, Step, Together
 
 #: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
 LOOK_AGAIN = timedelta(seconds=5)
@@ -162,7 +162,8 @@ def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     made = tuple(places[:HELPING])
     bodies = tuple(_create(sight, course, site, place) for place in made)
     told = Record("Warning", "FailedCreate", "Error creating pods: {error}")
-    making = (*_secrets(sight, site), Together(bodies, otherwise=told)) if bodies else ()
+    late = Measure("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
+    making = (*_secrets(sight, site), Together(bodies, otherwise=told), late) if bodies else ()
     more = len(places) > HELPING or len(victims) > HELPING
     return Work(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
 
