@@ -280,10 +280,6 @@ class Mirror:
         )
         return Observed(now, ages, tuple(observations))
 
-    async def keys_of(self, kind: Kind) -> list[Ref]:
-        """The addresses of all live objects of a kind."""
-        return [entry.ref async for entry in self.scan(kind)]
-
     async def scan(self, kind: Kind) -> AsyncIterator[Entry]:
         """All live objects of a kind, in no order, each once unless it is deleted and made again meanwhile."""
         seen: set[bytes] = set()

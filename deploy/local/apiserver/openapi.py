@@ -18,7 +18,6 @@ from workers.api.kinds import Kind, Object
 #: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
 CustomSchemas = Mapping[Kind, Object]
 
-V3_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 V2_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"

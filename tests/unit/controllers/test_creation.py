@@ -3,7 +3,7 @@
 import pytest
 
 from workers.api.scaledjob import ScalingStrategy
-from workers.controllers.scaledjob import creation, strategy
+from workers.controllers.scaledjob import creation
 from workers.controllers.scaledjob.bounds import Bounds
 from workers.controllers.scaledjob.counting import Counts
 from workers.controllers.scaledjob.demand import Demand
@@ -83,7 +83,9 @@ def waiting(events, *, target=1, maximum=10, active=None):
     ],
 )
 def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
-    assert strategy.new_jobs(chosen, demand, jobs, bounds) == expected
+    seen = Counts(jobs.running, jobs.pending, 0, 0, jobs.pending)
+    quirks = frozenset({"poll-counting"})
+    assert creation.justified(chosen, demand, seen, bounds, quirks) == expected
 
 
 def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):

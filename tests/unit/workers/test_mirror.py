@@ -309,7 +309,7 @@ async def test_a_relist_buries_what_it_did_not_name_and_spares_what_is_newer(wor
     assert await world.version("vanished") is None
     assert await world.version("newer") == "12"
     assert await world.marked() == {key(JOB, "kept"), key(JOB, "vanished"), key(SCALED_JOB, "work")}
-    assert set(await world.mirror.keys_of(JOB)) == {ref(JOB, "kept"), ref(JOB, "newer")}
+    assert {entry.ref async for entry in world.mirror.scan(JOB)} == {ref(JOB, "kept"), ref(JOB, "newer")}
 
 
 async def test_a_relist_of_some_namespaces_forgets_the_others(world: World) -> None:

@@ -18,31 +18,16 @@ class Jobs:
     pending: int
 
 
-def new_jobs(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> int:
-    """How many Jobs KEDA would create in a poll that sees this.
-
-    Below the minimum the queue is ignored and the minimum filled up. The minimum is a reserve on top: its Jobs are
-    not expected to take work off the queue.
-    """
-    if jobs.running < bounds.minimum:
-        return bounds.minimum - jobs.running
-    if not demand.active:
-        return 0
-    return above_minimum(strategy, demand, beyond(jobs, bounds), bounds)
-
-
 def beyond(jobs: Jobs, bounds: Bounds) -> Jobs:
     """The Jobs beyond the minimum, which is a reserve."""
     return Jobs(jobs.running - bounds.minimum, jobs.pending)
 
 
-def above_minimum(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds) -> int:
-    """The strategy itself, for an active demand. extra.running: the Jobs running beyond the minimum."""
-    return int(worked_out(strategy, demand, extra, bounds)[-1].value)
-
-
 def worked_out(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds) -> tuple[Figure, Figure]:
-    """As `above_minimum`, step by step: what the strategy says, and how many new Jobs are left of that."""
+    """What the strategy says of an active demand, and how many new Jobs are left of that.
+
+    extra.running: the Jobs running beyond the minimum.
+    """
     name = effective_name(strategy)
     says, how = _STRATEGIES[name](strategy, demand, extra, bounds)
     ceiling = bounds.maximum if name == "eager" else demand.queue
