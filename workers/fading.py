@@ -39,7 +39,7 @@ class Fading(Collector):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name, self.text, self.labels = name, text, tuple(labels)
-        self._life = life
+        self.life = life
         self._clock = clock
         # Scrapes come on a thread of their own.
         self._lock = threading.Lock()
@@ -70,7 +70,7 @@ class Fading(Collector):
                 self._series.popitem(last=False)
 
     def _fade(self) -> None:
-        while self._series and next(iter(self._series.values()))[1] < self._clock() - self._life:
+        while self._series and next(iter(self._series.values()))[1] < self._clock() - self.life:
             self._series.popitem(last=False)
 
 

@@ -187,13 +187,12 @@ def _processes(options: Options, store: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
-    for name, argv in (("watch", commands.watch()), ("beat", commands.beat())):
-        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": "0"})
     numbered = [(f"worker-{number}", commands.worker(number)) for number in range(1, options.workers + 1)]
     numbered += [(f"scaler-{number}", commands.scaler(number)) for number in range(1, options.scalers + 1)]
-    for index, (name, argv) in enumerate(numbered):
-        port = metrics + index if metrics else 0
-        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(port)})
+    # The watch has the last one: the first worker keeps the port that was asked for.
+    ports = {name: metrics + index for index, name in enumerate([*(name for name, _ in numbered), "watch"]) if metrics}
+    for name, argv in (("watch", commands.watch()), ("beat", commands.beat()), *numbered):
+        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(ports.get(name, 0))})
 
 
 def _process(options: Options, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:

@@ -106,10 +106,10 @@ def test_no_password_stands_in_a_command_line() -> None:
     ] == []
 
 
-@pytest.mark.parametrize(("port", "ports"), [("0", ["0", "0", "0"]), ("9000", ["9000", "9001", "9002"])])
+@pytest.mark.parametrize(("port", "ports"), [("0", ["0"] * 5), ("9000", ["9003", "0", "9000", "9001", "9002"])])
 def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports: list[str]) -> None:
     plan = planned(workers=2, metrics_port=port)
-    assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ["0", "0", *ports]
+    assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
 @pytest.mark.parametrize(("wanted", "cores", "pods"), [(7, 2, 7), (0, 1, 4), (0, 2, 4), (0, 8, 16), (0, None, 4)])

@@ -1,0 +1,31 @@
+"""docs/metrics.md tells of every metric there is, and of no other."""
+
+from collections import Counter
+from pathlib import Path
+
+from prometheus_client import REGISTRY
+
+from deploy import metrics_reference
+from workers.census import CENSUS
+
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+#: What the Prometheus client shows by itself.
+CLIENTS = ("process_", "python_")
+
+
+def test_the_page_is_in_step() -> None:
+    assert PAGE.read_text() == metrics_reference.render(), "run: python -m deploy.metrics_reference > docs/metrics.md"
+
+
+def test_every_metric_is_told_of_once_and_none_that_is_not_there() -> None:
+    suffixes = {"counter": "_total", "info": "_info"}
+    registered = {
+        family.name + suffixes.get(family.type, "")
+        for family in REGISTRY.collect()
+        if not family.name.startswith(CLIENTS)
+    }
+    told = Counter(row.name for rows in metrics_reference.sections().values() for row in rows)
+    assert {family.name for family in CENSUS.collect()} < registered
+    assert set(told) == registered
+    assert set(told.values()) == {1}
