@@ -71,6 +71,39 @@ def check_order(cluster: Cluster, at: int, ended: dict[str, str]) -> None:
             assert sum(entry_of(name) == target for name in done) == wanted or "if" in by_name[target], (job, target)
 
 
+def happen(cluster: Cluster, data: st.DataObject, ended: dict[str, str]) -> None:
+    """Something happens, to the flow, its Jobs or its controller. ended: Jobs, by what came of them."""
+    match data.draw(
+        st.sampled_from(["work", "work", "die", "end", "end", "clean", "lag", "see", "wait", "obey", *MEDDLING])
+    ):
+        case "work":
+            cluster.reconcile()
+        case "die":
+            cluster.reconcile(dies_after=data.draw(st.integers(0, 4)))
+        case "end" if cluster.unfinished():
+            name = data.draw(st.sampled_from(sorted(cluster.unfinished())))
+            ended[name] = data.draw(st.sampled_from(HOW))
+            cluster.end(name, ended[name])
+        case "clean" if cluster.ttl is not None and (over := cluster.cleanable()):
+            cluster.remove(data.draw(st.sampled_from(over)))
+        case "lag":
+            cluster.lagging = True
+        case "see":
+            cluster.catch_up()
+        case "wait":
+            cluster.wait(data.draw(st.sampled_from([1, 10, 40])))
+        case "obey":
+            cluster.obey()
+        case "suspend":
+            cluster.edit(suspend=True)
+        case "resume":
+            cluster.edit(suspend=None)
+        case "cancel" if data.draw(st.integers(0, 4)) == 0:
+            cluster.edit(cancel=True)
+        case _:
+            pass
+
+
 @settings(max_examples=150)
 @given(flows=entries(), ttl=st.sampled_from([None, 0, 30]), data=st.data())
 def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
@@ -81,35 +114,7 @@ def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int |
     known: dict[str, str] = {}
     for _ in range(data.draw(st.integers(0, 30))):
         at = len(cluster.made)
-        match data.draw(
-            st.sampled_from(["work", "work", "die", "end", "end", "clean", "lag", "see", "wait", "obey", *MEDDLING])
-        ):
-            case "work":
-                cluster.reconcile()
-            case "die":
-                cluster.reconcile(dies_after=data.draw(st.integers(0, 4)))
-            case "end" if cluster.unfinished():
-                name = data.draw(st.sampled_from(sorted(cluster.unfinished())))
-                ended[name] = data.draw(st.sampled_from(HOW))
-                cluster.end(name, ended[name])
-            case "clean" if ttl is not None and (over := cluster.cleanable()):
-                cluster.remove(data.draw(st.sampled_from(over)))
-            case "lag":
-                cluster.lagging = True
-            case "see":
-                cluster.catch_up()
-            case "wait":
-                cluster.wait(data.draw(st.sampled_from([1, 10, 40])))
-            case "obey":
-                cluster.obey()
-            case "suspend":
-                cluster.edit(suspend=True)
-            case "resume":
-                cluster.edit(suspend=None)
-            case "cancel" if data.draw(st.integers(0, 4)) == 0:
-                cluster.edit(cancel=True)
-            case _:
-                pass
+        happen(cluster, data, ended)
         check_order(cluster, at, ended)
         check_memory(cluster, known)
         assert parallelism is None or len(cluster.unfinished()) <= parallelism or ttl == 0
