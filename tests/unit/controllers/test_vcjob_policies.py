@@ -581,3 +581,18 @@ def test_a_restart_of_the_whole_job_ends_every_timer():
     cluster.settle()
     cluster.wait(1000)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
+
+
+def test_a_task_that_completed_at_its_last_but_one_restart_is_restarted_once_more():
+    """It is about to wait for its backoff, and what is waited for is not answered meanwhile."""
+    cluster = begun([on("TaskCompleted", "RestartTask")], restartBackoff={"seconds": 7, "factor": 1})
+    for _ in range(2):
+        cluster.end()
+        cluster.settle()
+        assert (cluster.phase, cluster.alive()) == ("Restarting", [])
+        cluster.wait(7)
+        cluster.run()
+        cluster.settle()
+    cluster.end()
+    cluster.settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Failed", "MaxRetryReached", list(PAIR))

@@ -7,7 +7,6 @@ after that write, the next process reads there what is left to do, and no action
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 
 from workers.api import times
 from workers.api.volcano.job import Killing, Phase, Spec
@@ -93,8 +92,11 @@ def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Cour
         told, timers=timers.without(course.timers, request.action, request.task, request.pod, request.partition)
     )
     if cell.operation is Operation.KILL_TARGET:
-        retain = _retained(course, cell, sight.job.spec)
-        target = Killing(retain=retain, task=request.task, pod=request.pod, partition=request.partition)
+        # Pods of this version that stay may be answered again: they do only where the job is about to fail.
+        last = course.retries + cell.counts >= sight.job.spec.max_retry
+        target = Killing(
+            retain="soft" if last else "none", task=request.task, pod=request.pod, partition=request.partition
+        )
         killing = dict.fromkeys((*left.killing, _narrowed(target, request.action)))
         killed = replace(left, killing=tuple(killing))
     else:
@@ -161,15 +163,10 @@ def _narrowed(target: Killing, action: str) -> Killing:
 
 
 def _killed(course: Course, cell: Cell, spec: Spec) -> Course:
-    """All pods of the version so far are to go."""
-    one = Killing(retain=_retained(course, cell, spec), version=course.version)
-    return replace(course, version=course.version + 1, killing=(one,), timers=())
-
-
-def _retained(course: Course, cell: Cell, spec: Spec) -> Literal["soft", "none"]:
-    """What stays of the pods that are to go. After the last retry those that have ended do, with their logs."""
+    """All pods of the version so far are to go. After the last retry those that have ended stay, with their logs."""
     keeps = cell.operation is Operation.KILL_SOFT or course.retries >= spec.max_retry - 1
-    return "soft" if keeps else "none"
+    one = Killing(retain="soft" if keeps else "none", version=course.version)
+    return replace(course, version=course.version + 1, killing=(one,), timers=())
 
 
 def _led(course: Course, cell: Cell, request: Request, spec: Spec, now: datetime) -> Course:
