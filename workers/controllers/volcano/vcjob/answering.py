@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.volcano.job import Delayed
+from workers.api.volcano.job import Delayed, Policy
 from workers.controllers.volcano.vcjob import course as courses
 from workers.controllers.volcano.vcjob import happenings, phases, policies, timers
 from workers.controllers.volcano.vcjob.course import SUSPENDED, Course, Request
@@ -78,30 +78,41 @@ def _policed(course: Course, sight: Sight, now: datetime) -> Course:
     found = happenings.all_of(sight, now) if answers and course.phase in phases.AT_WORK else []
     pods = {pod.name: pod for pod in sight.pods}
     course = replace(course, timers=timers.running(course.timers, sight.pods))
+    waiting: list[tuple[Policy, Happening]] = []
     for one in found:
         if course.version != sight.version or course.phase not in phases.AT_WORK:
             break
-        if not _is_dealt_with(course, pods.get(one.pod or "")):
-            course = _policy(course, one, found, sight, now)
-    return course
+        policy = policies.chosen(sight.job.spec, one)
+        if policy is None or _is_dealt_with(course, pods.get(one.pod or "")):
+            continue
+        request = _request(policy, one)
+        if not courses.does_anything(course, request, sight, now):
+            continue
+        if policy.delay is not None and policy.delay > timedelta():
+            waiting.append((policy, one))
+            continue
+        # An action ends timers of its level: what came before it must be among them.
+        course = courses.taken(_delayed(course, waiting, found), request, sight, now)
+        waiting.clear()
+    return _delayed(course, waiting, found)
 
 
-def _policy(course: Course, one: Happening, found: list[Happening], sight: Sight, now: datetime) -> Course:
-    policy = policies.chosen(sight.job.spec, one)
-    if policy is None:
-        return course
+def _request(policy: Policy, one: Happening) -> Request:
     message = f"{one.why}; the policy for {_cause(one, policy.exit_code)} is {policy.action}"
-    request = Request(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
-    if not courses.does_anything(course, request, sight, now):
+    return Request(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
+
+
+def _delayed(course: Course, waiting: list[tuple[Policy, Happening]], found: list[Happening]) -> Course:
+    """Actions that wait for their policy's timeout."""
+    started = timers.started(course.timers, waiting, found)
+    if started is course.timers:
         return course
-    if policy.delay is None or policy.delay <= timedelta():
-        return courses.taken(course, request, sight, now)
-    waiting = timers.started(course.timers, policy, one, found)
-    if waiting == course.timers:
-        return course
-    return replace(course, timers=waiting).told(
-        "Normal", "ExecuteAction", f"Execute action {policy.action} after {policy.timeout}"
-    )
+    known = {(timer.pod, timer.action) for timer in course.timers}
+    news = [policy for policy, one in waiting if (one.pod, policy.action) not in known]
+    course = replace(course, timers=started)
+    for action, timeout in dict.fromkeys((policy.action, policy.timeout) for policy in news):
+        course = course.told("Normal", "ExecuteAction", f"Execute action {action} after {timeout}")
+    return course
 
 
 def _cause(one: Happening, exit_code: int | None) -> str:

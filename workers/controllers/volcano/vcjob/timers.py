@@ -1,7 +1,8 @@
 """Actions that wait for their policy's timeout. They stand in the status, and so outlive every process."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import chain
 
 from workers.api import times
 from workers.api.volcano.job import Delayed, Policy
@@ -22,27 +23,24 @@ def running(known: Iterable[Delayed], pods: Iterable[Pod]) -> Timers:
     return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
 
 
-def started(known: Timers, policy: Policy, happening: Happening, all_: Sequence[Happening]) -> Timers:
-    """The timers once this policy's runs: one of the same action for the same pod goes on.
+def started(known: Timers, asked: Iterable[tuple[Policy, Happening]], all_: Iterable[Happening]) -> Timers:
+    """The timers once those of these policies run: one of the same action for the same pod goes on.
 
     One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
     """
-    assert policy.delay is not None
     still = {(one.event, one.pod) for one in all_}
-    if any(timer.pod == happening.pod and timer.action == policy.action for timer in known):
-        return known
-    added = Delayed(
-        action=policy.action or "",
-        event=happening.event,
-        due=times.render(happening.at + policy.delay),
-        task=happening.task,
-        pod=happening.pod,
-        uid=happening.uid,
-        partition=happening.partition,
-        level=policies.level(policy.action or ""),
-    )
-    kept = (timer for timer in known if timer.pod != happening.pod or (timer.event, timer.pod) in still)
-    return (*kept, added)
+    of_pod: dict[str | None, list[Delayed]] = {}
+    for timer in known:
+        of_pod.setdefault(timer.pod, []).append(timer)
+    news = False
+    for policy, happening in asked:
+        others = of_pod.get(happening.pod, [])
+        if any(timer.action == policy.action for timer in others):
+            continue
+        kept = [timer for timer in others if (timer.event, timer.pod) in still]
+        of_pod[happening.pod] = [*kept, _timer(policy, happening)]
+        news = True
+    return tuple(chain.from_iterable(of_pod.values())) if news else known
 
 
 def without(known: Timers, action: str, task: str | None, pod: str | None, partition: int | None) -> Timers:
@@ -72,6 +70,20 @@ def due(known: Timers, now: datetime) -> Delayed | None:
 def next_due(known: Timers) -> datetime | None:
     """When the next timer's time comes."""
     return min((times.parse(timer.due) for timer in known), default=None)
+
+
+def _timer(policy: Policy, happening: Happening) -> Delayed:
+    assert policy.delay is not None
+    return Delayed(
+        action=policy.action or "",
+        event=happening.event,
+        due=times.render(happening.at + policy.delay),
+        task=happening.task,
+        pod=happening.pod,
+        uid=happening.uid,
+        partition=happening.partition,
+        level=policies.level(policy.action or ""),
+    )
 
 
 def _recovered(timer: Delayed, pod: Pod | None) -> bool:
