@@ -24,6 +24,8 @@ def ready(*samples: Sample) -> str:
 
 def test_the_condition_names_what_has_no_effect() -> None:
     assert ready(sample(2)) == "True: defined correctly and ready to scale"
+    below = sample(-3, active=False, name="s1-prometheus", type="prometheus")
+    assert ready(sample(2), below).endswith("; below 0, which counts as no work: s1-prometheus")
     assert ready(sample(2), CPU) == "True: defined correctly and ready to scale; without effect on a ScaledJob: s1-cpu"
 
 

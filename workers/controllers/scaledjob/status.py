@@ -65,6 +65,9 @@ class Conditions(keda.Conditions):
         failing = ", ".join(f"{sample.name}: {sample.error}" for sample in samples if sample.error is not None)
         idle = ", ".join(sample.name for sample in samples if sample.type in _IDLE)
         note = f"; without effect on a ScaledJob: {idle}" if idle else ""
+        # Without the values: they would write the status with every reading.
+        negative = ", ".join(sample.name for sample in samples if sample.error is None and sample.value < 0)
+        note += f"; below 0, which counts as no work: {negative}" if negative else ""
         return replace(self.measured(failing, active, note), active=activity)
 
 
