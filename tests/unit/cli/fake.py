@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from tests.support.merging import merged
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Ref
 from workers.errors import AlreadyExists, Invalid, NotFound
 
@@ -193,10 +194,10 @@ class FakeCluster:
         if path not in self.objects:
             self._missing(path)
         self._version += 1
-        merged = _merged(self.objects[path], body)
-        merged["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[path] = merged
-        return merged
+        changed = merged(self.objects[path], body)
+        changed["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[path] = changed
+        return changed
 
     def _missing(self, path: str) -> Any:
         plural, name = path.rsplit("/", 2)[-2:]
@@ -208,15 +209,3 @@ def _labelled(body: Any, label: str, value: str | None) -> bool:
     """Whether an object has a label, of this value if one is given."""
     labels = body["metadata"].get("labels") or {}
     return label in labels and value in (None, labels[label])
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result

@@ -8,19 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.cli import lastapplied
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7386, written as its pseudo code reads."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
+from tests.support.merging import merged
 
 
 @pytest.mark.parametrize(

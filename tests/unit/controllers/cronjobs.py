@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.support.merging import merged
 from tests.unit.controllers.plans import with_references
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object, Ref, by_manifest
@@ -136,12 +137,12 @@ class World:
                 assert ref.kind == self.child
                 self.remove(ref.name)
             case Patch(ref=ref, body=patch) if ref.kind == self.child:
-                self.jobs[ref.name] = self._newer(_merged(self.jobs[ref.name], patch))
+                self.jobs[ref.name] = self._newer(merged(self.jobs[ref.name], patch))
             case Patch(body=patch):
-                self.body = self._newer(_merged(self.body, patch))
+                self.body = self._newer(merged(self.body, patch))
             case PatchStatus(status=status, made=made):
                 status = with_references(status, [self.jobs.get(ref.name) for ref in made])
-                assert _merged(self.status, diff(self.status, status)) == status
+                assert merged(self.status, diff(self.status, status)) == status
                 self.body = self._newer({**self.body, "status": status})
             case Record():
                 self.told.append(step)
@@ -203,7 +204,7 @@ class World:
 
     def annotate(self, **annotations: str | None) -> None:
         """Somebody sets annotations; a name is written with underscores for its dots and dashes."""
-        self.body = _merged(self.body, {"metadata": {"annotations": annotations}})
+        self.body = merged(self.body, {"metadata": {"annotations": annotations}})
 
     def ask(self, id: str, value: str = "") -> None:
         """Somebody asks for a run."""
@@ -211,7 +212,7 @@ class World:
 
     def leave(self) -> None:
         """The object is being deleted."""
-        self.body = _merged(self.body, {"metadata": {"deletionTimestamp": times.render(NOON)}})
+        self.body = merged(self.body, {"metadata": {"deletionTimestamp": times.render(NOON)}})
 
     # What there is to look at
 
@@ -289,15 +290,3 @@ def running_scheduled_job(schedule: str = "* * * * *", **spec: Any) -> World:
 def outcomes(here: World) -> list[tuple[str, str]]:
     """What came of a ScheduledJob's runs."""
     return [(each["job"], each["outcome"]) for each in here.status.get("outcomes", ())]
-
-
-def _merged(body: Object, patch: Object) -> Object:
-    new = dict(body)
-    for key, value in patch.items():
-        if value is None:
-            new.pop(key, None)
-        elif isinstance(value, dict) and isinstance(new.get(key), dict | None):
-            new[key] = _merged(new.get(key) or {}, value)
-        else:
-            new[key] = value
-    return new

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.support.merging import merged
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.gangs import everything, group, node, pod, seen
 from workers.api import times
@@ -133,7 +134,7 @@ class World:
 
     def _written(self, body: Object, change: Object) -> Object:
         self._versions += 1
-        return _merged(_merged(body, change), {"metadata": {"resourceVersion": str(self._versions)}})
+        return merged(merged(body, change), {"metadata": {"resourceVersion": str(self._versions)}})
 
     def _seconds(self) -> float:
         return (self.now - NOW).total_seconds()
@@ -141,18 +142,6 @@ class World:
 
 def _group_of(body: Object) -> str:
     return str(body["metadata"]["annotations"][GROUP_NAME])
-
-
-def _merged(old: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
 
 
 def moment(body: Object, name: str) -> datetime:
