@@ -1,0 +1,60 @@
+"""How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
+
+import pytest
+from prometheus_client import REGISTRY
+
+from scalers.polling import Poll
+from scalers.triggers import Parsed
+from scheduler.queue import Lease
+from tests.unit.controllers.factories import UID, sample
+from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
+from workers.snapshot import Reading
+
+
+def poll(
+    *,
+    interval: int | None = 30,
+    before: float | None = None,
+    uid: str = UID,
+    kind: Kind = SCALED_JOB,
+    name: str = "late",
+) -> Poll:
+    """One that began a hundred seconds into the epoch. before: when the one before did."""
+    spec = {"triggers": [{"type": "redis"}], **({} if interval is None else {"pollingInterval": interval})}
+    body = {"metadata": {"name": name, "namespace": "default", "uid": UID}, "spec": spec}
+    previous = None if before is None else Reading(id=1, started=round(before * 1e6), generation=1, uid=uid)
+    lease = Lease(Ref(kind, "default", name).key, token=1, deadline=1.0, failures=0, reason=None, generation="")
+    return Poll(lease, body, Parsed(()), previous, started=100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "late"),
+    [
+        ({}, None),
+        ({"before": 70.0}, 0.0),
+        ({"before": 65.5}, 4.5),
+        ({"before": 90.0}, -20.0),
+        ({"before": 88.0, "interval": None}, 2.0),
+        ({"before": 10.0, "uid": "another"}, None),
+    ],
+    ids=["the first", "in time", "late", "woken", "by the settings' interval", "an object of its name, now gone"],
+)
+def test_how_late_a_poll_is(given, late):
+    assert poll(**given).late(10.0) == late
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(SCALED_JOB, 3), (JOB_FLOW, None)], ids=["ScaledJob", "JobFlow"])
+def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
+    name = f"shown-{kind.plural}"
+    polled = poll(kind=kind, name=name)
+    polled.samples[0] = sample(3)
+    polled.show(0, 0.5)
+    labels = {
+        "namespace": "default",
+        "metric": polled.samples[0].name,
+        "scaledObject": name,
+        "scaler": "redis",
+        "triggerIndex": "0",
+        "type": "scaledjob",
+    }
+    assert REGISTRY.get_sample_value("keda_scaler_metrics_value", labels) == shown
