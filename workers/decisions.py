@@ -4,7 +4,7 @@ import logging
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -96,19 +96,19 @@ class Decisions:
 
         A broker that refuses is no reason to fail: nothing but an explanation is lost.
         """
-        news: defaultdict[str, list[tuple[Ref, bytes, Plan, Decision]]] = defaultdict(list)
+        news: defaultdict[str, list[tuple[Ref, bytes, Plan, bytes]]] = defaultdict(list)
         for snapshot, plan in made:
             if not plan.why:
                 continue
-            decision = Decision.of(snapshot, plan)
-            digest = _digest(decision)
+            text = _text(Decision.of(snapshot, plan))
+            digest = blake2b(text, digest_size=8).hexdigest().encode()
             if changes(plan) or self._known.get(snapshot.ref.key) != digest:
-                news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, decision))
+                news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, text))
         for kind_id, entries in news.items():
             keys = [self._index(kind_id), *(self._list(ref) for ref, _, _, _ in entries)]
             args: list[Arg] = ["", PER_OBJECT, OBJECTS, KEPT]
-            for _, digest, plan, decision in entries:
-                args += [digest, "1" if changes(plan) else "0", orjson.dumps(_stored(decision))]
+            for _, digest, plan, text in entries:
+                args += [digest, "1" if changes(plan) else "0", text]
             try:
                 await _STORE(self._client, keys, args)
             except RedisError as error:
@@ -143,19 +143,16 @@ def changes(plan: Plan) -> bool:
     return any(not isinstance(step, _SILENT) for step in plan.steps)
 
 
-def _stored(decision: Decision) -> dict[str, Any]:
-    figures = [{**asdict(figure), "value": _written(figure.value)} for figure in decision.figures]
-    rest = {name: value for name, value in asdict(decision).items() if name not in ("times", "at")}
-    return {**rest, "figures": figures}
+def _text(decision: Decision) -> bytes:
+    """The decision as it is kept."""
+    figures = [{"name": each.name, "value": _written(each.value), "how": each.how} for each in decision.figures]
+    names = ("uid", "why", "did", "failed")
+    return orjson.dumps({**{name: getattr(decision, name) for name in names}, "figures": figures})
 
 
 def _written(value: float) -> float:
     """As JSON can have it: of a whole number that is too long for 64 bits nobody reads the last digits."""
     return float(max(-LARGEST, min(value, LARGEST))) if isinstance(value, int) and abs(value) >> 63 else value
-
-
-def _digest(decision: Decision) -> bytes:
-    return blake2b(orjson.dumps(_stored(decision)), digest_size=8).hexdigest().encode()
 
 
 def _decoded(value: bytes) -> Decision | None:
