@@ -311,7 +311,8 @@ def test_a_condition(condition: str, phase: str | None) -> None:
 
 
 def test_items_become_jobs_so_many_at_once_with_their_own_patch_and_variables() -> None:
-    patch = {"jobSpec": {"queue": "q-${item}", "minAvailable": "${int:index}"}}
+    tasks = [{"name": "work", "replicas": 2}]
+    patch = {"jobSpec": {"queue": "q-${item}", "minAvailable": "${int:index}", "tasks": tasks}}
     each = {"items": ["x", "y", "z"], "parallelism": 2}
     cluster = settled(Cluster(entry("a", forEach=each, patch=patch), entry("b", "a"), parameters={"mode": "m"}))
     assert cluster.made == ["f-a-0", "f-a-1"]
@@ -394,6 +395,15 @@ def test_a_job_that_goes_on_and_off_keeps_its_newest_phases() -> None:
     (history,) = cluster.status["jobStatusList"]
     assert len(history["runningHistories"]) == 50
     assert history["runningHistories"][-1]["state"] == "Aborted"
+
+
+def test_an_entry_whose_job_nobody_would_ever_take_fails_by_name() -> None:
+    patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
+    cluster = run(Cluster(entry("bad", patch=patch, retry={"limit": 3}, allowFailure=True), entry("b")), b="Completed")
+    assert (cluster.phase, cluster.made) == ("Succeed", ["f-b"])
+    bad = cluster.entry("bad")
+    assert (bad["phase"], bad["reason"]) == ("Failed", "InvalidJob")
+    assert "spec.tasks[0].replicas" in bad["message"]
 
 
 def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:

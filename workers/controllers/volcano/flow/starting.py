@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from workers.admission import findings
+from workers.admission import job as admission
 from workers.api.kinds import Object
 from workers.api.volcano.jobflow import Entry
 from workers.controllers.volcano.flow import dependencies, jobs, phases, probing, tracks
@@ -172,6 +174,10 @@ def _make(sight: Sight, node: Node, result: Round, values: Scope) -> bool:
         job = jobs.build(sight.body, node, name, template, values)
     except UserError as error:
         result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidPatch", str(error))
+        return False
+    if wrong := admission.faults(job):
+        # No API server would take it, however often it is asked.
+        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidJob", findings.told(wrong))
         return False
     if track.lost and job["spec"].get("ttlSecondsAfterFinished") is not None:
         text = f"job {name} cleaned itself up before its end was seen; it is not run twice"
