@@ -151,7 +151,9 @@ def test_every_entry_runs_as_often_as_it_must_and_in_order(tmp_path: Path):
         raise Over
 
     with contextlib.suppress(Over):
-        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home", pods=12)), started=started))
+        # What a part held when it died waits for as long as a lease lasts.
+        settings = Settings(home=tmp_path / "home", pods=12, lease=5.0)
+        asyncio.run(up.run(up.Options(settings), started=started))
     status = seen.flow["status"]
     assert status["state"]["phase"] == phases.SUCCEED, status
     assert {part for part, _ in seen.killed} == set(PARTS)
