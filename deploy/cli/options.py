@@ -195,6 +195,8 @@ def _option(name: str, field: "FieldInfo") -> click.Option:
 
 def _metavar(field: "FieldInfo") -> str:
     text = str(field.annotation)
+    if "float" in text and (field.description or "").startswith("how many times"):
+        return "N"
     for part, metavar in (("int", "N"), ("float", "SECONDS"), ("Path", "PATH"), ("tuple", "NAMES"), ("Secret", "URL")):
         if part in text:
             return metavar
