@@ -88,7 +88,8 @@ async def test_the_environment_is_what_the_pod_declares(lab: Lab) -> None:
     declared = {"A": "a", "B": "a-red-$(NONE)-$(A)", "C_COLOR": "red", "POD": "env", "WORD": "hush", "HOSTNAME": "env"}
     assert env.items() >= declared.items()
     shells = {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
-    assert set(env) - shells == {*declared, "C_file.txt", "PATH", "HOME", "TMPDIR", "LANG", "PENSTOCK_VOLUME_CONF"}
+    ours = {"PENSTOCK_VOLUME_CONF", "PENSTOCK_MOUNT_CONF"}
+    assert set(env) - shells == {*declared, "C_file.txt", "PATH", "HOME", "TMPDIR", "LANG", *ours}
     for kind, name in ((CONFIG_MAP, "conf"), (SECRET, "pass")):
         await lab.delete(name, kind=kind)
 

@@ -28,6 +28,8 @@ from tests.unit.scalers.cluster import Cluster as ClusterInMemory
 from workers.api.kinds import Object
 from workers.cluster import Cluster
 
+pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
+
 #: Seconds that one measurement may take here.
 PATIENCE = 0.4
 

@@ -1,11 +1,9 @@
 """The `mongodb` trigger against a fake that speaks enough of MongoDB's wire protocol; a real server is not packaged."""
 
 import asyncio
-import gc
 import ssl
 import struct
-import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,14 +20,7 @@ from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """pymongo leaves the socket of a monitor that it cancelled to the garbage collector: not to the next test."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
+pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 
 _MESSAGE, _QUERY, _REPLY = 2013, 2004, 1
 HELLO = {"ismaster": True, "isWritablePrimary": True, "maxWireVersion": 21, "minWireVersion": 0, "ok": 1.0}
