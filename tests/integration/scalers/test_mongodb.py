@@ -19,7 +19,6 @@ from scalers.scaler import SourceError
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 
-
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 
 _MESSAGE, _QUERY, _REPLY = 2013, 2004, 1
