@@ -152,10 +152,14 @@ async def test_a_job_is_suspended_and_resumed(cluster: Cluster) -> None:
     resume = await ask(cluster, VC_JOB, job, "ResumeJob")
     await reaches(cluster, VC_JOB, "sleeper", "Running")
     await consumed(cluster, resume)
-    events = (await cluster.list(EVENT))[0]
-    told = [each["message"] for each in events if each["involvedObject"].get("uid") == job["metadata"]["uid"]]
-    for command, action in ((abort, "AbortJob"), (resume, "ResumeJob")):
-        assert f"Command {command['metadata']['name']}: {action}" in told
+    pairs = ((abort, "AbortJob"), (resume, "ResumeJob"))
+    expected = {f"Command {command['metadata']['name']}: {action}" for command, action in pairs}
+
+    async def told() -> bool:
+        events, _ = await cluster.list(EVENT, field_selector=f"involvedObject.uid={job['metadata']['uid']}")
+        return expected <= {each["message"] for each in events}
+
+    await eventually(told)
     await cluster.delete(Ref(VC_JOB, "default", "sleeper"))
 
 
