@@ -88,7 +88,7 @@ class Actor:
         Raises the first ClusterError after which nothing more was done, or LeaseLost.
         """
         back: datetime | None = None
-        run = _Run(self, snapshot, check)
+        run = _Run(self, snapshot, plan, check)
         for step in plan.steps:
             if isinstance(step, ComeBack):
                 back = min(back, step.at) if back else step.at
@@ -100,12 +100,14 @@ class Actor:
 class _Run:
     """One plan being carried out: knows the reconciled object's newest version as its own steps change it."""
 
-    def __init__(self, actor: Actor, snapshot: Snapshot, check: Check) -> None:
+    def __init__(self, actor: Actor, snapshot: Snapshot, plan: Plan, check: Check) -> None:
         self._actor = actor
         self._snapshot = snapshot
         self._body = snapshot.body
         self._check = check
         self._effects: dict[Kind, list[Change]] = {}
+        # Of what the plan makes, references to what its status names: the objects themselves are not kept.
+        self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
         self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Create: self._create,
@@ -159,11 +161,10 @@ class _Run:
     async def _create(self, step: Create) -> None:
         if (minted := await minting.minted(step, self._actor.cluster, self._owns)) is None:
             return
-        step = minted
+        step, ref = minted, ref_of(step.kind, step.body)
         try:
             created = await self._post(step)
         except AlreadyExists as error:
-            ref = ref_of(step.kind, step.body)
             created = await self._actor.cluster.get(ref)
             if not self._owns(created) and not _same_controller(step.body, created):
                 if step.anybodys:
@@ -175,7 +176,8 @@ class _Run:
         else:
             metrics.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._through(step.kind, Change(created))
-        self._made[ref_of(step.kind, created)] = created
+        if ref in self._named:
+            self._made[ref] = reference(step.kind, created)
 
     async def _post(self, step: Create) -> Object:
         """Post until there is an answer: the name makes repeating safe, and not knowing would not be.
@@ -291,7 +293,7 @@ class _Run:
         await self._keep(self._snapshot.ref, patched)
 
     def _with_references(self, step: PatchStatus) -> Object:
-        known = [reference(ref.kind, self._made[ref]) for ref in step.made if ref in self._made]
+        known = [self._made[ref] for ref in step.made if ref in self._made]
         return {**step.status, "active": [*step.status.get("active", ()), *known]} if known else step.status
 
     async def _together(self, stage: Together) -> None:
