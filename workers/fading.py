@@ -5,6 +5,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 from prometheus_client import REGISTRY
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
@@ -23,10 +24,12 @@ Family = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
 
 
 class Fading(Collector):
-    """Series that fade. life: seconds after which one that nobody touched is dropped.
+    """Series that fade. life: seconds after which one that nobody touched is dropped, `LIFE` of its class by default.
 
     clock: seconds of any clock that only goes forward.
     """
+
+    LIFE: ClassVar[float]
 
     def __init__(
         self,
@@ -34,12 +37,12 @@ class Fading(Collector):
         text: str,
         labels: Sequence[str],
         *,
-        life: float,
+        life: float | None = None,
         registry: CollectorRegistry = REGISTRY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name, self.text, self.labels = name, text, tuple(labels)
-        self.life = life
+        self.life = self.LIFE if life is None else life
         self._clock = clock
         # Scrapes come on a thread of their own.
         self._lock = threading.Lock()
@@ -77,17 +80,7 @@ class Fading(Collector):
 class FadingGauge(Fading):
     """A gauge whose series fade. Several processes show what each saw last: of one series, the newest is right."""
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        labels: Sequence[str],
-        *,
-        life: float = LIFE,
-        registry: CollectorRegistry = REGISTRY,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(name, text, labels, life=life, registry=registry, clock=clock)
+    LIFE = LIFE
 
     def set(self, value: float, *labels: str) -> None:
         """Show this value. Raises ValueError if there are not as many labels as the gauge has."""
@@ -104,17 +97,7 @@ class FadingCounter(Fading):
     dashboards ask for names that other systems gave.
     """
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        labels: Sequence[str],
-        *,
-        life: float = COUNT_LIFE,
-        registry: CollectorRegistry = REGISTRY,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(name, text, labels, life=life, registry=registry, clock=clock)
+    LIFE = COUNT_LIFE
 
     def add(self, amount: float, *labels: str) -> None:
         """Count so much more. Of nothing (0) too: a series that begins at zero shows its first rise.
