@@ -11,6 +11,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 NAME = click.option("-N", "--name", required=True, metavar="NAME", help="Its name.")
 EVERYWHERE = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Those of all namespaces.")
+NAME_OR_ALL = click.option("-N", "--name", metavar="NAME", help="Its name; without it all of the namespace.")
+NAME_OR_FILE = click.option("-N", "--name", metavar="NAME", help="Its name.")
+SOURCE = click.option(
+    "-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The file that has them."
+)
 FILE = click.option("-f", "--file", "--filename", "source", metavar="FILE|-", help="The YAML file that has it.")
 
 

@@ -39,7 +39,7 @@ def group() -> None:
 
 
 @group.command("create")
-@click.option("-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The file that has them.")
+@flags.SOURCE
 @flags.namespaced
 def create(source: str, target: connection.Target) -> None:
     """Make the JobFlows of a file, and the JobTemplates in it.
@@ -105,7 +105,7 @@ def phase(flow: Object) -> str:
 
 
 @group.command("describe")
-@click.option("-N", "--name", metavar="NAME", help="Its name; without it all of the namespace.")
+@flags.NAME_OR_ALL
 @click.option(
     "-o",
     "--format",
@@ -126,10 +126,10 @@ def describe_(name: str | None, form: str, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        if form != "text":
-            stored.write(await stored.bodies(cluster, JOB_FLOW, target.namespace, name), form)
-            return
         found = await stored.bodies(cluster, JOB_FLOW, target.namespace, name)
+        if form != "text":
+            stored.write(found, form)
+            return
         for index, flow in enumerate(found):
             if index:
                 output.say("\n")
@@ -141,7 +141,7 @@ def describe_(name: str | None, form: str, target: connection.Target) -> None:
 
 
 @group.command("delete")
-@click.option("-N", "--name", metavar="NAME", help="Its name.")
+@flags.NAME_OR_FILE
 @flags.FILE
 @flags.namespaced
 def delete(name: str | None, source: str | None, target: connection.Target) -> None:

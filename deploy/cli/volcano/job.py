@@ -87,7 +87,7 @@ class Launch:
 
 
 @group.command("run")
-@click.option("-N", "--name", metavar="NAME", help="Its name.")
+@flags.NAME_OR_FILE
 @click.option("-i", "--image", default="busybox", show_default=True, help="Image of its containers.")
 @click.option("-m", "--min", "least", type=int, default=1, show_default=True, help="So many pods start together.")
 @click.option("-r", "--replicas", type=int, default=1, show_default=True, help="So many pods there are.")

@@ -29,7 +29,7 @@ def group() -> None:
 
 
 @group.command("create")
-@click.option("-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The file that has them.")
+@flags.SOURCE
 @flags.namespaced
 def create(source: str, target: connection.Target) -> None:
     """Make the JobTemplates of a file.
@@ -83,7 +83,7 @@ def row(template: Object) -> list[Any]:
 
 
 @group.command("describe")
-@click.option("-N", "--name", metavar="NAME", help="Its name; without it all of the namespace.")
+@flags.NAME_OR_ALL
 @click.option(
     "-o", "--format", "form", type=click.Choice(stored.FORMATS), default="yaml", show_default=True, help="How."
 )
@@ -103,7 +103,7 @@ def describe(name: str | None, form: str, target: connection.Target) -> None:
 
 
 @group.command("delete")
-@click.option("-N", "--name", metavar="NAME", help="Its name.")
+@flags.NAME_OR_FILE
 @flags.FILE
 @flags.namespaced
 def delete(name: str | None, source: str | None, target: connection.Target) -> None:
