@@ -69,7 +69,11 @@ class Settings(BaseSettings):
     )
 
     gang_overcommit: float = Field(
-        1.0, ge=1, le=100, description="how many times what the nodes have may be promised to gangs"
+        1.0,
+        ge=1,
+        le=100,
+        description="how many times what the nodes have may be promised to gangs",
+        json_schema_extra={"metavar": "N"},
     )
     gang_patience: float = Field(
         300.0,

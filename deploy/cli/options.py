@@ -194,9 +194,9 @@ def _option(name: str, field: "FieldInfo") -> click.Option:
 
 
 def _metavar(field: "FieldInfo") -> str:
+    if isinstance(field.json_schema_extra, dict) and (named := field.json_schema_extra.get("metavar")):
+        return str(named)
     text = str(field.annotation)
-    if "float" in text and (field.description or "").startswith("how many times"):
-        return "N"
     for part, metavar in (("int", "N"), ("float", "SECONDS"), ("Path", "PATH"), ("tuple", "NAMES"), ("Secret", "URL")):
         if part in text:
             return metavar
