@@ -1,6 +1,7 @@
 """The process that measures triggers for an existing KEDA, until a signal comes."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from scalers.registry import REGISTRY
 from scalers.sources import Sources
 from workers.errors import UserError
 from workers.settings import Settings
+
+log = logging.getLogger(__name__)
 
 #: Calls under way, streams included.
 _CALLS = 10_000
@@ -54,11 +57,23 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
     try:
         port = _listen(server, settings)
         await server.start()
+        log.info("measuring triggers for an existing KEDA", extra=_described(settings, port))
         yield port
     finally:
         await server.stop(_GRACE)
         await service.close()
         await sources.close()
+
+
+def _described(settings: Settings, port: int) -> dict[str, str]:
+    """Where it listens, what it serves, and whom."""
+    clients = "with a certificate of --external-clients" if settings.external_clients else "any"
+    return {
+        "address": f"{settings.external_listen.rpartition(':')[0]}:{port}",
+        "tls": "on" if settings.external_cert else "off",
+        "clients": clients,
+        "triggers": ", ".join(settings.external_triggers) or "all",
+    }
 
 
 def _listen(server: Any, settings: Settings) -> int:

@@ -209,6 +209,27 @@ async def test_tls_both_ways(redis_url: str, tmp_path: Path, connections: Connec
             await External.read([external(address, trigger="push", caCert=ours.authority)], connections)
 
 
+async def test_it_says_where_it_listens_and_whom_it_serves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    ours = certificates()
+    secured: dict[str, Any] = {"external_triggers": ("push", "celery")}
+    for name, text in {"cert": ours.server, "key": ours.server_key, "clients": ours.authority}.items():
+        (tmp_path / name).write_text(text)
+        secured[f"external_{name}"] = tmp_path / name
+    told = []
+    choices: list[dict[str, Any]] = [{}, secured]
+    for options in choices:
+        async with served(f"redis://:{MARKER}@127.0.0.1:1/0", **options) as address:
+            [record] = [vars(each) for each in caplog.records if each.name == "deploy.processes.external"]
+            told.append((record["address"] == address, record["tls"], record["clients"], record["triggers"]))
+            assert MARKER not in str(record)
+        caplog.clear()
+    assert told == [
+        (True, "off", "any", "all"),
+        (True, "on", "with a certificate of --external-clients", "push, celery"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
