@@ -76,7 +76,7 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
     misnamed = [Finding("metadata.name", problem) for problem in names.qualified_name(name)] if name else []
     found = [
         *plugins.problems(spec, "spec.plugins"),
-        *misnamed,
+        *(misnamed or (plugins.misnamed(spec, name) if name else ())),
         *tasks.problems(spec, "" if misnamed else name),
         *policies.problems(spec.policies or (), "spec.policies"),
         *_total(spec),

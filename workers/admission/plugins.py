@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from workers.admission.findings import Finding
+from workers.api import names
 from workers.api.volcano import arguments
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Spec
@@ -12,6 +13,8 @@ KNOWN = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
 MPI: Mapping[str, Value] = {"master": "master", "worker": "worker", "port": 22}
 #: What a plugin does not work without.
 _IMPLIED = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",), "tensorflow": ("svc",)}
+#: Services that plugins make, by how their names go on after the job's.
+_SERVICES = {"svc": "", "ray": "-head-svc"}
 
 
 def implied(plugins: Mapping[str, object]) -> list[str]:
@@ -27,3 +30,14 @@ def problems(spec: Spec, path: str) -> Iterator[Finding]:
             yield Finding(f"{path}[{name}]", f"there is no plugin {name!r}; there are {', '.join(KNOWN)}")
         if name == "mpi" and not spec.task(master := str(arguments.parse(given or (), MPI)[0]["master"])):
             yield Finding(f"{path}[mpi]", f"there is no task {master!r} for its master; its argument --master names it")
+
+
+def misnamed(spec: Spec, job: str) -> Iterator[Finding]:
+    """Why plugins could not make their Services for a job of this name: other objects may have names with dots."""
+    given = spec.plugins or {}
+    for plugin in (*given, *implied(given)):
+        if plugin in _SERVICES:
+            service = f"{job}{_SERVICES[plugin]}"
+            for problem in names.dns_1035_label(service):
+                text = f"the Service of the plugin {plugin} is called after it, {service!r}: {problem}"
+                yield Finding("metadata.name", text)

@@ -12,6 +12,9 @@ ACTIONS = (
     *("AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition"),
     *("TerminateJob", "CompleteJob", "ResumeJob"),
 )
+#: Actions of Volcano's controller: they do nothing but keep the policies after them from being asked about a code.
+#: Volcano takes them there, and none at all; never for an event.
+_OWN = ("", "SyncJob", "EnqueueJob")
 
 
 def problems(policies: Sequence[Policy], path: str) -> list[Finding]:
@@ -28,7 +31,7 @@ def _each(policies: Sequence[Policy], path: str) -> Iterator[Finding]:
         if policy.all_events and policy.exit_code is not None:
             yield Finding(place, "must not have both an event and an exitCode")
         if policy.exit_code is not None:
-            yield from _exit_code(policy.exit_code, codes, index, place)
+            yield from _exit_code(policy, policy.exit_code, codes, index, place)
         elif policy.all_events:
             yield from _events(policy, events, index, place)
         else:
@@ -38,12 +41,14 @@ def _each(policies: Sequence[Policy], path: str) -> Iterator[Finding]:
         yield Finding(path, f"`{ANY}` stands for all events: there must be no policy for others beside it ({others})")
 
 
-def _exit_code(code: int, seen: dict[int, int], index: int, place: str) -> Iterator[Finding]:
+def _exit_code(policy: Policy, code: int, seen: dict[int, int], index: int, place: str) -> Iterator[Finding]:
     if code == 0:
         yield Finding(f"{place}.exitCode", "must not be 0: that is no failure")
     if code in seen:
         yield Finding(f"{place}.exitCode", f"{code} has a policy already, the one at index {seen[code]}")
     seen[code] = index
+    if policy.action not in (None, *_OWN):
+        yield from _action(policy, place)
 
 
 def _events(policy: Policy, seen: dict[str, int], index: int, place: str) -> Iterator[Finding]:
@@ -54,5 +59,9 @@ def _events(policy: Policy, seen: dict[str, int], index: int, place: str) -> Ite
         if event in seen:
             yield Finding(field, f"{event} has a policy already, the one at index {seen[event]}")
         seen[event] = index
+    yield from _action(policy, place)
+
+
+def _action(policy: Policy, place: str) -> Iterator[Finding]:
     if policy.action not in ACTIONS:
         yield Finding(f"{place}.action", f"{policy.action or ''!r} is no action; there are {', '.join(ACTIONS)}")
