@@ -78,7 +78,8 @@ ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 class Trigger:
     """One trigger of an object as text, with what its parameters may be looked up in.
 
-    namespace, owner: the object's namespace and name. environment: variables of the target container.
+    namespace, owner: the object's namespace and name. environment: variables of the target container. absent: names of
+    variables that it has only if what they refer to is there, which it is not.
     authentication: what authenticationRef supplies. broker, prefix: Penstock's own. lenient: metadata that are no
     parameter are ignored, as KEDA does, rather than refused. What may hold secrets is kept out of the repr.
     """
@@ -88,6 +89,7 @@ class Trigger:
     name: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    absent: Set[str] = frozenset()
     authentication: Mapping[str, str] = field(default_factory=dict, repr=False)
     namespace: str = ""
     owner: str = ""
@@ -160,6 +162,13 @@ class Origin:
                     return text.strip(), source
         return None
 
+    def nowhere(self, trigger: Trigger) -> tuple[str, str] | None:
+        """The FromEnv key and its variable if nothing supplies this parameter because no container has the variable."""
+        used = self.variable(trigger) if Source.ENVIRONMENT in self.sources else None
+        if not used or used[1] in trigger.environment or used[1] in trigger.absent or self.look_up(trigger):
+            return None
+        return used
+
     def variable(self, trigger: Trigger) -> tuple[str, str] | None:
         """The FromEnv key of this parameter that the trigger uses, and the variable it names."""
         for name in self.names:
@@ -202,6 +211,18 @@ class Parameters(BaseModel):
             raise _translated(trigger, origins, error) from None
         except MissingLibrary as error:
             raise trigger.error("type", str(error)) from None
+
+
+def refuse_unset(parameters: type[Parameters], trigger: Trigger) -> None:
+    """Raises SettingsError for a parameter that is to come from a variable which the target container does not set.
+
+    What `Parameters.parse` takes for absent: a password that is asked for and not there would be no password.
+    """
+    for name, info in parameters.model_fields.items():
+        if used := Origin.of(name, info).nowhere(trigger):
+            raise trigger.error(
+                used[0], f"names the variable {used[1]}, which the container does not set, or only once it runs"
+            )
 
 
 def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:

@@ -35,7 +35,8 @@ triggers:
 A parameter is looked for where the last column of its table says, in that order: in the trigger's `metadata`; in the
 `environment` of the Jobs' container, in the variable that `<parameter>FromEnv` of the metadata names; and in what the
 [authentication](authentication.md) supplies. The first text that is not blank counts. A parameter that is wrong, is
-missing or does not exist is named in the object's `Ready` condition, and nothing of the object is measured.
+missing or does not exist is named in the object's `Ready` condition, and nothing of the object is measured; so is one
+whose variable the container does not set (for KEDA, which measures without: [`unset-variables`](beyond-keda.md)).
 
 An object may have 1,000 triggers (`PENSTOCK_MAX_TRIGGERS`). One that has more says so and is not measured: reading and
 storing them would keep the objects beside it waiting. Triggers of one server are asked together, whoever has them.

@@ -79,6 +79,7 @@ def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
         prefix=settings.prefix,
         most=settings.max_triggers,
         lenient="unknown-parameters" in settings.keda_quirks,
+        unset="unset-variables" in settings.keda_quirks,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.hidden import Hidden
 from scalers.auth.lookups import Lookups, View
 from scalers.kubernetes.pod_resources import PodResource
-from scalers.parameters import FROM_ENV, TRUTHS, Trigger
+from scalers.parameters import FROM_ENV, TRUTHS, Trigger, refuse_unset
 from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
@@ -119,9 +119,12 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """What an object's triggers are supplied with. supplied: by trigger, or why not."""
+    """What an object's triggers are supplied with. absent: variables that may be missing. supplied: by trigger, or why
+    not.
+    """
 
     variables: Mapping[str, str] = field(repr=False)
+    absent: Set[str]
     supplied: Sequence[Hidden | PenstockError]
 
     def credentials(self, index: int) -> Hidden:
@@ -137,7 +140,8 @@ class Triggers:
     lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. broker,
     prefix: URL of Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most
     objects remembered. most: triggers that one object may have; reading more would keep the others waiting. lenient:
-    metadata that are no parameter are ignored, as KEDA does.
+    metadata that are no parameter are ignored, as KEDA does. unset: parameters from variables that the container does
+    not set count as absent, as for KEDA.
     """
 
     def __init__(
@@ -151,6 +155,7 @@ class Triggers:
         limit: int = 20_000,
         most: int = 1_000,
         lenient: bool = False,
+        unset: bool = False,
     ) -> None:
         self._registry = registry
         self._broker = broker
@@ -160,6 +165,7 @@ class Triggers:
         self._limit = limit
         self._most = most
         self._lenient = lenient
+        self._unset = unset
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
@@ -195,11 +201,13 @@ class Triggers:
             self._known.move_to_end(uid)
             return known.parsed
         try:
-            variables = await self._environment(workload, specs, view)
+            variables, absent = await self._environment(workload, specs, view)
         except PenstockError as error:
             return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
-        parsed = await self._parsed(ref, uid, specs, _Outside(variables, supplied))
-        if len(credentials) == len(supplied):
+        parsed = await self._parsed(ref, uid, specs, _Outside(variables, absent, supplied))
+        # What is wrong with the environment of a workload may be put right there, which is no change of the object.
+        elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
+        if len(credentials) == len(supplied) and not elsewhere:
             self._keep(uid, _Known(current, parsed, credentials, since))
         return parsed
 
@@ -243,11 +251,17 @@ class Triggers:
         except PenstockError as error:
             return error
 
-    async def _environment(self, workload: Workload, specs: Sequence[Object], view: View) -> Mapping[str, str]:
-        """The target container's variables; looked up only for an object that refers to one."""
+    async def _environment(
+        self, workload: Workload, specs: Sequence[Object], view: View
+    ) -> tuple[Mapping[str, str], Set[str]]:
+        """The target container's variables, and which ones may be missing; only for an object that refers to one."""
         if not _names_variables(specs):
-            return {}
-        return await environment.resolve(workload.template, workload.container, workload.namespace, view.entries)
+            return {}, frozenset()
+        template, container = workload.template, workload.container
+        return (
+            await environment.resolve(template, container, workload.namespace, view.entries),
+            environment.optional(template, container),
+        )
 
     async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
         problems: list[str] = []
@@ -281,6 +295,7 @@ class Triggers:
             name=spec.get("name") or "",
             metadata=_texts(bare, spec.get("metadata")),
             environment=outside.variables,
+            absent=outside.absent,
             authentication=credentials,
             namespace=ref.namespace,
             owner=ref.name,
@@ -289,6 +304,8 @@ class Triggers:
             lenient=self._lenient,
         )
         scaler = scaler_class.parse(trigger)
+        if not self._unset:
+            refuse_unset(scaler_class, trigger)
         return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))
 
 

@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),
         description="KEDA's behaviour to keep where ours differs, comma separated: poll-counting, last-active-time,"
-        " unknown-parameters",
+        " unknown-parameters, unset-variables",
     )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")

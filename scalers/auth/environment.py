@@ -57,6 +57,16 @@ async def resolve(template: Object, container: str, namespace: str, look_up: Loo
     return values
 
 
+def optional(template: Object, container: str) -> frozenset[str]:
+    """The variables of one container that are there only if the ConfigMap or Secret that they refer to is."""
+    return frozenset(
+        variable["name"]
+        for variable in _container(template, container).get("env") or ()
+        for reference in (variable.get("valueFrom") or {}).values()
+        if isinstance(reference, dict) and reference.get("optional")
+    )
+
+
 def _container(template: Object, name: str) -> Object:
     containers: list[Object] = (template.get("spec") or {}).get("containers") or []
     if not containers:
