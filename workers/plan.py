@@ -1,6 +1,6 @@
 """What a decision answers: an ordered list of steps, as plain values.
 
-`act` (workers/reconcile.py) carries a plan out from the first step to the last. A step that fails stops the plan;
+`act` (workers/act.py) carries a plan out from the first step to the last. A step that fails stops the plan;
 the object comes back with backoff and is decided afresh. A step whose effect is there already counts as done.
 """
 

@@ -10,6 +10,7 @@ from workers.controllers import registry
 from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.events import Recorder
+from workers.observe import Observer
 from workers.reconcile import Reconciler
 from workers.reservations import Reservations
 from workers.scales import Scales
@@ -28,8 +29,13 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
         stack.push_async_callback(recorder.close)
         reconciler = Reconciler(
             controllers=controllers,
-            mirror=parts.mirror,
-            readings=parts.readings,
+            observer=Observer(
+                controllers=controllers,
+                mirror=parts.mirror,
+                readings=parts.readings,
+                stale=settings.stale,
+                scales=Scales(cluster),
+            ),
             actor=Actor(
                 cluster=cluster,
                 mirror=parts.mirror,
@@ -51,7 +57,5 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
                 parts.ring,
                 stale=settings.stale,
             ),
-            stale=settings.stale,
-            scales=Scales(cluster),
         )
         yield await stack.enter_async_context(draining(parts, "reconcile", reconciler.handle))

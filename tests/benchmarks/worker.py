@@ -21,6 +21,7 @@ from workers.decisions import Decisions
 from workers.drain import Drain
 from workers.holding import Hands
 from workers.mirror import Change, Mirror
+from workers.observe import Observer
 from workers.orders import Orders
 from workers.readings import Readings
 from workers.reconcile import Reconciler
@@ -98,8 +99,7 @@ async def worker(
     readings = Readings(client, keys)
     reconciler = Reconciler(
         controllers=controllers,
-        mirror=mirror,
-        readings=readings,
+        observer=Observer(controllers=controllers, mirror=mirror, readings=readings, stale=3600.0),
         actor=Actor(
             cluster=cluster,
             mirror=mirror,
@@ -113,7 +113,6 @@ async def worker(
         decisions=Decisions(client, keys),
         clock=clock,
         deadline=60.0,
-        stale=3600.0,
     )
     hands = Hands(lanes["reconcile"], _ring, lease=15.0)
     try:

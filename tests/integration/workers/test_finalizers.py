@@ -22,6 +22,7 @@ from workers.errors import Forbidden, Invalid, NotFound
 from workers.holding import Hands
 from workers.informers import run_informers
 from workers.mirror import Mirror, Request
+from workers.observe import Observer
 from workers.orders import Orders
 from workers.plan import Create, Delete, Patch, Plan, Record, Step, Together, Unfinalize
 from workers.readings import Readings
@@ -302,15 +303,15 @@ async def test_a_job_that_went_first_still_lets_its_pods_go(world: World) -> Non
         return Plan((Together(tuple(off(body) for body in left)),))
 
     lane = world.lanes["reconcile"]
+    controllers = {JOB.id: Controller(JOB, decide, children=(POD,))}
+    readings = Readings(world.client, Keys("test"))
     reconciler = Reconciler(
-        controllers={JOB.id: Controller(JOB, decide, children=(POD,))},
-        mirror=world.mirror,
-        readings=Readings(world.client, Keys("test")),
+        controllers=controllers,
+        observer=Observer(controllers=controllers, mirror=world.mirror, readings=readings, stale=10.0),
         actor=world.actor,
         decisions=Decisions(world.client, Keys("test")),
         clock=lambda: datetime.now(UTC),
         deadline=30.0,
-        stale=10.0,
     )
     await lane.open()
     hands = Hands(lane, world.ring, lease=15.0)

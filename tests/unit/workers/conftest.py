@@ -3,6 +3,8 @@
 import pytest
 
 from tests.unit.workers.acting import World
+from tests.unit.workers.reconciling import House, nothing
+from workers.api.kinds import SCALED_JOB
 
 
 @pytest.fixture
@@ -12,3 +14,19 @@ async def world(fake_redis):
     for lane in world.lanes.values():
         await lane.open()
     return world
+
+
+@pytest.fixture
+def house(fake_redis):
+    """A factory: a house with one ScaledJob, followed by an informer."""
+
+    async def build(decide=nothing, *, follow=True, spec=None, **more):
+        house = House(fake_redis, decide, **more)
+        await house.lane.open()
+        body = {"metadata": {"name": "work", "namespace": "default"}, "spec": spec or {}}
+        house.owner = house.cluster.add(SCALED_JOB, body)
+        if follow:
+            await house.follow()
+        return house
+
+    return build

@@ -1,0 +1,131 @@
+"""A reconcile worker for tests: around one decision, with everything else in memory."""
+
+from datetime import UTC, datetime
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from tests.unit.workers.clusters import MemoryCluster
+from tests.unit.workers.objects import tie
+from workers.act import Actor
+from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
+from workers.controller import Controller
+from workers.decisions import Decisions
+from workers.drain import Drain
+from workers.holding import Hands
+from workers.mirror import Change, Mirror
+from workers.observe import Observer
+from workers.orders import Orders
+from workers.plan import NOTHING
+from workers.readings import Readings
+from workers.reconcile import Reconciler
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+OWNER = Ref(SCALED_JOB, "default", "work")
+
+
+class Silent:
+    def record(self, kind, regarding, record):
+        pass
+
+
+async def ring(bells):
+    pass
+
+
+class House:
+    """A reconcile worker around one stub decision. workloads: what it reads of what objects scale."""
+
+    def __init__(self, client, decide, *, reservations=None, workloads=None, **sees):
+        keys = Keys("test")
+        self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
+        self.lane = self.lanes["reconcile"]
+        self.cluster = MemoryCluster()
+        lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
+        self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id}, ties={JOB.id: tie})
+        self.readings = Readings(client, keys)
+        self.decisions = Decisions(client, keys)
+        self.snapshots = []
+        self.kinds = (SCALED_JOB, JOB, POD)
+
+        def recorded(snapshot, now):
+            self.snapshots.append(snapshot)
+            return decide(snapshot, now)
+
+        controller = Controller(
+            SCALED_JOB,
+            recorded,
+            children=(JOB,),
+            grandchildren=lambda body: (POD,) if body["spec"].get("pods") else (),
+            relatives=lambda body: tuple(Ref(JOB, "default", name) for name in body["spec"].get("relatives", ())),
+            polled=True,
+            **sees,
+        )
+        self.controllers = {SCALED_JOB.id: controller}
+        self.observer = Observer(
+            controllers=self.controllers, mirror=self.mirror, readings=self.readings, stale=10.0, scales=workloads
+        )
+        self.reconciler = Reconciler(
+            controllers=self.controllers,
+            observer=self.observer,
+            actor=Actor(
+                cluster=self.cluster,
+                mirror=self.mirror,
+                recorder=Silent(),
+                orders=Orders(client, keys),
+                reconcile=self.lane,
+                poll=self.lanes["poll"],
+                ring=ring,
+                in_flight=4,
+            ),
+            decisions=self.decisions,
+            reservations=reservations,
+            clock=lambda: NOON,
+            deadline=30.0,
+        )
+
+    async def follow(self):
+        """Informers that are up to date."""
+        await self.bring(*self.kinds)
+
+    async def bring(self, *kinds):
+        """What the cluster holds of these kinds is in the mirror now."""
+        for kind in kinds:
+            listing = await self.mirror.begin(kind, 1)
+            bodies = [body for ref, body in self.cluster.objects.items() if ref.kind is kind]
+            await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
+            await self.mirror.finish(listing, {"": "999"})
+            now = await self.mirror.touch(kind, 1, None)
+            await self.mirror.touch(kind, 1, now)
+
+    async def bell(self):
+        hands = Hands(self.lane, ring, lease=15.0)
+        worked = await Drain(hands, self.reconciler.handle, ring, batch=16, work=60.0).bell()
+        await hands.close()
+        return worked
+
+
+class Counted:
+    """An asynchronous function, and how often it was called."""
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = 0
+
+    async def __call__(self, *args, **options):
+        self.calls += 1
+        return await self.function(*args, **options)
+
+
+def owned(name, owner, kind=JOB):
+    reference = {
+        "apiVersion": "keda.sh/v1alpha1" if kind is JOB else "batch/v1",
+        "kind": "ScaledJob" if kind is JOB else "Job",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    return {"metadata": {"name": name, "namespace": "default", "ownerReferences": [reference]}}
+
+
+def nothing(snapshot, now):
+    return NOTHING
