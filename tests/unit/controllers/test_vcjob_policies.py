@@ -7,9 +7,10 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.vcjobs import parsed, task, vcjob
+from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
-from workers.api.volcano.job import RestartBackoff
-from workers.controllers.volcano.vcjob import policies, restarts
+from workers.api.volcano.job import Delayed, RestartBackoff
+from workers.controllers.volcano.vcjob import policies, restarts, timers
 from workers.controllers.volcano.vcjob.happenings import Happening
 
 PAIR = ("train-ps-0", "train-worker-0", "train-worker-1")
@@ -511,7 +512,7 @@ def test_an_action_waits_for_its_timeout_and_survives_every_process():
 def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
     cluster = VcJobCluster(vcjob(task("worker", 2), policies=[on("PodPending", "RestartJob", "1m")]))
     cluster.settle()
-    assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0", "train-worker-1"]
+    assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]
     cluster.run("train-worker-0")
     cluster.settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-1"]
@@ -521,6 +522,51 @@ def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
     cluster.settle()
     cluster.wait(100)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
+
+
+def _delayed(event: str, number: int) -> Delayed:
+    due = times.render(NOW + timedelta(seconds=number))
+    return Delayed(action="RestartPod", event=event, due=due, task="worker", pod=f"train-worker-{number}", level="pod")
+
+
+@pytest.mark.parametrize(
+    ("event", "stored"),
+    [
+        pytest.param("PodPending", 1, id="what follows from pods: one tells that there are such"),
+        pytest.param("PodFailed", timers.REMEMBERED, id="the first that are due"),
+        pytest.param("PodEvicted", timers.REMEMBERED, id="of pods that are gone, too"),
+    ],
+)
+def test_timers_of_many_pods_fit_into_a_status(event, stored):
+    known = tuple(_delayed(event, number) for number in range(10_000))
+    other = Delayed(action="AbortJob", event="PodPending", due=known[5000].due, task="ps", pod="train-ps-0")
+    found = timers.stored((*known[::-1], other))
+    assert [one for one in found if one.event == event and one.task == "worker"] == list(known[:stored])
+    assert other in found
+    assert timers.stored(found) == found
+    assert sum(len(one.model_dump_json()) for one in found) < 200_000
+
+
+def test_many_pods_that_stay_pending_are_restarted_together_each_in_its_time():
+    cluster = VcJobCluster(vcjob(task("worker", 300), policies=[on("PodPending", "RestartPod", "1m")]))
+    cluster.settle()
+    assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]
+    assert cluster.events.count(("ExecuteAction", "Execute action RestartPod after 1m")) == 1
+    cluster.run(*(f"train-worker-{index}" for index in range(250)))
+    cluster.wait(30)
+    cluster.delete("train-worker-299")
+    cluster.settle()
+    before = uids(cluster)
+    cluster.second += 30
+    cluster.sync()
+    (told,) = cluster.status["killing"]
+    assert told == {"retain": "none", "task": "worker", "indexes": "250-298"}
+    cluster.settle()
+    assert renewed(cluster, before) == {f"train-worker-{index}" for index in range(250, 299)}
+    assert cluster.status["retryCount"] == 1
+    cluster.wait(30)
+    assert cluster.status["retryCount"] == 2
+    assert "train-worker-299" in renewed(cluster, before)
 
 
 def test_each_pending_pod_has_a_time_of_its_own():

@@ -270,6 +270,8 @@ class Killing(Model):
     """Only pods of this task."""
     pod: str | None = None
     """Only this pod."""
+    indexes: str | None = None
+    """Only the pods of these indexes (``0-2,5``)."""
     partition: int | None = None
     """Only this partition of the task."""
     version: int | None = None

@@ -107,8 +107,8 @@ def _delayed(course: Course, waiting: list[tuple[Policy, Happening]], found: lis
     started = timers.started(course.timers, waiting, found)
     if started is course.timers:
         return course
-    known = {(timer.pod, timer.action) for timer in course.timers}
-    news = [policy for policy, one in waiting if (one.pod, policy.action) not in known]
+    known = set(map(timers.sort, course.timers))
+    news = [policy for policy, one in waiting if (one.event, one.task, policy.action) not in known]
     course = replace(course, timers=started)
     for action, timeout in dict.fromkeys((policy.action, policy.timeout) for policy in news):
         course = course.told("Normal", "ExecuteAction", f"Execute action {action} after {timeout}")
@@ -126,8 +126,10 @@ def _is_dealt_with(course: Course, pod: Pod | None) -> bool:
 def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
     """Actions whose time has come, and the end of a job that has been at work for too long."""
     while timer := timers.due(course.timers, now):
-        course = replace(course, timers=tuple(one for one in course.timers if one != timer))
-        course = courses.taken(course, _fired(timer), sight, now)
+        fired, left = timers.fired(course.timers, timer, now)
+        course = replace(course, timers=left)
+        for each in fired:
+            course = courses.taken(course, _fired(each), sight, now)
     limit = deadline(sight, course)
     if limit is not None and now >= limit:
         text = f"at work since {times.render(course.started or now)}, for longer than activeDeadlineSeconds"

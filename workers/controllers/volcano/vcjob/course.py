@@ -7,9 +7,11 @@ after that write, the next process reads there what is left to do, and no action
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from workers.api import times
 from workers.api.volcano.job import Killing, Phase, Spec
+from workers.controllers.job.indexes import Indexes
 from workers.controllers.volcano.vcjob import phases, restarts, timers
 from workers.controllers.volcano.vcjob.phases import Cell, Operation
 from workers.controllers.volcano.vcjob.sight import Pod, Sight
@@ -97,8 +99,8 @@ def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Cour
         target = Killing(
             retain="soft" if last else "none", task=request.task, pod=request.pod, partition=request.partition
         )
-        killing = dict.fromkeys((*left.killing, _narrowed(target, request.action)))
-        killed = replace(left, killing=tuple(killing))
+        killing = _joined(left.killing, _narrowed(target, request.action), sight)
+        killed = replace(left, killing=killing)
     else:
         killed = _killed(left, cell, sight.job.spec)
     return _led(killed, cell, request, sight.job.spec, now)
@@ -148,7 +150,27 @@ def is_about(one: Killing, pod: Pod) -> bool:
         (one.task is not None and one.task == pod.task)
         and one.pod in (None, pod.name)
         and one.partition in (None, pod.partition)
+        and (one.indexes is None or (pod.index is not None and pod.index in _indexes(one.indexes)))
     )
+
+
+def _joined(known: tuple[Killing, ...], target: Killing, sight: Sight) -> tuple[Killing, ...]:
+    """One more target. Pods of one task are one entry, however many they are: all of this is written down."""
+    prefix = f"{sight.job.metadata.name}-{target.task}-"
+    number = (target.pod or "").removeprefix(prefix)
+    if target.pod is None or not number.isdecimal():
+        return tuple(dict.fromkeys((*known, target)))
+    found = Indexes.of([int(number)])
+    for place, one in enumerate(known):
+        if one.indexes is not None and (one.task, one.retain) == (target.task, target.retain):
+            wider = one.model_copy(update={"indexes": (_indexes(one.indexes) | found).text})
+            return (*known[:place], wider, *known[place + 1 :])
+    return (*known, target.model_copy(update={"pod": None, "indexes": found.text}))
+
+
+@lru_cache(maxsize=64)
+def _indexes(text: str) -> Indexes:
+    return Indexes.parse(text)
 
 
 def _narrowed(target: Killing, action: str) -> Killing:

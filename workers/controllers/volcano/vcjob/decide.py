@@ -189,7 +189,7 @@ class _Decision:
         before = courses.remembered(sight)
         if sight.failures >= _TOLD_AFTER and sight.error:
             course = replace(course, reason="Retrying", message=sight.error)
-        elif replace(course, records=()) == before:
+        elif replace(course, records=(), timers=delayed.stored(course.timers)) == before:
             return
         draft.write(self._render(draft, course, self._tally(course), sight.memory.controlled_resources or {}))
         self._told(draft, course)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.api.model import Model
-from workers.controllers.volcano.vcjob import failures, phases
+from workers.controllers.volcano.vcjob import failures, phases, timers
 from workers.controllers.volcano.vcjob.counting import Tally
 from workers.controllers.volcano.vcjob.course import Course
 from workers.controllers.volcano.vcjob.sight import Sight
@@ -35,7 +35,7 @@ def render(
         "controlledResources": dict(resources),
         "conditions": _history(seen.get("conditions") or [], state),
         "killing": [_dump(one) for one in course.killing],
-        "delayed": [_dump(one) for one in course.timers],
+        "delayed": [_dump(one) for one in timers.stored(course.timers)],
         "failures": [_dump(one) for one in failures.remembered(sight.memory.failures or (), sight.pods)],
         "handled": list(course.handled),
         "restartTime": times.render(course.ready_at) if course.ready_at else None,

@@ -1,4 +1,8 @@
-"""Actions that wait for their policy's timeout. They stand in the status, and so outlive every process."""
+"""Actions that wait for their policy's timeout. They stand in the status, and so outlive every process.
+
+That of a pod that is pending follows from the pod itself: of those one for each task is written down, so that it is
+known that they were told of. A status must fit into what an API server stores.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -11,6 +15,12 @@ from workers.controllers.volcano.vcjob.happenings import Happening
 from workers.controllers.volcano.vcjob.sight import Pod
 
 Timers = tuple[Delayed, ...]
+
+#: Timers that a status remembers of pods that failed or were deleted, the first that are due: those that failed can be
+#: seen as long as they are there.
+REMEMBERED = 1000
+#: Which timers are told of together: the event, the task and the action.
+Sort = tuple[str, str | None, str]
 
 
 def running(known: Iterable[Delayed], pods: Iterable[Pod]) -> Timers:
@@ -43,6 +53,23 @@ def started(known: Timers, asked: Iterable[tuple[Policy, Happening]], all_: Iter
     return tuple(chain.from_iterable(of_pod.values())) if news else known
 
 
+def stored(known: Timers) -> Timers:
+    """What of the timers is written down: whatever does not follow from pods that are there."""
+    first: dict[Sort, Delayed] = {}
+    others: list[Delayed] = []
+    for timer in known:
+        if timer.event != "PodPending":
+            others.append(timer)
+        elif sort(timer) not in first or _turn(timer) < _turn(first[sort(timer)]):
+            first[sort(timer)] = timer
+    return (*sorted(first.values(), key=_turn), *sorted(others, key=_turn)[:REMEMBERED])
+
+
+def sort(timer: Delayed) -> Sort:
+    """What is said of the timer when it starts."""
+    return timer.event, timer.task, timer.action
+
+
 def without(known: Timers, action: str, task: str | None, pod: str | None, partition: int | None) -> Timers:
     """The timers that are left once an action was taken: those of its level, about the same thing, are not."""
     level = policies.level(action)
@@ -67,9 +94,27 @@ def due(known: Timers, now: datetime) -> Delayed | None:
     return min(ready, key=lambda timer: timer.due, default=None)
 
 
+def fired(known: Timers, first: Delayed, now: datetime) -> tuple[Timers, Timers]:
+    """A timer whose time has come, and the timers that are left.
+
+    Restarts of single pods do not bear on each other: all that are due are carried out together.
+    """
+    if first.level != "pod":
+        return (first,), tuple(timer for timer in known if timer != first)
+    together = [timer for timer in known if timer.level == "pod" and times.parse(timer.due) <= now]
+    pods = {timer.pod for timer in together}
+    return tuple(sorted(together, key=_turn)), tuple(
+        timer for timer in known if not (timer.level == "pod" and timer.pod in pods)
+    )
+
+
 def next_due(known: Timers) -> datetime | None:
     """When the next timer's time comes."""
     return min((times.parse(timer.due) for timer in known), default=None)
+
+
+def _turn(timer: Delayed) -> tuple[str, str]:
+    return timer.due, timer.pod or ""
 
 
 def _timer(policy: Policy, happening: Happening) -> Delayed:
