@@ -9,8 +9,9 @@ from typing import Any
 
 from scheduler.queue import Lane
 from workers import enlisting, metrics, minting
-from workers.api.kinds import SECRET, Kind, Object, Ref, controller_of, ref_of, reference
+from workers.api.kinds import Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
+from workers.effects import Effects
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.events import Recorder
 from workers.holding import Ring
@@ -43,10 +44,6 @@ REPEATS = (0.1, 0.5)
 #: A create whose answer never came is decided on again after so many seconds, when the watch has surely shown it or is
 #: known to be behind: a fresh reading before that could make the same Job under another name.
 UNCERTAIN = 12.0
-
-#: Effects put into the mirror in one call while a stage is under way. One call per handful of effects would cost a
-#: stage of a thousand Jobs a third of its speed.
-LANDING = 64
 
 #: Raises LeaseLost when the key is no longer ours; called before every write.
 Check = Callable[[], None]
@@ -105,7 +102,7 @@ class _Run:
         self._snapshot = snapshot
         self._body = snapshot.body
         self._check = check
-        self._effects: dict[Kind, list[Change]] = {}
+        self._effects = Effects(actor.mirror, actor.ring, snapshot.ref.key)
         # Of what the plan makes, references to what its status names: the objects themselves are not kept.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
@@ -135,7 +132,7 @@ class _Run:
             raise
         finally:
             # Also when the time is over or the lease is lost: what was done was done.
-            await self._land()
+            await self._effects.land()
         metrics.WRITES.labels(name, "done" if done else "taken").inc()
 
     async def _carry_out(self, step: Step) -> bool:
@@ -171,11 +168,10 @@ class _Run:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
-            if step.kind != SECRET:
-                await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
+            await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
         else:
             metrics.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
-            await self._through(step.kind, Change(created))
+            await self._effects.add(step.kind, Change(created))
         if ref in self._named:
             self._made[ref] = reference(step.kind, created)
 
@@ -226,9 +222,9 @@ class _Run:
             # Another object has the name by now: ours is gone.
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
-            await self._through(step.ref.kind, Change.left(step.ref.kind, answer))
+            await self._effects.add(step.ref.kind, Change.left(step.ref.kind, answer))
         else:
-            await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
+            await self._effects.add(step.ref.kind, Change.gone(step.ref, step.uid))
 
     async def _patch(self, step: Patch) -> None:
         ours = self._body is not None and step.ref == self._snapshot.ref
@@ -252,11 +248,11 @@ class _Run:
                 raise
             patched = None
         if patched is None:
-            await self._through(step.ref.kind, Change.gone(step.ref, step.uid))
+            await self._effects.add(step.ref.kind, Change.gone(step.ref, step.uid))
             return
         if step.ref == self._snapshot.ref:
             self._body = patched
-        await self._through(step.ref.kind, Change.left(step.ref.kind, patched))
+        await self._effects.add(step.ref.kind, Change.left(step.ref.kind, patched))
 
     async def _is_there(self, ref: Ref, uid: str) -> bool:
         """Whether the object of this uid has the name, or nobody or another by now."""
@@ -360,30 +356,7 @@ class _Run:
     async def _keep(self, ref: Ref, body: Object) -> None:
         if ref == self._snapshot.ref:
             self._body = body
-        await self._through(ref.kind, Change(body))
-
-    async def _through(self, kind: Kind, change: Change) -> None:
-        """Put one effect into the mirror, at the latest when the step ends: until then nobody decides on this key.
-
-        Secrets stay out of it: the mirror is there for everybody who can read the broker.
-        """
-        if kind == SECRET:
-            return
-        effects = self._effects.setdefault(kind, [])
-        effects.append(change)
-        if len(effects) >= LANDING:
-            await self._land()
-
-    async def _land(self) -> None:
-        """Put the effects so far into the mirror."""
-        while self._effects:
-            kind, effects = self._effects.popitem()
-            try:
-                bells = await self._actor.mirror.apply(kind, effects, acting=self._snapshot.ref.key)
-            except BaseException:
-                self._effects.setdefault(kind, []).extend(effects)
-                raise
-            await self._actor.ring(bells)
+        await self._effects.add(ref.kind, Change(body))
 
     def _version(self) -> str:
         assert self._body is not None

@@ -177,8 +177,10 @@ class Mirror:
 
         acting: the key that is being reconciled right now: it is not marked for what its own plan did. epoch: given
         by informers, and checked (`Deposed`, `Lost`); a worker's write-through has none. listing: these objects
-        are a page of it: all of them mark their keys, news or not.
+        are a page of it: all of them mark their keys, news or not. Of kinds that are never kept nothing is taken in.
         """
+        if kind.id in records.NEVER_KEPT:
+            return {}
         bells: dict[str, int] = {}
         number = listing.epoch if listing else epoch
         watched, adopted, tie = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
@@ -192,7 +194,12 @@ class Mirror:
         return bells
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
-        """Begins a relist. Informers of earlier epochs can write no more. Raises `Deposed` if we are one of them."""
+        """Begins a relist. Informers of earlier epochs can write no more. Raises `Deposed` if we are one of them.
+
+        Raises ValueError for a kind that is never kept: what is not taken in would look as if it did not exist.
+        """
+        if kind.id in records.NEVER_KEPT:
+            raise ValueError(f"{kind.id} are not kept in the mirror, and cannot be followed")
         args: list[Arg] = [self._now(), kind.id, epoch]
         keys = [self.keys.freshness, self.keys.listed(kind.id)]
         answer = _accepted(kind, await _SCRIPTS["begin"](self._client, keys, args))

@@ -9,6 +9,7 @@ import orjson
 from scheduler.scripts import Arg
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
+    SECRET,
     TRIGGER_AUTHENTICATION,
     Kind,
     Object,
@@ -22,6 +23,8 @@ from workers.snapshot import Entry
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9
 _GONE = b"-"
+#: Kinds whose objects are secrets: everybody who can read the broker can read the mirror.
+NEVER_KEPT = frozenset({SECRET.id})
 #: Kinds whose objects may hold secrets.
 _SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATION.id})
 
