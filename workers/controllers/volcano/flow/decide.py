@@ -99,11 +99,13 @@ class _Decision:
         return starting.decided(self.sight)
 
     @cached_property
-    def _tracks(self) -> dict[str, Track]:
+    def _tracks(self) -> Mapping[str, Track]:
         """How far each node is when this decision is carried out."""
         return self._all_timed(self._round.tracks)
 
-    def _all_timed(self, known: Mapping[str, Track]) -> dict[str, Track]:
+    def _all_timed(self, known: Mapping[str, Track]) -> Mapping[str, Track]:
+        if not self._deadlines:
+            return known
         return {id: self._timed(id, track) for id, track in known.items()}
 
     def _timed(self, id: str, track: Track) -> Track:
@@ -152,8 +154,10 @@ class _Decision:
 
     def _created(self) -> Iterator[Record]:
         """Tell of Jobs that are there for the first time: not all that were asked for may have come to be."""
-        written = self.sight.status.get("entries") or {}
+        written = self.sight.written
         for id, track in self.sight.tracks.items():
+            if track is self.sight.remembered[id]:
+                continue
             before = written.get(id) or {}
             known = before.get("startTime") and (before.get("attempts") or 0) >= track.attempts
             if track.started and not known:
@@ -192,18 +196,19 @@ class _Decision:
     @cached_property
     def _counts(self) -> Counts:
         """Nodes by how they stand."""
-        fatal = {node.id for node in starting.fatal(self.sight, self._tracks)}
-        settled = all(track.over for track in self._tracks.values())
-        running = completed = failed = terminated = 0
-        for node in self.sight.nodes:
-            track = self._tracks[node.id]
-            bad = track.phase in (tracks.FAILED, tracks.TERMINATED)
-            running += track.phase == "Running"
-            completed += track.over and (not bad or node.entry.allow_failure)
-            counts = bad and not node.entry.allow_failure and (settled or node.id in fatal)
-            failed += counts and track.phase == tracks.FAILED
-            terminated += counts and track.phase == tracks.TERMINATED
-        return Counts(len(self.sight.nodes), running, completed, failed, terminated)
+        known = self._tracks
+        over = sum(track.over for track in known.values())
+        bad = starting.failed(self.sight, known)
+        unforgiven = [node for node in bad if not node.entry.allow_failure]
+        counting = unforgiven if over == len(known) else starting.fatal(self.sight, known)
+        failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
+        return Counts(
+            total=len(known),
+            running=sum(track.phase == "Running" for track in known.values()),
+            completed=over - len(unforgiven),
+            failed=failed,
+            terminated=len(counting) - failed,
+        )
 
     @cached_property
     def _phase(self) -> str:
@@ -218,9 +223,7 @@ class _Decision:
         """Why the flow stands where it does."""
         if self._phase == phases.FAILED:
             bad = starting.fatal(self.sight, self._tracks) or [
-                node
-                for node in self.sight.nodes
-                if self._tracks[node.id].phase in (tracks.FAILED, tracks.TERMINATED) and not node.entry.allow_failure
+                node for node in starting.failed(self.sight, self._tracks) if not node.entry.allow_failure
             ]
             return "EntryFailed", "; ".join(self._failure(node) for node in bad[:3])
         if self._phase in (phases.TERMINATING, phases.TERMINATED):
@@ -263,7 +266,7 @@ class _Decision:
             **status.lists(sight.nodes, known, sight.jobs),
             **self._told_of_jobs,
             "state": {key: value for key, value in _state(self._phase, reason, message).items() if value},
-            "entries": {id: written for id, track in known.items() if (written := track.render())},
+            "entries": {id: written for id, track in known.items() if (written := self._rendered(id, track))},
             "flowConditions": self._ready.render(before, sight.now),
             "startTime": started,
             "completionTime": (self._kept_end or times.render(sight.now)) if final else None,
@@ -272,6 +275,10 @@ class _Decision:
             "observedGeneration": sight.body["metadata"].get("generation"),
         }
         return status.merged(before, computed)
+
+    def _rendered(self, id: str, track: Track) -> Object | None:
+        """The track as it is written down; one that stands as it stood is not written anew."""
+        return self.sight.written.get(id) if track is self.sight.remembered[id] else track.render()
 
     @cached_property
     def _told_of_jobs(self) -> Object:
@@ -319,7 +326,7 @@ class _Decision:
             yield now
         if self._phase in phases.FINAL:
             return
-        if self._round.jobs and (self._limits or any(entry.probe for entry in sight.spec.flows)):
+        if self._round.jobs and (self._limits or sight.graph.probing):
             # Only when the Jobs are there it is known when they have taken too long, and what to ask of them.
             yield now
         if self._round.missing or self._round.jobs:
@@ -346,7 +353,7 @@ class _Decision:
 
     def _questions(self) -> Iterator[str]:
         """The samples that entries wait for."""
-        for entry in self.sight.spec.flows:
+        for entry in self.sight.graph.probing:
             if entry.probe is None or all(self._tracks[node.id].phase for node in self.sight.members[entry.name]):
                 continue
             for target in entry.targets:

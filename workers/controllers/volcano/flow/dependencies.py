@@ -17,10 +17,12 @@ class Verdict(Enum):
 
 def outcome(tracks: Iterable[Track]) -> str | None:
     """How an entry ended, all its items together; None while it has not."""
-    phases = [track.phase if track.over else None for track in tracks]
-    if None in phases:
-        return None
-    if phases and all(phase == SKIPPED for phase in phases):
+    phases = set()
+    for track in tracks:
+        if not track.over:
+            return None
+        phases.add(track.phase)
+    if phases == {SKIPPED}:
         return SKIPPED
     return next((phase for phase in (FAILED, TERMINATED) if phase in phases), COMPLETED)
 
@@ -32,11 +34,11 @@ def wanted(entry: Entry) -> tuple[str, ...]:
 
 def verdict(entry: Entry, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]) -> Verdict:
     """Whether an entry may start. answers: whether all probes of a target that has not ended succeed."""
-    phases = wanted(entry)
-    met = [outcomes[name] in phases or (outcomes[name] is None and answers(name)) for name in entry.targets]
-    lost = [outcomes[name] is not None and outcomes[name] not in phases for name in entry.targets]
-    if not entry.targets:
+    if not (targets := entry.targets):
         return Verdict.START
+    phases = wanted(entry)
+    met = [outcomes[name] in phases or (outcomes[name] is None and answers(name)) for name in targets]
+    lost = [outcomes[name] is not None and outcomes[name] not in phases for name in targets]
     if entry.when and entry.when.match == "any":
         return Verdict.START if any(met) else Verdict.SKIP if all(lost) else Verdict.WAIT
     return Verdict.SKIP if any(lost) else Verdict.START if all(met) else Verdict.WAIT

@@ -29,7 +29,8 @@ class Graph:
     """The entries of a flow, and what they wait for.
 
     nodes: everything the flow runs, members: by entry. order: the entries, each after those it depends on.
-    awaited: the ends (entry, phase) that some other entry waits for.
+    awaited: the ends (entry, phase) that some other entry waits for. probing: the entries that ask something of those
+    they depend on.
     """
 
     spec: Spec
@@ -37,6 +38,7 @@ class Graph:
     members: Mapping[str, tuple[Node, ...]]
     order: tuple[Entry, ...]
     awaited: frozenset[tuple[str, str]]
+    probing: tuple[Entry, ...]
 
 
 def of(body: Object) -> Graph:
@@ -64,4 +66,5 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
         members={entry: tuple(of_entry) for entry, of_entry in members.items()},
         order=tuple(by_name[entry] for entry in sorter.static_order()),
         awaited=dependencies.handled(spec),
+        probing=tuple(entry for entry in spec.flows if entry.probe),
     )

@@ -34,10 +34,15 @@ class Sight:
         """The flow's."""
         return str(self.body["metadata"]["name"])
 
-    @property
+    @cached_property
     def status(self) -> Object:
         """As it was written last."""
         return dict(self.body.get("status") or {})
+
+    @property
+    def written(self) -> Mapping[str, Object]:
+        """What is written down of each node, by its id."""
+        return self.status.get("entries") or {}
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -65,7 +70,7 @@ class Sight:
         """Names of Jobs whose end is written down, one way or another: their nodes are over, or tried again."""
         found: set[str] = set()
         for node in self.nodes:
-            track = tracks.read((self.status.get("entries") or {}).get(node.id))
+            track = self.remembered[node.id]
             ended = track.attempts if track.over else track.attempts - 1
             found.update(node.job(self.name, attempt) for attempt in range(1, ended + 1))
         return frozenset(found)
@@ -96,10 +101,14 @@ class Sight:
         return ended and not self.spec.cancel and _asked(self.body)
 
     @cached_property
+    def remembered(self) -> Mapping[str, Track]:
+        """How far each node was when it was written down, by its id."""
+        return {node.id: tracks.read(self.written.get(node.id)) for node in self.nodes}
+
+    @cached_property
     def tracks(self) -> Mapping[str, Track]:
         """How far each node is, by its id."""
-        written = self.status.get("entries") or {}
-        found = {node.id: tracks.read(written.get(node.id)) for node in self.nodes}
+        found = self.remembered
         if self.tries_again:
             found = {id: _fresh(track) for id, track in found.items()}
         return {

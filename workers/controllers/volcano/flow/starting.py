@@ -39,7 +39,8 @@ class Round:
 def decided(sight: Sight) -> Round:
     """Skip what cannot happen any more, and start what may."""
     result = Round(dict(sight.tracks))
-    able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks))
+    outcomes: dict[str, str | None] = {}
+    able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks, outcomes))
     # Asked again: an expression that cannot be worked out is a failure, too.
     if halted(sight, result.tracks):
         # What waits for another try gets none.
@@ -47,7 +48,7 @@ def decided(sight: Sight) -> Round:
             if track.phase == tracks.RETRYING:
                 result.tracks[id] = track.end(tracks.FAILED, sight.now, track.reason, track.message)
     elif not sight.spec.suspend:
-        _start(sight, able, result)
+        _start(sight, able, outcomes, result)
     return result
 
 
@@ -61,22 +62,30 @@ def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
     awaited = sight.graph.awaited
     return [
         node
-        for node in sight.nodes
-        if (phase := known[node.id].phase) in (tracks.FAILED, tracks.TERMINATED)
-        and not node.entry.allow_failure
-        and (node.entry.name, phase) not in awaited
+        for node in failed(sight, known)
+        if not node.entry.allow_failure and (node.entry.name, known[node.id].phase) not in awaited
     ]
 
 
-def _able(sight: Sight, known: dict[str, Track]) -> Iterator[Node]:
-    """The nodes that may start; those that never will are skipped in `known`."""
-    outcomes: dict[str, str | None] = {}
+def failed(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
+    """The nodes that ended badly."""
+    if not any(track.bad for track in known.values()):
+        return []
+    return [node for node in sight.nodes if known[node.id].bad]
+
+
+def _able(sight: Sight, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[Node]:
+    """The nodes that may start; those that never will are skipped in `known`. outcomes: learns those of all entries."""
     for entry in sight.graph.order:
         members = sight.members[entry.name]
+        outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
+        if outcome is not None:
+            continue
         fresh = [node for node in members if known[node.id].phase is None]
         unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
         yield from (node for node in fresh if node not in unmade)
-        match dependencies.verdict(entry, outcomes, partial(_answers, sight, known, entry)):
+        answers = partial(_answers, sight, known, entry)
+        match dependencies.verdict(entry, outcomes, answers) if unmade else Verdict.WAIT:
             case Verdict.SKIP:
                 for node in unmade:
                     known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _DEPENDENCIES)
@@ -138,14 +147,13 @@ def scope(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> Scope
     return Scope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
 
 
-def _start(sight: Sight, able: list[Node], result: Round) -> None:
-    """Make the Jobs of these nodes, as many as limits allow."""
+def _start(sight: Sight, able: list[Node], outcomes: Mapping[str, str | None], result: Round) -> None:
+    """Make the Jobs of these nodes, as many as limits allow. outcomes: of all entries."""
+    if not able:
+        return
     known = result.tracks
     at_work = {name: sum(known[node.id].live for node in members) for name, members in sight.members.items()}
     total = sum(at_work.values())
-    outcomes = {
-        name: dependencies.outcome(known[node.id] for node in members) for name, members in sight.members.items()
-    }
     places = {node.id: place for place, node in enumerate(sight.nodes)}
     for node in sorted(able, key=lambda node: places[node.id]):
         each = node.entry.for_each

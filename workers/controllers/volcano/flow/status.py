@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 
 from scheduler.cron.durations import duration
@@ -27,6 +28,8 @@ LISTS: Mapping[str, str] = {
 
 #: Jobs whose histories a status tells, and phases of each: more would not fit into what an API server stores.
 LISTED, PHASES = 1000, 50
+#: Ends a process keeps as it has worked them out: a Job that is over is told of again and again.
+_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,9 @@ def _condition(job: Object) -> Object:
 def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime) -> list[Object]:
     """What became of every Job the flow has had: the list so far, and in it those that are there as they are."""
     there = {job["metadata"]["name"]: job for job in jobs}
-    kept = [_history(each, there.pop(each["name"], None), now) for each in observed]
-    return kept + [_history({"name": name}, job, now) for name, job in there.items()]
+    moment = times.render(now)
+    kept = [_history(each, there.pop(each["name"], None), moment) for each in observed]
+    return kept + [_history({"name": name}, job, moment) for name, job in there.items()]
 
 
 def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Collection[str]) -> list[Object]:
@@ -113,7 +117,7 @@ def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Coll
     return [each for each in kept if each["name"] not in surplus]
 
 
-def _history(before: Object, job: Object | None, now: datetime) -> Object:
+def _history(before: Object, job: Object | None, now: str) -> Object:
     if job is None:
         return before
     status, created = job.get("status") or {}, job["metadata"].get("creationTimestamp")
@@ -124,7 +128,7 @@ def _history(before: Object, job: Object | None, now: datetime) -> Object:
         "startTimestamp": created,
         "endTimestamp": _end(created, status.get("runningDuration")),
         "restartCount": status.get("retryCount") or 0,
-        "runningHistories": list(_states(before.get("runningHistories") or (), phase, times.render(now))) or None,
+        "runningHistories": list(_states(before.get("runningHistories") or (), phase, now)) or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -143,6 +147,7 @@ def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
         yield {"startTimestamp": now, "state": phase}
 
 
+@lru_cache(_KEPT)
 def _end(created: str | None, took: str | None) -> str | None:
     """A Job's end: so long after it was made as it was at work."""
     if not created or not took:

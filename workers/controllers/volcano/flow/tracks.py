@@ -6,6 +6,8 @@ An end that was seen once stays, whatever becomes of the Job: a Job that cleaned
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 
 from workers.api import times
 from workers.api.kinds import Object
@@ -20,6 +22,8 @@ TIMED_OUT = "TimedOut"
 _LONGEST = timedelta(days=365 * 68)
 #: Characters of a message that are written down.
 _TOLD = 256
+#: Tracks a process keeps as it has read them: of a long flow's entries nearly all stand as they stood before.
+_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class Track:
     def over(self) -> bool:
         """It has ended."""
         return self.phase in ENDS
+
+    @property
+    def bad(self) -> bool:
+        """It has ended, and not well."""
+        return self.phase in (FAILED, TERMINATED)
 
     @property
     def live(self) -> bool:
@@ -81,9 +90,17 @@ class Track:
         )
 
 
+_UNTOUCHED = Track()
+
+
 def read(written: Object | None) -> Track:
-    """The track that was written down."""
-    fields = written or {}
+    """The track that was written down; for the same text it is the same one."""
+    return _read(tuple(written.items())) if written else _UNTOUCHED
+
+
+@lru_cache(_KEPT)
+def _read(written: tuple[tuple[str, Any], ...]) -> Track:
+    fields = dict(written)
     moments = {name: _moment(fields.get(name)) for name in ("startTime", "completionTime", "retryTime")}
     return Track(
         phase=fields.get("phase"),
