@@ -130,7 +130,11 @@ async def test_a_rollout_is_followed_remembered_and_undone(kubectl: Kubectl, clu
     assert {colour(pod) for pod in await pods_of(cluster, "web")} == {"blue"}
     history = kubectl("rollout", "history", "deployment/web")
     assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["2", "3"]
-    assert "Scaled up replica set" in kubectl("describe", "deployment", "web")
+
+    async def told() -> bool:
+        return "Scaled up replica set" in await asyncio.to_thread(kubectl, "describe", "deployment", "web")
+
+    await eventually(told)
 
 
 async def test_the_scale_subresource_moves_the_pods(kubectl: Kubectl, cluster: Cluster, web: Ref) -> None:

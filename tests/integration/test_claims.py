@@ -9,6 +9,7 @@ import orjson
 import pytest
 import redis.asyncio as redis
 
+from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
@@ -17,6 +18,7 @@ from workers.claims import LEDGER
 from workers.cluster import Cluster
 from workers.controllers import conditions
 from workers.errors import NotFound
+from workers.mirror import Mirror
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -205,12 +207,22 @@ async def test_a_deleted_scaled_job_gives_back_what_is_unfinished(work: Work) ->
     await eventually(no_jobs, LONG)
 
 
-async def test_another_list_is_taken_from_when_the_old_one_is_settled(work: Work) -> None:
+async def test_another_list_is_taken_from_when_the_old_one_is_settled(work: Work, running: House) -> None:
     await work.apply(most=1)
     await work.client.rpush(work.name, "wait-1", "wait-2")
     await work.running(1)
     await work.client.rpush(f"{work.name}-next", "next")
-    await work.cluster.patch(work.ref, {"spec": {"triggers": [work.list_trigger(f"{work.name}-next")]}})
+    changed = await work.cluster.patch(work.ref, {"spec": {"triggers": [work.list_trigger(f"{work.name}-next")]}})
+    async with redis.Redis.from_url((running.home / "broker.url").read_text().strip()) as broker:
+        mirror = Mirror(broker, Keys("penstock"), {})
+
+        async def known() -> bool:
+            # Whoever has not heard of the change yet takes the next item from the old list, and rightly so.
+            entry = await mirror.get(work.ref)
+            generation = changed["metadata"]["generation"]
+            return bool(entry and entry.body and entry.body["metadata"]["generation"] == generation)
+
+        await eventually(known, LONG)
     work.go_on()
     await work.running(2)
     assert work.ran() == ["next", "wait-1"]

@@ -295,8 +295,11 @@ async def test_a_job_is_suspended_and_resumed(cluster: Cluster, tmp_path: Path) 
 @embedded_only
 async def test_only_failed_pods_are_replaced_if_the_job_says_so(cluster: Cluster, tmp_path: Path) -> None:
     end = f"until test -e {tmp_path}/go; do sleep 0.1; done; exit 1"
-    job = await start(cluster, f"trap '{end}' TERM; sleep 600 & wait", podReplacementPolicy="Failed")
+    script = f"trap '{end}' TERM; touch {tmp_path}/ready; sleep 600 & wait"
+    job = await start(cluster, script, podReplacementPolicy="Failed")
     (pod,) = await at_work(cluster, job, 1)
+    # A pod runs before its process has said what a signal does.
+    await eventually((tmp_path / "ready").exists, 60)
     await cluster.delete(ref_of(POD, pod))
     status = await reaches(cluster, job, lambda status: status.get("terminating") == 1)
     assert (status.get("active", 0), status.get("failed", 0)) == (0, 0)

@@ -25,8 +25,9 @@ async def cluster(running: House) -> AsyncIterator[Cluster]:
     async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
 
         async def ready() -> bool:
-            queue = await cluster.get(Ref(QUEUE, "", "default"))
-            return (queue.get("status") or {}).get("state") == "Open"
+            queues, _ = await cluster.list(QUEUE)
+            states = {queue["metadata"]["name"]: (queue.get("status") or {}).get("state") for queue in queues}
+            return states.get("default") == "Open"
 
         await eventually(ready)
         yield cluster

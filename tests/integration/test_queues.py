@@ -55,7 +55,11 @@ async def state_is(cluster: Cluster, name: str, state: str) -> bool:
 
 
 async def status_of(cluster: Cluster, name: str) -> Object:
-    return dict((await cluster.get(Ref(QUEUE, "", name))).get("status") or {})
+    """Empty while the queue is not there."""
+    try:
+        return dict((await cluster.get(Ref(QUEUE, "", name))).get("status") or {})
+    except NotFound:
+        return {}
 
 
 async def operate(cluster: Cluster, queue: Object, action: str, *, owned: bool = True) -> Ref:

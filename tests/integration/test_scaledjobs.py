@@ -114,12 +114,15 @@ class Work:
     async def becomes(self, type_: str, status: str, reason: str) -> str:
         """Waits for a condition; its message."""
 
+        known: Object = {}
+
         async def so() -> bool:
+            nonlocal known
             known = await self.condition(type_)
             return (known.get("status"), known.get("reason")) == (status, reason)
 
         await eventually(so, LONG)
-        return str((await self.condition(type_)).get("message"))
+        return str(known.get("message"))
 
     async def settled(self, items: float | None) -> None:
         """Waits until so many items were read (None: nothing is read), and nothing is left to be decided on that."""

@@ -294,8 +294,8 @@ async def test_by_what_its_pods_consume(pool: Pool) -> None:
     cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
     await pool.apply(triggers=[cpu], minReplicaCount=1, maxReplicaCount=3)
     await pool.has(3)
-    assert (await pool.status())["resourceMetricNames"] == ["cpu"]
     await pool.becomes("Active", "True", "ScalerActive")
+    assert (await pool.status())["resourceMetricNames"] == ["cpu"]
     await pool.gone(Ref(POD, "default", pool.name))
 
 

@@ -98,10 +98,15 @@ async def test_an_example_runs_and_leaves_nothing_but_its_pods(cluster: Cluster,
     body["metadata"]["namespace"] = "default"
     await cluster.create(VC_JOB, body)
     await reaches(cluster, body["metadata"]["name"], "Completed")
-    await eventually(lambda: nothing(cluster, POD_GROUP, SECRET, SERVICE, NETWORK_POLICY), 60)
-    assert not [each for each in (await cluster.list(CONFIG_MAP))[0] if each["metadata"]["name"].endswith("-svc")]
-    seen = (await cluster.get(Ref(VC_JOB, "default", body["metadata"]["name"])))["status"]
-    assert not [key for key in seen.get("controlledResources") or () if key.startswith("plugin-")]
+
+    async def tidied_up() -> bool:
+        seen = (await cluster.get(Ref(VC_JOB, "default", body["metadata"]["name"])))["status"]
+        told = [key for key in seen.get("controlledResources") or () if key.startswith("plugin-")]
+        maps = [each["metadata"]["name"] for each in (await cluster.list(CONFIG_MAP))[0]]
+        left = told or [name for name in maps if name.endswith("-svc")]
+        return not left and await nothing(cluster, POD_GROUP, SECRET, SERVICE, NETWORK_POLICY)
+
+    await eventually(tidied_up, 60)
 
 
 async def test_a_launcher_reaches_its_workers(running: House, cluster: Cluster) -> None:

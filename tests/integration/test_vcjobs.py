@@ -149,9 +149,13 @@ async def test_an_exit_code_restarts_the_job_and_the_status_says_why(cluster: Cl
     assert (status["retryCount"], history(status).count("Restarting")) == (1, 1)
     (failure,) = status["failures"]
     assert (failure["pod"], failure["container"], failure["exitCode"]) == (f"{job.name}-worker-1", "main", 42)
-    why = await told(cluster, job)
-    assert "exited with 42" in why["PodFailed"]
-    assert why["ExecuteAction"] == "Start to execute action RestartJob"
+
+    async def said_why() -> bool:
+        why = await told(cluster, job)
+        action = why.get("ExecuteAction") == "Start to execute action RestartJob"
+        return action and "exited with 42" in why.get("PodFailed", "")
+
+    await eventually(said_why)
 
 
 async def test_a_job_that_fails_too_often_is_failed_and_says_which_pod(cluster: Cluster) -> None:

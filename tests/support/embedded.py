@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
 
 #: Seconds a server may take to start on a busy machine.
@@ -61,13 +62,15 @@ class Embedded:
         """Starts the process and waits until it answers."""
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
+        # Its first port is one that nobody takes while it is down: a server that starts again wants its last one.
+        port = () if self.kubeconfig.exists() else ("--port", str(free_port()))
         output = (self.folder / "output.txt").open("ab")
         with output:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "deploy.local.apiserver", "--store", self.store),
                     *("--token-file", str(self.folder / "token"), "--kubeconfig", str(self.kubeconfig)),
-                    *("--logs", str(self.logs), "--ready-file", str(ready), *self.arguments),
+                    *("--logs", str(self.logs), "--ready-file", str(ready), *port, *self.arguments),
                 ],
                 stdout=output,
                 stderr=output,

@@ -120,9 +120,9 @@ class Api:
         return self("PATCH", path, body, type=type)
 
     @contextmanager
-    def watch(self, path: str, seconds: int = 10, **query: Any) -> Iterator[Iterator[dict[str, Any]]]:
+    def watch(self, path: str, seconds: float = PATIENCE, **query: Any) -> Iterator[Iterator[dict[str, Any]]]:
         """The events of a watch; it ends by itself after so many seconds."""
-        query = {"watch": "1", "timeoutSeconds": seconds, **query}
+        query = {"watch": "1", "timeoutSeconds": int(seconds), **query}
         answer = self.pool.request(
             "GET", f"{self.url}{path}?{urlencode(query)}", headers=self.headers(), preload_content=False, retries=False
         )
@@ -153,10 +153,10 @@ def pod(name: str = "worker", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
 
 
-def owned_by(owner: dict[str, Any], *, block: bool = False) -> dict[str, Any]:
+def owned_by(owner: dict[str, Any], *, block: bool = False, controller: bool = True) -> dict[str, Any]:
     """The metadata of a dependent."""
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"]}
-    reference |= {"uid": owner["metadata"]["uid"], "controller": True, "blockOwnerDeletion": block}
+    reference |= {"uid": owner["metadata"]["uid"], "controller": controller, "blockOwnerDeletion": block}
     return {"ownerReferences": [reference]}
 
 

@@ -128,6 +128,5 @@ def test_output_is_followed_until_the_container_has_ended(output: Output) -> Non
     until(lambda: b"".join(received) == b"begin\nmiddle\nend\n", "the other lines")
     assert reader.is_alive()
     output.status(state={"terminated": {"exitCode": 0}})
-    reader.join(10)
-    assert not reader.is_alive()
+    until(lambda: not reader.is_alive(), "the end of the output")
     assert b"".join(received) == b"begin\nmiddle\nend\n"

@@ -74,13 +74,11 @@ def test_a_watch_ends_when_its_time_is_up(api: Api) -> None:
 
 def test_a_bookmark_tells_how_far_the_watcher_is(ours: Api) -> None:
     version = ours.get(ours.jobs).version
-    with ours.watch(ours.jobs, seconds=2, resourceVersion=version, allowWatchBookmarks="true") as events:
-        ours.create(ours.maps, config_map())
-        # How many there are depends on when the server's interval ends; the last one counts.
-        *_, bookmark = bookmarks = list(events)
-    assert {event["type"] for event in bookmarks} == {"BOOKMARK"}
-    assert bookmark["object"]["kind"] == "Job"
-    assert int(bookmark["object"]["metadata"]["resourceVersion"]) > int(version)
+    with ours.watch(ours.jobs, resourceVersion=version, allowWatchBookmarks="true") as events:
+        newer = int(ours.create(ours.maps, config_map())["metadata"]["resourceVersion"])
+        # The first one may have been on its way before the change.
+        bookmark = next(event for event in events if int(event["object"]["metadata"]["resourceVersion"]) >= newer)
+    assert (bookmark["type"], bookmark["object"]["kind"]) == ("BOOKMARK", "Job")
 
 
 def test_a_version_that_is_forgotten_is_gone(ours: Api) -> None:
@@ -98,7 +96,7 @@ def test_initial_events_are_refused_so_that_clients_list_instead(ours: Api) -> N
 
 def test_a_watch_of_tables_describes_its_columns_once(api: Api) -> None:
     version = api.get(api.pods).version
-    url = f"{api.url}{api.pods}?watch=1&timeoutSeconds=10&resourceVersion={version}"
+    url = f"{api.url}{api.pods}?watch=1&timeoutSeconds=60&resourceVersion={version}"
     headers = api.headers("application/json;as=Table;g=meta.k8s.io;v=v1,application/json")
     answer = api.pool.request("GET", url, headers=headers, preload_content=False)
     try:

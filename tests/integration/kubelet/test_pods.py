@@ -8,7 +8,7 @@ from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, alive, code, condition, container, phase, shell, until
 from tests.support.conditions import eventually
 from workers.api import quantities
-from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD_METRICS, SECRET, Object, Ref
+from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD, POD_METRICS, SECRET, Object, Ref
 from workers.errors import NotFound
 
 #: Seconds until what a pod consumes has been measured twice, or is swept up.
@@ -131,7 +131,10 @@ async def test_a_container_that_keeps_crashing_is_shown_as_such(lab: Lab) -> Non
 
 
 async def test_a_pod_over_its_deadline_is_stopped_and_fails(lab: Lab) -> None:
-    await lab.create("late", shell(f"echo $$ > {lab.folder}/pid; exec sleep 60"), activeDeadlineSeconds=1)
+    await lab.create("late", shell(f"echo $$ > {lab.folder}/pid; exec sleep 60"))
+    # Not from the start: its time would begin before its process does, and might be over by then.
+    await until(lambda: lab.number("pid"), "the container runs")
+    await lab.cluster.patch(Ref(POD, "default", "late"), {"spec": {"activeDeadlineSeconds": 1}})
     pod = await lab.ended("late")
     assert (phase(pod), pod["status"]["reason"], code(pod)) == ("Failed", "DeadlineExceeded", 143)
     assert not alive(lab.number("pid"))

@@ -201,9 +201,12 @@ async def test_a_task_becomes_work_when_it_is_due(shop: Shop, real_redis: Redis)
     world = await build(real_redis)
     body = scaled_job("work", {"type": "celery", "metadata": {"broker": shop.broker, "queues": "work"}})
     await world.apply({**body, "spec": {**body["spec"], "pollingInterval": HOUR}})
-    shop.send("soon", countdown=2)
     async with world.polling() as polling:
+        # Nothing that takes its time the first time is left for the moments before the task is due.
+        shop.send("hour", countdown=HOUR)
         await polling.once()
+        shop.send("soon", countdown=3)
+        await polling.again("work")
         reading = await world.reading("work")
         assert reading
         assert reading.samples[0].value == 0

@@ -12,7 +12,7 @@ import pytest
 
 from scalers.auth.vault import VaultError, Vaults
 from scalers.recent import EVER
-from tests.integration.scalers.daemons import listens, running
+from tests.integration.scalers.daemons import running
 from tests.support.ports import free_port
 from tests.unit.scalers.cluster import Cluster
 from workers.api.triggerauthentication import Vault
@@ -41,7 +41,15 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
         headers = {"X-Vault-Token": TOKEN}
         urlopen(Request(f"{url}/v1/{path}", json.dumps(body).encode(), headers, method="POST")).close()
 
-    async with running([*command, f"-dev-listen-address=127.0.0.1:{port}"], tmp_path / "bao", listens(port)):
+    def is_up() -> bool:
+        """It listens before it is unsealed, and before its own folder of secrets can be used."""
+        try:
+            urlopen(Request(f"{url}/v1/secret/config", headers={"X-Vault-Token": TOKEN}), timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    async with running([*command, f"-dev-listen-address=127.0.0.1:{port}"], tmp_path / "bao", is_up):
         for path, body in SETUP:
             await asyncio.to_thread(put, path, body)
         yield url
