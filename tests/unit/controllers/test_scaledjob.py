@@ -5,7 +5,8 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.scaledjob import CONTROLLER, decide
-from workers.controllers.scaledjob.decide import HELPING, READING_LIFE
+from workers.controllers.scaledjob.decide import READING_LIFE
+from workers.controllers.scaledjob.jobs import HELPING
 from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, PatchStatus, Plan, Record, Together
 from workers.snapshot import Snapshot
 

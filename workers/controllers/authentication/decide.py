@@ -7,10 +7,10 @@ from datetime import datetime
 
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object
 from workers.controller import Controller
-from workers.plan import NOTHING, Patch, Plan, Record, Step
+from workers.controllers.keda import metadata
+from workers.plan import NOTHING, Plan, Record
 from workers.snapshot import Snapshot
 
-FINALIZER = "finalizer.keda.sh"
 _USERS = {"scaledjobs": "ScaledJobs", "scaledobjects": "ScaledObjects"}
 
 
@@ -19,22 +19,13 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as ever
     body = snapshot.body
     if body is None:
         return NOTHING
-    finalizers = body["metadata"].get("finalizers") or []
     kind = snapshot.ref.kind.kind
     if not body["metadata"].get("deletionTimestamp"):
-        if FINALIZER in finalizers:
-            return NOTHING
-        record = Record("Normal", f"{kind}Added", f"New {kind} configured")
-        return Plan((_change(snapshot, body, [*finalizers, FINALIZER]), record), "new")
-    if FINALIZER not in finalizers:
+        held = metadata.hold_on(snapshot, body)
+        return Plan((*held, Record("Normal", f"{kind}Added", f"New {kind} configured")), "new") if held else NOTHING
+    if not metadata.is_held(body):
         return NOTHING
-    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-    return Plan((_change(snapshot, body, rest), _farewell(kind, body)), "being deleted")
-
-
-def _change(snapshot: Snapshot, body: Object, finalizers: list[str]) -> Step:
-    metadata = {"finalizers": finalizers}
-    return Patch(snapshot.ref, {"metadata": metadata}, body["metadata"]["resourceVersion"])
+    return Plan((metadata.let_go(snapshot, body), _farewell(kind, body)), "being deleted")
 
 
 def _farewell(kind: str, body: Object) -> Record:

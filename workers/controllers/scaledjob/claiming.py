@@ -15,18 +15,15 @@ from workers.api import flags
 from workers.api.kinds import JOB, Object
 from workers.api.scaledjob import ScaledJob, Spec
 from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
+from workers.controllers.keda.metadata import change, hold_on, let_go
 from workers.controllers.keda.status import Status, activity, described
 from workers.controllers.keda.users import unlisted
 from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, names, rollout
 from workers.controllers.scaledjob.claims import Verdict, judge
 from workers.controllers.scaledjob.demand import Demand
-from workers.controllers.scaledjob.status import Conditions, last_active
-from workers.controllers.scaledjob.writing import change, hold_on, without_finalizer, write
-from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Poll, Record, Step, Together
+from workers.controllers.scaledjob.status import Conditions, last_active, write
+from workers.plan import NOTHING, ComeBack, Delete, Patch, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
-
-#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
-HELPING = 1000
 
 
 def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:
@@ -41,10 +38,9 @@ def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     steps: list[Step] = [*ledger.ask(0), *((Together(deletes),) if deletes else ()), *ledger.let_go()]
     if ledger.is_closed and not deletes:
         steps += binding.unbind(each for each in ledger.jobs if each.body and binding.is_bound(each.body))
-        metadata = {"finalizers": without_finalizer(body), "annotations": {LEDGER: None}}
         steps += [
             *unlisted(snapshot),
-            change(snapshot, body, metadata),
+            let_go(snapshot, body, {LEDGER: None}),
             Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
         ]
         return Plan(tuple(steps), "being deleted, nothing is claimed any more")
@@ -286,7 +282,7 @@ class _Claiming:
         if self.snapshot.allowance is not None:
             maximum = min(maximum, self.snapshot.allowance)
         limit = 0 if paused or self._closing else max(0, maximum - verdict.strays)
-        missing = [] if paused else verdict.missing[:HELPING]
+        missing = [] if paused else verdict.missing[: jobs.HELPING]
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]
         warned = self._warning() if missing else ()
         steps += [*warned, *self._creates(missing)]
@@ -302,14 +298,7 @@ class _Claiming:
         if not missing:
             return ()
         bodies = jobs.build(self._told(), (self._sight.job_name(claim) for claim in missing))
-        creates = tuple(Create(JOB, binding.bind(job, claim)) for job, claim in zip(bodies, missing, strict=True))
-        return (
-            Together(
-                creates,
-                then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
-                otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
-            ),
-        )
+        return (jobs.create(binding.bind(job, claim) for job, claim in zip(bodies, missing, strict=True)),)
 
     def _told(self) -> ScaledJob:
         """The ScaledJob as its Jobs are to be made."""

@@ -11,6 +11,7 @@ from workers.api.scaledjob import ScaledJob
 from workers.caps import Cap, Reservation
 from workers.claims import ledger_of
 from workers.controller import Controller
+from workers.controllers.keda.metadata import hold_on, is_held, let_go
 from workers.controllers.keda.status import Status, activity, described
 from workers.controllers.keda.users import enlisting, unlisted
 from workers.controllers.scaledjob import (
@@ -32,19 +33,15 @@ from workers.controllers.scaledjob import (
     sources,
     strategy,
 )
-from workers.controllers.scaledjob.status import Conditions, last_active
-from workers.controllers.scaledjob.writing import FINALIZER, change, hold_on, without_finalizer, write
+from workers.controllers.scaledjob.status import Conditions, last_active, write
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Create, Figure, Level, Plan, Poll, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Figure, Level, Plan, Poll, Record, Step
 from workers.quirks import NONE, Quirks
 from workers.snapshot import Entry, Reading, Snapshot
 
 #: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
 #: beyond that a reading could ask a second time for what it has had.
 READING_LIFE = 5 * 60 * 1_000_000
-
-#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
-HELPING = 1000
 
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
@@ -75,12 +72,10 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
 
 def _let_go(snapshot: Snapshot, body: Object) -> Plan:
     """Take the finalizer off; the garbage collector deletes the Jobs."""
-    finalizers = body["metadata"].get("finalizers") or []
-    if FINALIZER not in finalizers:
+    if not is_held(body):
         return NOTHING
     record = Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
-    free = change(snapshot, body, {"finalizers": without_finalizer(body)})
-    return Plan((*unlisted(snapshot), free, record), "being deleted")
+    return Plan((*unlisted(snapshot), let_go(snapshot, body), record), "being deleted")
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class _Decision:
         settled = self._settled()
         steps += write(settled, self._before, reading=self._reading, anyway=bool(warned))
         steps += sources.events(settled.observed, settled.fields)
-        if rolled or self._number > HELPING:
+        if rolled or self._number > jobs.HELPING:
             steps.append(ComeBack(self.now))
         if self._held_back:
             steps.append(policy.ask_again(self.now))
@@ -249,14 +244,8 @@ class _Decision:
             return ()
         scaled = cause.told(self.scaled, self._reading, self._demand)
         taken = {entry.ref.name for entry in self._jobs}
-        free = jobs.free_names(self._names, taken, min(self._number, HELPING))
-        return (
-            Together(
-                tuple(Create(JOB, body) for body in jobs.build(scaled, free)),
-                then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
-                otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
-            ),
-        )
+        free = jobs.free_names(self._names, taken, min(self._number, jobs.HELPING))
+        return (jobs.create(jobs.build(scaled, free)),)
 
     def _warning(self) -> tuple[Step, ...]:
         """Ready becomes False with what the last attempt failed on."""

@@ -1,4 +1,4 @@
-"""The Job a ScaledJob makes."""
+"""The Jobs a ScaledJob makes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
@@ -7,6 +7,7 @@ from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.api.scaledjob import Metadata, ScaledJob
 from workers.claims import LEDGER
 from workers.controllers.scaledjob.names import Names
+from workers.plan import Create, Record, Together
 
 #: The release of KEDA whose manifests and behaviour these Jobs follow; its operator writes the same labels.
 KEDA_VERSION = "2.20.2"
@@ -14,6 +15,9 @@ KEDA_VERSION = "2.20.2"
 NAME_LABEL = "scaledjob.keda.sh/name"
 GENERATION = "scaledjob.keda.sh/generation"
 EXCLUDED_LABELS = "scaledjob.keda.sh/job-excluded-labels"
+
+#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
+HELPING = 1000
 
 
 def build(scaled: ScaledJob, names: Iterable[str]) -> Iterator[Object]:
@@ -28,6 +32,15 @@ def build(scaled: ScaledJob, names: Iterable[str]) -> Iterator[Object]:
     spec = _spec(scaled)
     for name in names:
         yield {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": {"name": name, **shared}, "spec": spec}
+
+
+def create(bodies: Iterable[Object]) -> Together:
+    """Make these Jobs side by side, and tell how many were made and what kept others from it."""
+    return Together(
+        tuple(Create(JOB, body) for body in bodies),
+        then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
+    )
 
 
 def free_names(names: Names, taken: Set[str], number: int) -> Iterator[str]:

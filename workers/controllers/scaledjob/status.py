@@ -1,4 +1,4 @@
-"""A ScaledJob's status, computed whole, and the Events that tell of its changes."""
+"""A ScaledJob's status, computed whole and written once, and the Events that tell of its changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,9 +8,10 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.keda import conditions as keda
 from workers.controllers.keda.conditions import Condition
+from workers.controllers.keda.status import Status
 from workers.controllers.scaledjob.fallback import Fallback
-from workers.plan import Record
-from workers.snapshot import Sample
+from workers.plan import PatchStatus, Record, Step
+from workers.snapshot import Reading, Sample
 
 #: `lastActiveTime` is never rewritten more often than this, however short the polling interval.
 _LEAST_AGE = timedelta(seconds=5)
@@ -98,3 +99,15 @@ def events(before: Conditions, after: Conditions, samples: Sequence[Sample] = ()
         elif after.active.status == "False" and before.active.status == "True":
             yield Record("Normal", "ScaledJobInactive", "Scaling is not done because no trigger is active")
     yield from keda.exceptions(before, after)
+
+
+def write(
+    status: Status[Conditions], before: Conditions, *, reading: Reading | None = None, anyway: bool = False
+) -> Iterator[Step]:
+    """Write a status that differs from the observed one, then tell of it.
+
+    In this order a crash may lose an Event and repeats none. anyway: an earlier step writes another status.
+    """
+    if status.changed or anyway:
+        yield PatchStatus(status.render())
+        yield from events(before, status.conditions, reading.samples if reading else ())

@@ -11,6 +11,7 @@ from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.scaledjob import Trigger
 from workers.api.scaledobject import ScaledObject
 from workers.controller import Controller
+from workers.controllers.keda import metadata
 from workers.controllers.keda.status import Status
 from workers.controllers.keda.users import enlisting, unlisted
 from workers.controllers.scaledobject import (
@@ -36,9 +37,9 @@ from workers.controllers.scaledobject.modifiers import Composite
 from workers.controllers.scaledobject.pausing import Pause
 from workers.controllers.scaledobject.status import Conditions
 from workers.controllers.scaledobject.usage import Usage
-from workers.controllers.scaledobject.writing import FINALIZER, fields_of, hold_on, unreadable, write
+from workers.controllers.scaledobject.writing import fields_of, hold_on, unreadable, write
 from workers.errors import UserError
-from workers.plan import NOTHING, ComeBack, Figure, Patch, Plan, Poll, Record, Step
+from workers.plan import NOTHING, ComeBack, Figure, Plan, Poll, Record, Step
 from workers.snapshot import Reading, Sample, Scalable, Snapshot
 
 #: Seconds beyond two polls after which a reading says nothing about now.
@@ -89,9 +90,7 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
 
 def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     """Give the target back the replicas it had, if that is wanted, then take the finalizer off."""
-    metadata = body["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    if FINALIZER not in finalizers:
+    if not metadata.is_held(body):
         return NOTHING
     steps: list[Step] = []
     advanced = (body.get("spec") or {}).get("advanced") or {}
@@ -103,8 +102,7 @@ def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
             return Plan((ComeBack(now + timedelta(seconds=AGAIN)),), f"the target cannot be read: {scale.error}")
         steps += rescaling.to(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
     steps += unlisted(snapshot)
-    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-    steps.append(Patch(snapshot.ref, {"metadata": {"finalizers": rest}}, metadata["resourceVersion"]))
+    steps.append(metadata.let_go(snapshot, body))
     steps.append(Record("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
     return Plan(tuple(steps), "being deleted")
 

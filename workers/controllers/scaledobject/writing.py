@@ -4,27 +4,20 @@ from collections.abc import Iterator
 
 from workers.api.kinds import Object
 from workers.api.scaledobject import ScaledObject
+from workers.controllers.keda import metadata
 from workers.controllers.keda.status import Status, described
 from workers.controllers.scaledobject import status as statuses
 from workers.controllers.scaledobject.status import Conditions
-from workers.plan import Patch, PatchStatus, Step
+from workers.plan import PatchStatus, Step
 from workers.snapshot import Reading, Scalable, Snapshot
 
-FINALIZER = "finalizer.keda.sh"
 #: KEDA's label on the object itself.
 LABEL = "scaledobject.keda.sh/name"
 
 
 def hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
-    """Put KEDA's finalizer and label on, so that the two can take over from each other."""
-    metadata = body["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    change: Object = {}
-    if FINALIZER not in finalizers:
-        change["finalizers"] = [*finalizers, FINALIZER]
-    if (metadata.get("labels") or {}).get(LABEL) != metadata["name"]:
-        change["labels"] = {LABEL: metadata["name"]}
-    return (Patch(snapshot.ref, {"metadata": change}, metadata["resourceVersion"]),) if change else ()
+    """Put KEDA's finalizer and label on."""
+    return metadata.hold_on(snapshot, body, {LABEL: body["metadata"]["name"]})
 
 
 def unreadable(before: Conditions, scale: Scalable) -> Conditions:
