@@ -17,6 +17,7 @@ from scheduler.scripts import Arg, Script, load
 from workers import records
 from workers.api.kinds import Kind, Object, Ref
 from workers.errors import PenstockError, Stale
+from workers.recall import Recall
 from workers.records import Change
 from workers.snapshot import Entry
 
@@ -155,6 +156,7 @@ class Mirror:
         self._ties = dict(ties or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
+        self._recall = Recall()
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
         self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
@@ -324,8 +326,20 @@ class Mirror:
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = _older(ages[kind_id], _age(value, int(moment)))
             for answer in found:
-                answers.append(_observation(wanted[len(answers)], answer))
+                answers.append(self._observation(wanted[len(answers)], answer))
         return now, ages, answers
+
+    def _observation(self, wanted: _Wanted, answer: Sequence[Any]) -> Observation:
+        what, kind, children = wanted
+        found = {
+            child.id: tuple(
+                entry
+                for name, value in zip(flat[0::2], flat[1::2], strict=True)
+                if (entry := self._recall.entry(child, name, value))
+            )
+            for child, flat in zip(children, answer[1:], strict=True)
+        }
+        return Observation(self._recall.entry(kind, what.encode(), answer[0]), found)
 
     def _now(self) -> Arg:
         return self._clock() if self._clock else ""
@@ -383,16 +397,3 @@ def require_fresh(ages: Mapping[str, float | None], kinds: Iterable[Kind], limit
             raise Stale(f"the {kind.id} of the cluster are not known yet")
         if age > limit:
             raise Stale(f"the {kind.id} of the cluster were last seen {age:.1f} s ago")
-
-
-def _observation(wanted: _Wanted, answer: Sequence[Any]) -> Observation:
-    what, kind, children = wanted
-    found = {
-        child.id: tuple(
-            entry
-            for name, value in zip(flat[0::2], flat[1::2], strict=True)
-            if (entry := records.entry(records.ref(child, name), value))
-        )
-        for child, flat in zip(children, answer[1:], strict=True)
-    }
-    return Observation(records.entry(records.ref(kind, what.encode()), answer[0]), found)

@@ -8,10 +8,10 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from tests.unit.workers.objects import job, key, ref, scaled_job, tie
-from workers import records
-from workers.api.kinds import JOB, POD, SCALED_JOB, Object, Ref
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.errors import Stale
 from workers.mirror import Change, Deposed, Lost, Mirror, Request
+from workers.recall import Recall
 from workers.snapshot import Entry
 
 SECOND = 1_000_000
@@ -452,13 +452,13 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
     requests = [Request(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
     requests += [Request(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)), Request(ref(SCALED_JOB, "s0"), (JOB,))]
     read = []
-    entry = records.entry
+    entry = Recall.entry
 
-    def counted(of: Ref, value: bytes | None) -> Entry | None:
-        read.append(of.name)
-        return entry(of, value)
+    def counted(recall: Recall, kind: Kind, name: bytes, value: bytes | None) -> Entry | None:
+        read.append(name)
+        return entry(recall, kind, name, value)
 
-    monkeypatch.setattr(records, "entry", counted)
+    monkeypatch.setattr(Recall, "entry", counted)
     for room in (1, 8 << 20):
         monkeypatch.setattr("workers.mirror.ANSWER", room)
         first, second, third, other, last = (await world.mirror.observe(requests)).observations
@@ -467,7 +467,7 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
         assert [entry.ref.name for entry in other.loose[JOB.id]] == ["c"]
         assert last.loose == {}
         assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
-    assert read.count("a") == 2
+    assert read.count(b"default/a") == 2
 
 
 @pytest.mark.parametrize("before", ["adopted none", "reconciled none"])
