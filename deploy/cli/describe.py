@@ -12,7 +12,6 @@ from deploy.cli.volcano import sections
 from workers.api import ties
 from workers.api.kinds import (
     COMMAND,
-    CRON_JOB,
     EVENT,
     JOB,
     JOB_FLOW,
@@ -21,7 +20,6 @@ from workers.api.kinds import (
     POD_GROUP,
     SCALED_JOB,
     SCALED_OBJECT,
-    SCHEDULED_JOB,
     VC_CRON_JOB,
     VC_JOB,
     Kind,
@@ -64,7 +62,8 @@ def command(what: tuple[str, ...], target: connection.Target) -> None:
 
     That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the
     latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went; of a Job of Volcano its
-    tasks and why it failed or waits, of a Queue or PodGroup who waits for what, of a JobFlow its graph.
+    tasks and why it failed or waits, of a Queue or PodGroup who waits for what, of a JobFlow its graph and, if it has a
+    schedule, its next runs.
 
     \b
     Examples:
@@ -97,7 +96,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
         await targets.show(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         show_reading(await reading(ref))
-    if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
+    if runs.by_the_clock(ref.kind, body):
         runs.show_next(ref.kind, body, now)
         runs.show_runs(body, now)
     found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))

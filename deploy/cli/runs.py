@@ -1,4 +1,4 @@
-"""What `describe` shows of a ScheduledJob or CronJob: when it runs next, and how its runs went."""
+"""What `describe` shows of what runs by the clock: when it runs next, and how its runs went."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import output
 from workers.api import times
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 #: So many slots are told beforehand.
 SHOWN = 5
+
+
+def by_the_clock(kind: Kind, body: Object) -> bool:
+    """Whether an object has a schedule."""
+    if kind.id == JOB_FLOW.id:
+        return bool((body.get("spec") or {}).get("schedule"))
+    return kind.id in (SCHEDULED_JOB.id, CRON_JOB.id, VC_CRON_JOB.id)
 
 
 def show_next(kind: Kind, body: Object, now: datetime) -> None:
@@ -57,11 +64,10 @@ def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> t
 
 def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
     """The object's spec, its slots, and up to when they are handled. Raises UserError or CronError for no schedule."""
-    from workers.api import scheduledjob
     from workers.controllers.cronjob import cursor, timetable
 
-    spec = scheduledjob.parse(body).spec
-    handled = cursor.observed(body, annotated=kind.id == CRON_JOB.id)
+    spec = _spec(kind, body)
+    handled = cursor.observed(body, annotated=kind.id != SCHEDULED_JOB.id)
     found = timetable.of(
         spec,
         uid=body["metadata"].get("uid", ""),
@@ -70,6 +76,21 @@ def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable
         since=handled.at,
     )
     return spec, found, handled.at
+
+
+def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
+    """The object's spec, or of another kind what stands for it; raises UserError."""
+    from workers.api import scheduledjob
+    from workers.api.volcano import cronjob, jobflow
+
+    if kind.id == VC_CRON_JOB.id:
+        return cronjob.scheduled(body)
+    if kind.id != JOB_FLOW.id:
+        return scheduledjob.parse(body).spec
+    spec = jobflow.parse(body).spec
+    # A template it has none: its flows are made from itself.
+    stands = {"schedule": spec.schedule, "time_zone": spec.time_zone, "suspend": bool(spec.suspend or spec.cancel)}
+    return scheduledjob.ScheduledJobSpec.model_construct(**stands)
 
 
 def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:

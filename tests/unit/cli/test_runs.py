@@ -8,10 +8,11 @@ import pytest
 from deploy.cli import runs
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
+VC_TEMPLATE = {"spec": {"tasks": [{"name": "main", "replicas": 1, **TEMPLATE["spec"]}]}}
 
 
 def scheduled(kind: Kind = SCHEDULED_JOB, status: Any = None, **spec: Any) -> Object:
@@ -47,6 +48,30 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
                 *(f"2026-03-0{day}T02:00:00Z {far}" for day, far in ((2, "13h"), (3, "37h"))),
             ],
             id="a CronJob in UTC",
+        ),
+        pytest.param(
+            VC_CRON_JOB,
+            {"timeZone": "Europe/Berlin", "jobTemplate": VC_TEMPLATE},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00+01:00 12h"],
+            id="a CronJob of Volcano",
+        ),
+        pytest.param(
+            VC_CRON_JOB,
+            {"suspend": True, "jobTemplate": VC_TEMPLATE},
+            ["Next runs: none while it is suspended"],
+            id="a suspended one of Volcano",
+        ),
+        pytest.param(
+            JOB_FLOW,
+            {"jobTemplate": None, "flows": [{"name": "a"}]},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"],
+            id="a flow",
+        ),
+        pytest.param(
+            JOB_FLOW,
+            {"jobTemplate": None, "flows": [{"name": "a"}], "cancel": True},
+            ["Next runs: none while it is suspended"],
+            id="a cancelled flow",
         ),
         pytest.param(
             SCHEDULED_JOB,
@@ -106,9 +131,24 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_the_next_runs_are_told(kind: Kind, spec: Any, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     runs.show_next(kind, scheduled(kind, **spec), NOW)
     printed = shown(capsys)
-    assert len(printed) in (1, 2 + runs.SHOWN)
+    assert len(printed) == (1 if len(lines) == 1 else 2 + runs.SHOWN)
     for line, expected in zip(printed, lines, strict=False):
         assert line.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "wanted"),
+    [
+        pytest.param(SCHEDULED_JOB, {}, True, id="a ScheduledJob"),
+        pytest.param(CRON_JOB, {}, True, id="a CronJob"),
+        pytest.param(VC_CRON_JOB, {}, True, id="a CronJob of Volcano"),
+        pytest.param(JOB_FLOW, {"schedule": "@hourly"}, True, id="a flow with a schedule"),
+        pytest.param(JOB_FLOW, {}, False, id="a flow without one"),
+        pytest.param(JOB, {}, False, id="a Job"),
+    ],
+)
+def test_which_objects_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
+    assert runs.by_the_clock(kind, {"spec": spec}) == wanted
 
 
 def test_the_jitter_of_each_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
