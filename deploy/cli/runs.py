@@ -89,7 +89,11 @@ def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
         return scheduledjob.parse(body).spec
     spec = jobflow.parse(body).spec
     # A template it has none: its flows are made from itself.
-    stands = {"schedule": spec.schedule, "time_zone": spec.time_zone, "suspend": bool(spec.suspend or spec.cancel)}
+    stands: Object = {
+        "schedule": spec.schedule,
+        "time_zone": spec.time_zone,
+        "suspend": bool(spec.suspend or spec.cancel),
+    }
     return scheduledjob.ScheduledJobSpec.model_construct(**stands)
 
 
