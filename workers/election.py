@@ -48,6 +48,11 @@ class Terms:
         if not self.lease > self.renew > self.retry > 0:
             raise errors.UserError(f"lease {self.lease} s, renew {self.renew} s, retry {self.retry} s must decrease")
 
+    @classmethod
+    def of(cls, lease: int) -> "Terms":
+        """The terms for this lease, in the usual proportions."""
+        return cls(lease, renew=lease * 2 / 3, retry=lease * 2 / 15)
+
 
 async def _no_floor() -> int:
     return 0

@@ -25,13 +25,12 @@ async def run_informers(
     mirror: Mirror,
     kinds: Mapping[Kind, str],
     ring: Ring,
-    *,
-    terms: Terms | None = None,
 ) -> None:
     """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
 
     kinds: by kind, the label selector of the objects to follow ("": all).
     """
+    terms = Terms.of(settings.leadership)
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
         for kind, selector in kinds.items():
@@ -46,7 +45,7 @@ async def run_informers(
                 roll=CENSUS.roll(kind),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
-            elector = Elector(cluster, lease, identity, terms=terms or Terms(), floor=_Floor(mirror, kind))
+            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(mirror, kind))
             group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
 
 

@@ -94,6 +94,12 @@ class Settings(BaseSettings):
     )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
+    leadership: int = Field(
+        15,
+        ge=1,
+        description="how long a watch that is not heard of keeps others from taking its place",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
     batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")
     work: float = Field(1.0, gt=0, description="how long one bell works before it rings the next")
     deadline: float = Field(60.0, gt=0, description="how long one reconcile may take")

@@ -17,7 +17,6 @@ from workers.cluster import Cluster
 from workers.controller import Controller
 from workers.decisions import Decisions
 from workers.drain import Drain
-from workers.election import Terms
 from workers.errors import Forbidden, Invalid, NotFound
 from workers.holding import Hands
 from workers.informers import run_informers
@@ -32,7 +31,6 @@ from workers.snapshot import Snapshot
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 TAKEN = Record("Warning", "NameTaken", "somebody else has it")
-QUICK = Terms(lease=2, renew=1.0, retry=0.1)
 
 
 class Told:
@@ -74,8 +72,10 @@ class World:
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
         """Informers of Jobs and pods, from the moment when they know everything."""
-        settings = Settings(prefix="test", namespaces=(self.namespace,), own_namespace=self.namespace, stale=2)
-        informers = run_informers(settings, self.cluster, self.mirror, {JOB: "", POD: ""}, self.ring, terms=QUICK)
+        settings = Settings(
+            prefix="test", namespaces=(self.namespace,), own_namespace=self.namespace, stale=2, leadership=2
+        )
+        informers = run_informers(settings, self.cluster, self.mirror, {JOB: "", POD: ""}, self.ring)
         task = asyncio.create_task(informers)
         try:
 

@@ -12,12 +12,9 @@ from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from workers.api.kinds import CONFIG_MAP, LEASE, Object, Ref
 from workers.cluster import Cluster
-from workers.election import Terms
 from workers.informers import lease_name, run_informers
 from workers.mirror import Mirror
 from workers.settings import Settings
-
-QUICK = Terms(lease=2, renew=1.0, retry=0.1)
 
 
 def config_map(namespace: str, name: str) -> Object:
@@ -32,7 +29,7 @@ class World:
         self.namespace = namespace
         self.lane = Lane(client, "reconcile", Keys("test"))
         self.mirror = Mirror(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
-        self.settings = Settings(prefix="test", namespaces=(namespace,), own_namespace=namespace, stale=2)
+        self.settings = Settings(prefix="test", namespaces=(namespace,), own_namespace=namespace, stale=2, leadership=2)
 
     async def ring(self, bells: Mapping[str, int]) -> None:
         """Nobody listens."""
@@ -46,7 +43,6 @@ class World:
                 self.mirror,
                 {CONFIG_MAP: ""},
                 self.ring,
-                terms=QUICK,
             )
             task = asyncio.create_task(informers)
             try:

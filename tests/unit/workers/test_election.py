@@ -186,3 +186,8 @@ async def test_work_that_fails_gives_the_lease_up_and_is_heard_of(cluster: FakeC
 def test_terms_that_let_two_lead_are_refused(lease: int, renew: float, retry: float) -> None:
     with pytest.raises(UserError, match="decrease"):
         Terms(lease, renew, retry)
+
+
+def test_terms_of_a_lease_are_in_the_usual_proportions() -> None:
+    assert Terms.of(15) == Terms()
+    assert Terms.of(3) == Terms(3, 2.0, 0.4)
