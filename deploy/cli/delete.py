@@ -67,7 +67,9 @@ def command(
             refs = await described(cluster, found, target.namespace)
         else:
             refs = await named(cluster, what, target.namespace, selector, everything)
-        deleter = Deleter(PROPAGATION[cascade], grace_period, missing_is_fine=ignore_not_found)
+        # As with kubectl: what is gone between the list and its turn was to be gone.
+        fine = ignore_not_found or everything or bool(selector)
+        deleter = Deleter(PROPAGATION[cascade], grace_period, missing_is_fine=fine)
         gone = await deleter.delete(cluster, refs)
         if wait and await lingering(cluster, gone, timeout):
             left = ", ".join(str(ref) for ref in await lingering(cluster, gone, 0))

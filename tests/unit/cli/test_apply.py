@@ -161,6 +161,24 @@ def test_a_missing_object_is_an_error_unless_told_otherwise(cluster: FakeCluster
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
 
 
+@pytest.mark.parametrize("which", [("--all",), ("-l", "app=x")], ids=["all", "label"])
+def test_what_goes_between_the_list_and_its_turn_is_no_error(
+    which: tuple[str, ...], cluster: FakeCluster, penstock: Type
+) -> None:
+    for name in ("a", "b"):
+        cluster.add(POD, name, metadata={"labels": {"app": "x"}})
+    request = cluster.request
+
+    async def collected(method: str, path: str, **more: object) -> object:
+        if method == "GET" and path.endswith("/a"):
+            cluster.objects.pop(path, None)
+        return await request(method, path, **more)  # type: ignore[arg-type]
+
+    cluster.request = collected  # type: ignore[method-assign]
+    printed = penstock("delete", "pods", *which)
+    assert (printed.code, printed.out) == (0, 'pod "b" deleted\n'), printed.err
+
+
 def test_an_object_that_stays_is_named_when_the_wait_is_over(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(POD, "a")
 
