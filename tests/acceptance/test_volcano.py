@@ -148,6 +148,7 @@ def test_a_flow_is_made_cancelled_and_run_again(cluster: Terminal, tmp_path: Pat
         return row[2] if len(row) == 4 else ""
 
     until(lambda: "Running" in phases(cluster), "its first Job runs")
+    until(lambda: reached() == "Running", "so does the flow")
     assert "is Running" in cluster.type("flow", "retry", "-N", flow, code=1)
     cluster.type("flow", "cancel", "-N", flow)
     until(lambda: reached() == "Terminated", "it is terminated")

@@ -81,7 +81,15 @@ def family(pid: int) -> list[psutil.Process]:
 
 def gone(processes: Sequence[psutil.Process]) -> bool:
     """Whether none of them runs any more."""
-    return not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    return not any(_runs(process) for process in processes)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        # It was reaped between the two questions.
+        return False
 
 
 @contextlib.contextmanager
