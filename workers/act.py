@@ -1,10 +1,11 @@
 """Carrying out a plan: one policy for order, fencing, conflicts, concurrency and write-through."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from scheduler.queue import Lane
@@ -44,6 +45,10 @@ REPEATS = (0.1, 0.5)
 #: A create whose answer never came is decided on again after so many seconds, when the watch has surely shown it or is
 #: known to be behind: a fresh reading before that could make the same Job under another name.
 UNCERTAIN = 12.0
+
+#: What was refused without anything else waiting for it is tried again within so many seconds: the same plan has more
+#: to do by then.
+SOON = 10.0
 
 #: Raises LeaseLost when the key is no longer ours; called before every write.
 Check = Callable[[], None]
@@ -300,7 +305,7 @@ class _Run:
         async def one_after_the_other() -> None:
             nonlocal done
             # After the first failure nothing new is started: what fails once would fail a hundred times.
-            while waiting and not errors:
+            while waiting and not (errors and _stops(stage, errors.values())):
                 step = waiting.pop()
                 try:
                     # Not in one expression: that would add to what `done` was before the wait.
@@ -315,13 +320,22 @@ class _Run:
         await asyncio.gather(*hands)
         if stage.then and done:
             await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
-        for message, error in errors.items():
+        for message, error in islice(errors.items(), self._actor.in_flight):
             if stage.otherwise and isinstance(error, ClusterError) and not _is_terminating(error):
                 told = stage.otherwise.message.replace("{error}", message)
                 await self._record(replace(stage.otherwise, message=told))
         for error in errors.values():
             if stage.vital or not isinstance(error, ClusterError):
+                await self._meanwhile(stage, error)
                 raise error
+
+    async def _meanwhile(self, stage: Together, error: Exception) -> None:
+        if stage.meanwhile is None or not isinstance(error, ClusterError):
+            return
+        await self._effects.land()
+        for step in stage.meanwhile:
+            await self._carry_out(step)
+        error.within = SOON
 
     async def _record(self, record: Record) -> None:
         kind, body = record.about or (self._snapshot.ref.kind, self._body)
@@ -369,6 +383,13 @@ def _same_controller(one: Object, other: Object) -> bool:
     return first is not None and second is not None and first["uid"] == second["uid"]
 
 
-def _is_terminating(error: ClusterError) -> bool:
+def _stops(stage: Together, errors: Iterable[Exception]) -> bool:
+    """Whether no further step of the stage is tried: a refusal says something of the others, or nobody answers."""
+    if stage.meanwhile is None:
+        return True
+    return any(not (isinstance(error, ClusterError) and error.status) or _is_terminating(error) for error in errors)
+
+
+def _is_terminating(error: Exception) -> bool:
     """Nothing can be made in a namespace that is being deleted, and nobody needs to be told so."""
     return isinstance(error, Forbidden) and error.namespace_terminating

@@ -35,7 +35,8 @@ class ClusterError(PenstockError):
     """The API server refused, or could not be reached.
 
     status: the HTTP code, 0 when there was no answer. body: the server's `Status` object, if it sent one.
-    retry_after: seconds the server asked us to wait, or None.
+    retry_after: seconds the server asked us to wait, or None. within: seconds after which it is tried again at the
+    latest, or None: of a refusal that others need not wait for.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class ClusterError(PenstockError):
         self.status = status
         self.body = body
         self.retry_after = retry_after
+        self.within: float | None = None
 
 
 class NotFound(ClusterError):  # noqa: N818

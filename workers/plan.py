@@ -124,12 +124,15 @@ class Together:
 
     then: recorded once when at least one step worked. otherwise: recorded once per distinct error. vital: a failure
     stops the plan after these steps; what is not vital is left to the next decision when the API server refuses it.
+    meanwhile: where the API server's refusal of one step says nothing of the others. They are tried all the same, and
+    before the plan stops this is carried out, so that nothing else waits until the refusal is over.
     """
 
     steps: tuple[Create | Delete | Discard | Patch | Unfinalize, ...]
     then: Record | None = None
     otherwise: Record | None = None
     vital: bool = True
+    meanwhile: "tuple[Step, ...] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

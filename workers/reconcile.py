@@ -144,8 +144,5 @@ class Reconciler:
         else:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
-        return Failed(
-            reason[:500],
-            after=error.retry_after if isinstance(error, ClusterError) else None,
-            within=AWAY if isinstance(error, Unavailable | TimeoutError) else None,
-        )
+        after, within = (error.retry_after, error.within) if isinstance(error, ClusterError) else (None, None)
+        return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)

@@ -137,10 +137,11 @@ class _Plan(Carrying):
     def carry_out(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
             match step:
-                case Together(steps=parts):
+                case Together(steps=parts, meanwhile=meanwhile):
                     for part in parts:
                         self.write(part)
                     if self.refused:
+                        self.carry_out(meanwhile or ())
                         raise Stopped
                 case ComeBack(at=at):
                     self.come_back(at)

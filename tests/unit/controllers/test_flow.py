@@ -425,6 +425,21 @@ def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
     assert settled(cluster).phase == "Failed"
 
 
+def test_what_refuses_one_job_leaves_the_status_of_the_others_true() -> None:
+    cluster = run(Cluster(entry("a"), entry("b", "a"), entry("c", "a"), entry("x")), x="Running")
+    cluster.end("f-a", "Completed")
+    cluster.end("f-x", "Failed")
+    cluster.refused = {"f-b"}
+    cluster.edit(flows=[*cluster.body["spec"]["flows"][:3], entry("x", retry={"limit": 1})])
+    cluster.reconcile()
+    assert cluster.failures == 1
+    assert (cluster.entry("a")["phase"], cluster.entry("x")["phase"]) == ("Completed", "Retrying")
+    assert (cluster.made, cluster.entry("b"), cluster.status["completedJobs"]) == (["f-a", "f-x", "f-c"], {}, ["f-a"])
+    cluster.refused = set()
+    cluster.wait(10)
+    assert settled(cluster).made == ["f-a", "f-x", "f-c", "f-b", "f-x-r1"]
+
+
 def test_a_suspended_flow_starts_nothing_and_resumes() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a")), a="Running")
     cluster.edit(suspend=True)

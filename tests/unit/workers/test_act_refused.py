@@ -5,12 +5,15 @@ import asyncio
 import pytest
 
 from tests.unit.workers.acting import OWNER, World, held
+from workers.act import SOON
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.claims import Order
 from workers.errors import Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
 from workers.plan import Create, Delete, Enlist, PatchStatus, Plan, Poll, Record, Together
 from workers.snapshot import Snapshot
+
+NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 
 @pytest.mark.parametrize("error", [Conflict, Invalid])
@@ -80,6 +83,57 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
     ]
     # Four in flight: at most those four were refused, and the status was not written.
     assert len(world.cluster.log) <= 8
+    assert world.cluster.objects[OWNER]["status"] == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [
+        pytest.param(Unavailable("too many requests", status=429), True, id="too many requests"),
+        pytest.param(Unavailable("a webhook failed", status=500), True, id="a webhook fails"),
+        pytest.param(Conflict("the name is being deleted", status=409), True, id="a conflict"),
+        pytest.param(Forbidden("exceeded quota", status=403), True, id="a quota"),
+        pytest.param(Forbidden("no", status=403, body=NO_NAMESPACE), False, id="the namespace is going"),
+        pytest.param(Unavailable("no route to host"), False, id="nobody answers"),
+    ],
+)
+async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(world, monkeypatch, error, goes_on):
+    monkeypatch.setattr("workers.act.REPEATS", ())
+
+    def refuse(verb, ref):
+        if ref.name == "j0":
+            raise error
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
+    stage = Together(jobs, meanwhile=(PatchStatus({"a": 1}), Record("Normal", "Others", "go on")))
+    with pytest.raises(type(error)) as raised:
+        await world.act(stage, Record("Normal", "Never", "said"))
+    assert raised.value.within == SOON
+    assert ({"j8"} <= set(await world.children())) is goes_on
+    assert world.cluster.objects[OWNER]["status"] == {"a": 1}
+    assert world.told.records == [("Others", "go on")]
+
+
+async def test_of_many_refusals_only_some_are_told(world):
+    def refuse(verb, ref):
+        raise Forbidden(f"{ref.name} is forbidden", status=403)
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
+    with pytest.raises(Forbidden):
+        await world.act(Together(jobs, otherwise=Record("Warning", "Failed", "{error}"), meanwhile=()))
+    assert len(world.cluster.log) == 9
+    assert len(world.told.records) == world.actor.in_flight
+
+
+async def test_a_lost_lease_stops_also_what_would_go_on_meanwhile(world):
+    world.lost_after = 1
+    stage = Together(
+        tuple(Create(JOB, world.job(f"j{number}")) for number in range(9)), meanwhile=(PatchStatus({"a": 1}),)
+    )
+    with pytest.raises(LeaseLost):
+        await world.act(stage)
     assert world.cluster.objects[OWNER]["status"] == {}
 
 

@@ -11,7 +11,7 @@ from tests.unit.workers.reconciling import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.caps import Reservation
 from workers.errors import Invalid, Unavailable
-from workers.plan import NOTHING, ComeBack, Create, PatchStatus, Plan
+from workers.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
 
 
 async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(house, monkeypatch):
@@ -129,6 +129,20 @@ async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(house, er
     await house.bell()
     swept = await house.lane.sweep()
     assert (swept.next - time.time() < 60) is soon
+
+
+async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_refused(house):
+    stage = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u"}})),), meanwhile=())
+    house = await house(lambda snapshot, now: Plan((stage,)))
+    house.lane._base = house.lane._cap = 3600 * 1_000_000
+
+    def refuse(verb, ref):
+        raise Invalid("spec.template: Required value", status=422)
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert swept.next - time.time() < 60
 
 
 class Answering:

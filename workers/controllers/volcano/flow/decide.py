@@ -150,6 +150,8 @@ class _Decision:
         yield Together(
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
             otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
+            # Without those of this plan: which of them were made the next decision sees.
+            meanwhile=(*self._write(self._status(made=False)), *self._created(), *self._ended()),
         )
 
     def _created(self) -> Iterator[Record]:
