@@ -73,13 +73,10 @@ def command(what: tuple[str, ...], target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        queries = get.asked(await discovery.discover(cluster), what, target.namespace)
-        for index, query in enumerate(queries):
-            if not query.name:
-                raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
+        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
             if index:
                 output.say("\n")
-            await describe(cluster, Ref(query.resource.kind, query.namespace, query.name))
+            await describe(cluster, ref)
 
     connection.run(target, work)
 

@@ -43,13 +43,10 @@ def command(what: tuple[str, ...], last: int, target: connection.Target) -> None
     """
 
     async def work(cluster: "Cluster") -> None:
-        queries = get.asked(await discovery.discover(cluster), what, target.namespace)
-        for index, query in enumerate(queries):
-            if not query.name:
-                raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
+        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
             if index:
                 output.say()
-            await explain(cluster, Ref(query.resource.kind, query.namespace, query.name), last)
+            await explain(cluster, ref, last)
 
     connection.run(target, work)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, discovery, output
-from workers.api.kinds import Object
+from workers.api.kinds import Object, Ref
 from workers.errors import ClusterError, Gone, NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
@@ -116,6 +116,15 @@ def asked(
             raise UserError(f"{resource.id}/{name}: a name needs one namespace, not all of them")
         queries.append(Query(resource, within, name, selector, fields))
     return queries
+
+
+def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -> list[Ref]:
+    """The objects that such arguments name. Raises click.UsageError for a kind without a name."""
+    queries = asked(catalogue, what, namespace)
+    for query in queries:
+        if not query.name:
+            raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
+    return [Ref(query.resource.kind, query.namespace, query.name) for query in queries]
 
 
 # --- tables

@@ -1,5 +1,8 @@
-"""Reading conditions off an object's status."""
+"""Conditions of an object's status: what they say, and since when."""
 
+from datetime import datetime
+
+from workers.api import times
 from workers.api.kinds import Object
 
 _ENDS = ("Complete", "Failed")
@@ -20,6 +23,12 @@ def status_of(body: Object, type_: str) -> str | None:
 def holds(body: Object, type_: str) -> bool:
     """Whether the condition of this type is there and true."""
     return status_of(body, type_) == "True"
+
+
+def moved(condition: Object, before: Object | None, now: datetime) -> Object:
+    """The condition with its transition time, which changes with the status only. before: as it was observed."""
+    same = before if before and before.get("status") == condition["status"] else {}
+    return {**condition, "lastTransitionTime": same.get("lastTransitionTime") or times.render(now)}
 
 
 def finished(job: Object) -> str | None:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from workers.api import times
 from workers.api.kinds import Object
+from workers.controllers import conditions
 
 
 def put(
@@ -17,14 +18,7 @@ def put(
     before = next((one for one in observed if one.get("type") == type_), None)
     if before is not None and (before.get("status"), before.get("reason")) == (status, reason):
         return list(observed)
-    moved = before is None or before.get("status") != status
-    condition: Object = {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": times.render(now) if moved or before is None else before.get("lastTransitionTime"),
-    }
+    condition = conditions.moved({"type": type_, "status": status, "reason": reason, "message": message}, before, now)
     if updates:
         condition["lastUpdateTime"] = times.render(now)
     return [*drop(observed, type_), condition]

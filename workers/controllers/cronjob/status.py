@@ -26,15 +26,8 @@ class Ready:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions with this one among them; its transition time changes with its status only."""
-        before = conditions.find({"status": observed}, "Ready") or {}
-        same = before.get("status") == self.status and before.get("lastTransitionTime")
-        condition = {
-            "type": "Ready",
-            "status": self.status,
-            "reason": self.reason,
-            "message": self.message,
-            "lastTransitionTime": before["lastTransitionTime"] if same else times.render(now),
-        }
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
+        condition = conditions.moved(ready, conditions.find({"status": observed}, "Ready"), now)
         others = [each for each in observed.get("conditions") or () if each.get("type") != "Ready"]
         return [condition, *others]
 

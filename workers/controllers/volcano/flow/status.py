@@ -10,6 +10,7 @@ from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import Object
+from workers.controllers.conditions import moved
 from workers.controllers.volcano.flow.tracks import Track
 from workers.flows.nodes import Node
 
@@ -42,17 +43,8 @@ class Ready:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions; the transition time changes with the status only."""
-        before = condition(observed)
-        same = before.get("status") == self.status and before.get("lastTransitionTime")
-        return [
-            {
-                "type": "Ready",
-                "status": self.status,
-                "reason": self.reason,
-                "message": self.message,
-                "lastTransitionTime": before["lastTransitionTime"] if same else times.render(now),
-            }
-        ]
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
+        return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
         """Whether nobody was told yet."""
