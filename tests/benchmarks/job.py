@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,9 +20,9 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 from tests.benchmarks.harness import Figure, broker
+from tests.benchmarks.pods import succeeded
 from tests.benchmarks.stack import Stack, apiserver, servers, stack
 from tests.benchmarks.worker import Worker, client_of, worker
-from workers.api import times
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.controllers import conditions
@@ -98,20 +97,9 @@ def _job(name: str) -> Object:
     }
 
 
-def _succeeded() -> Object:
-    """The status of a pod that is done, as a kubelet writes it."""
-    moment = times.render(datetime.now(UTC))
-    terminated = {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}
-    container = {
-        **{"name": "work", "image": "python", "imageID": "", "ready": False, "restartCount": 0},
-        "state": {"terminated": terminated},
-    }
-    return {"status": {"phase": "Succeeded", "startTime": moment, "containerStatuses": [container]}}
-
-
 async def _end(cluster: Cluster, ref: Ref) -> Object:
     """End a pod."""
-    return await cluster.patch(ref, _succeeded(), subresource="status")
+    return await cluster.patch(ref, succeeded(), subresource="status")
 
 
 async def _bare(cluster: Cluster, name: str) -> float:

@@ -14,6 +14,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from tests.benchmarks.harness import Figure
+from tests.benchmarks.pods import succeeded
 from tests.benchmarks.site import IN_FLIGHT, Site, hands, side_by_side, site, until
 from tests.benchmarks.stack import EMBEDDED
 from workers.api import times
@@ -57,7 +58,7 @@ async def _jobs() -> list[Figure]:
         ended: asyncio.Queue[Object] = asyncio.Queue()
 
         async def end() -> None:
-            ended.put_nowait(await running.server.patch(await running.cluster.free.get(), _succeeded(), **_STATUS))
+            ended.put_nowait(await running.server.patch(await running.cluster.free.get(), succeeded(), **_STATUS))
 
         async def tell() -> None:
             """Of all that ended meanwhile at once, as an informer does."""
@@ -85,17 +86,6 @@ def _job(number: int, name: str = "work") -> Object:
     return _body(VC_JOB, f"{name}-{number}", spec={"queue": "default", "tasks": tasks})
 
 
-def _succeeded() -> Object:
-    """The status of a pod that is done, as a kubelet writes it."""
-    moment = times.render(datetime.now(UTC))
-    terminated = {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}
-    container = {
-        **{"name": "work", "image": "python", "imageID": "", "ready": False, "restartCount": 0},
-        "state": {"terminated": terminated},
-    }
-    return {"status": {"phase": "Succeeded", "startTime": moment, "containerStatuses": [container]}}
-
-
 async def _bare_jobs(running: Site, status: Object) -> float:
     """As many writes of each sort for as many Jobs; seconds."""
     server, each = running.server, running.cluster.each
@@ -109,7 +99,7 @@ async def _bare_jobs(running: Site, status: Object) -> float:
             pod = ref_of(POD, await server.create(POD, _body(POD, f"{job.name}-{index}", spec=_POD["spec"])))
             for _ in range(each("patch", POD, JOBS * PODS)):
                 await server.patch(pod, {"metadata": {"annotations": {"seen": "true"}}})
-            await server.patch(pod, _succeeded(), **_STATUS)
+            await server.patch(pod, succeeded(), **_STATUS)
         for _ in range(each("patch", VC_JOB, JOBS)):
             await server.patch(job, {"status": status}, **_STATUS)
         await server.delete(group)

@@ -3,10 +3,10 @@
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 
-async def eventually(condition: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:
+async def eventually(condition: Callable[[], object], within: float = 60.0) -> None:
     """Returns once the condition holds; fails when it does not within so many seconds."""
     deadline = time.monotonic() + within
     while True:

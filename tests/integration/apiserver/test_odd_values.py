@@ -9,29 +9,12 @@ import pytest
 
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
-from tests.unit.apiserver.odd import ODD, mutated, places
+from tests.unit.apiserver.odd import CONTAINER, ODD, mutated, places
 
 pytestmark = pytest.mark.real_apiserver
 
 #: One in so many of all odd values at all places, a number without common divisors with their count.
 STEP = 3
-CONTAINER: dict[str, Any] = {
-    "name": "main",
-    "image": "none",
-    "command": ["true"],
-    "env": [
-        {"name": "A", "value": "b"},
-        {"name": "I", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['index']"}}},
-        {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
-        {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
-    ],
-    "envFrom": [{"prefix": "P_", "secretRef": {"name": "s"}}],
-    "ports": [{"containerPort": 80, "name": "http"}],
-    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-    "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "500m"}},
-    "livenessProbe": {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 3},
-    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
-}
 TERM = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
 PODS: dict[str, Any] = {
     "restartPolicy": "Never",

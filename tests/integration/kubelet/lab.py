@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from workers.api.kinds import POD, Kind, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import NotFound
@@ -25,14 +23,6 @@ async def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
         await asyncio.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs (a zombie does not)."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def shell(script: str, name: str = "main", **more: Any) -> Object:

@@ -3,7 +3,8 @@
 import os
 import signal
 
-from tests.integration.kubelet.lab import Lab, alive, code, condition, phase, shell, until
+from tests.integration.kubelet.lab import Lab, code, condition, phase, shell, until
+from tests.support.processes import alive
 
 
 def once(lab: Lab, name: str, exit_code: int) -> str:

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.integration.kubelet.conftest import Server
-from tests.integration.kubelet.lab import Lab, alive, condition, phase, shell, until
+from tests.integration.kubelet.lab import Lab, condition, phase, shell, until
+from tests.support.processes import alive
 from workers.api.kinds import POD, Object, Ref
 from workers.cluster import STRATEGIC_MERGE_PATCH
 

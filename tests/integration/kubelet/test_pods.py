@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.integration.kubelet.conftest import Server
-from tests.integration.kubelet.lab import Lab, alive, code, condition, container, phase, shell, until
+from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell, until
 from tests.support.conditions import eventually
+from tests.support.processes import alive
 from workers.api import quantities
 from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD, POD_METRICS, SECRET, Object, Ref
 from workers.errors import NotFound

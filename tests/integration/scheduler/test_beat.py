@@ -45,14 +45,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def broker(redis_server: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_server) as client:
-        client.flushall()
-        yield client
-        client.flushall()
-
-
-@pytest.fixture
 def start_beat(broker: redis.Redis, redis_server: str, clock: Clock) -> Iterator[Beats]:
     """Starts beats that share the broker and the clock; `schedule` becomes Celery's beat_schedule."""
     started: list[tuple[Celery, beat.Scheduler]] = []

@@ -23,14 +23,6 @@ Beat = subprocess.Popen[bytes]
 
 
 @pytest.fixture
-def broker(redis_server: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_server) as client:
-        client.flushall()
-        yield client
-        client.flushall()
-
-
-@pytest.fixture
 def start_beat(broker: redis.Redis, redis_server: str, tmp_path: Path) -> Iterator[Callable[[], Beat]]:
     """Starts a beat and waits for nothing; its output goes to a file of its own under tmp_path."""
     beats: list[Beat] = []

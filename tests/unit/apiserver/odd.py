@@ -25,6 +25,25 @@ ODD: list[Any] = [
     *([], {}, [None], [[]], [{}], {"": None}, {"a": {}}, [1, 1], ["a", "a"]),
 ]
 
+#: A container with most of what a container can have: odd values are put in its places.
+CONTAINER: Object = {
+    "name": "main",
+    "image": "none",
+    "command": ["true"],
+    "env": [
+        {"name": "A", "value": "b"},
+        {"name": "I", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['index']"}}},
+        {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+        {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+    ],
+    "envFrom": [{"prefix": "P_", "secretRef": {"name": "s"}}],
+    "ports": [{"containerPort": 80, "name": "http"}],
+    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "500m"}},
+    "livenessProbe": {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 3},
+    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+}
+
 
 def places(body: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value in a document."""

@@ -10,26 +10,9 @@ from hypothesis import strategies as st
 from deploy.local.apiserver import schema, strategies
 from deploy.local.apiserver.fields import DecodeError, FieldError
 from tests.unit.apiserver.examples import NOW, created, problems
-from tests.unit.apiserver.odd import ODD, mutated, places
+from tests.unit.apiserver.odd import CONTAINER, ODD, mutated, places
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object
 
-CONTAINER: Object = {
-    "name": "main",
-    "image": "none",
-    "command": ["true"],
-    "env": [
-        {"name": "A", "value": "b"},
-        {"name": "I", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['index']"}}},
-        {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
-        {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
-    ],
-    "envFrom": [{"prefix": "P_", "secretRef": {"name": "s"}}],
-    "ports": [{"containerPort": 80, "name": "http"}],
-    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-    "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "500m"}},
-    "livenessProbe": {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 3},
-    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
-}
 ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
 PODS: Object = {
     "restartPolicy": "Never",

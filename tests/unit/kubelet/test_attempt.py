@@ -11,7 +11,8 @@ from deploy.local.kubelet import attempt as attempts
 from deploy.local.kubelet import restore
 from deploy.local.kubelet.attempt import Attempt, NotStartable
 from deploy.local.kubelet.states import Container, Running, Terminated
-from tests.unit.local.conftest import alive, until
+from tests.support.conditions import eventually
+from tests.support.processes import alive
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -90,7 +91,7 @@ async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt:
     """As a worker pool needs it that lets its processes finish what they are at."""
     worker = 'trap "touch asked" TERM; touch up; until [ -e go ]; do sleep 0.02; done; touch finished'
     start(attempt, "sh", "-c", f"sh -c '{worker}' & trap 'touch go; wait; exit 9' TERM; wait")
-    await until((attempt.work / "up").exists)
+    await eventually((attempt.work / "up").exists)
     attempt.signal(signal.SIGTERM)
     assert (await finished(attempt)).code == 9
     assert (attempt.work / "finished").exists()
@@ -109,23 +110,23 @@ async def test_a_command_that_is_asked_to_end_while_it_starts_does_end(tmp_path:
 
 async def test_killing_reaches_every_process(attempt: Attempt) -> None:
     start(attempt, "sh", "-c", "sleep 60 & echo $! > child; touch up; wait")
-    await until((attempt.work / "up").exists)
+    await eventually((attempt.work / "up").exists)
     child = int((attempt.work / "child").read_text())
     attempt.signal(signal.SIGKILL)
     assert (await finished(attempt)).code == 137
-    await until(lambda: not alive(child))
+    await eventually(lambda: not alive(child))
 
 
 async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
     start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
     assert (await finished(attempt)).code == 0
     child = int((attempt.work / "child").read_text())
-    await until(lambda: not alive(child))
+    await eventually(lambda: not alive(child))
 
 
 async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attempt) -> None:
     start(attempt, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; exit 6")
-    await until(lambda: (attempt.folder / "pid").exists() and (attempt.folder / "pid").read_text().endswith("\n"))
+    await eventually(lambda: (attempt.folder / "pid").exists() and (attempt.folder / "pid").read_text().endswith("\n"))
     found = Attempt(attempt.folder)
     assert isinstance(found.state(), Running)
     assert found.pid == attempt.pid
@@ -140,7 +141,7 @@ async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attem
 
 async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
     start(attempt, "sleep", "60")
-    await until(lambda: (attempt.folder / "pid").exists())
+    await eventually(lambda: (attempt.folder / "pid").exists())
     attempt.signal(signal.SIGKILL)
     assert (await finished(attempt)).code == 137
 
@@ -160,8 +161,8 @@ async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the
         start(one, "sh", "-c", script)
     shims = [one.pid for one in (attempt, second)]
     ends = [asyncio.create_task(finished(one)) for one in (attempt, second)]
-    await until(lambda: not all(pid is not None and alive(pid) for pid in shims))
-    await until((attempt.work / "starts").exists)
+    await eventually(lambda: not all(pid is not None and alive(pid) for pid in shims))
+    await eventually((attempt.work / "starts").exists)
     (attempt.work / "go").touch()
     assert [end.code for end in await asyncio.gather(*ends)] == [5, 5]
     assert len((attempt.work / "starts").read_text().split()) == 1

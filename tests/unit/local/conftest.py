@@ -1,28 +1,9 @@
 """Helpers to watch processes from outside."""
 
-import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
-
-
-async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Waits for the condition; fails when it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not true within {seconds} s"
-        await asyncio.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs (a zombie does not)."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture

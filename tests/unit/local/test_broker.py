@@ -11,7 +11,6 @@ from redis.exceptions import AuthenticationError
 
 from deploy.local import broker
 from tests.support.conditions import eventually
-from tests.unit.local.conftest import until
 
 
 @pytest.fixture
@@ -31,8 +30,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[[], tuple[subprocess.P
 
 
 async def ready(url_file: Path) -> redis.Redis:
-    await until(url_file.exists)
-    await until(lambda: url_file.read_text())
+    await eventually(url_file.exists)
+    await eventually(lambda: url_file.read_text())
     url = url_file.read_text()
     client = redis.Redis.from_url(url)
     one = broker.Broker(url, ())

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local import guard
-from tests.unit.local.conftest import alive, until
+from tests.support.conditions import eventually
+from tests.support.processes import alive
 
 MASTER = """
 import subprocess, sys, time
@@ -59,18 +60,18 @@ async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
 ) -> None:
     master = start()
-    await until(lambda: pid_in("child"))
+    await eventually(lambda: pid_in("child"))
     master.kill()
-    await until(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
+    await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
 
 
 async def test_groups_are_found_by_the_files_that_note_them(
     start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
 ) -> None:
     master = start(farewell="noted")
-    await until(lambda: pid_in("child"))
+    await eventually(lambda: pid_in("child"))
     master.kill()
-    await until(lambda: not alive(pid_in("child")))
+    await eventually(lambda: not alive(pid_in("child")))
 
 
 @pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])
@@ -78,9 +79,9 @@ async def test_groups_are_left_alone_after(
     farewell: str, start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
 ) -> None:
     master = start(farewell=farewell)
-    await until(lambda: pid_in("child"))
+    await eventually(lambda: pid_in("child"))
     master.kill()
-    await until(lambda: not alive(pid_in("guard")))
+    await eventually(lambda: not alive(pid_in("guard")))
     assert alive(pid_in("child"))
 
 
@@ -88,7 +89,7 @@ async def test_a_successor_that_holds_the_lock_keeps_the_groups(
     start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int], tmp_path: Path
 ) -> None:
     master = start(delay=3.0)
-    await until(lambda: pid_in("child"))
+    await eventually(lambda: pid_in("child"))
     assert guard.hold(tmp_path / "lock") is None, "the master holds it"
     master.kill()
     master.wait()
@@ -99,8 +100,8 @@ async def test_a_successor_that_holds_the_lock_keeps_the_groups(
         descriptor = guard.hold(tmp_path / "lock")
         return descriptor is not None
 
-    await until(taken)
-    await until(lambda: not alive(pid_in("guard")))
+    await eventually(taken)
+    await eventually(lambda: not alive(pid_in("guard")))
     assert alive(pid_in("child"))
     assert descriptor is not None
     os.close(descriptor)

@@ -11,7 +11,8 @@ import pytest
 
 from deploy.local import supervisor
 from deploy.local.supervisor import Component, StartFailed, Supervisor
-from tests.unit.local.conftest import alive, until
+from tests.support.conditions import eventually
+from tests.support.processes import alive
 
 
 def shell(name: str, script: str, **kwargs: object) -> Component:
@@ -63,7 +64,7 @@ async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatc
     await running.start(shell("one", "exec sleep 60"))
     first = running.pids()["one"]
     os.kill(first, signal.SIGKILL)
-    await until(lambda: running.pids().get("one", first) != first)
+    await eventually(lambda: running.pids().get("one", first) != first)
     assert alive(running.pids()["one"])
 
 
@@ -71,8 +72,8 @@ async def test_output_goes_to_a_file_of_its_own_and_to_the_echo(tmp_path: Path) 
     heard: list[tuple[str, str]] = []
     one = Supervisor(tmp_path / "logs", echo=lambda name, line: heard.append((name, line)))
     await one.start(shell("talker", "echo hello; echo again >&2; head -c 200000 /dev/zero | tr '\\0' x; exec sleep 60"))
-    await until(lambda: ("talker", "again") in heard)
-    await until(lambda: "x" * 1000 in (tmp_path / "logs" / "talker.log").read_text())
+    await eventually(lambda: ("talker", "again") in heard)
+    await eventually(lambda: "x" * 1000 in (tmp_path / "logs" / "talker.log").read_text())
     await one.stop()
     assert (tmp_path / "logs" / "talker.log").read_text().startswith("hello\nagain\n")
 
@@ -124,7 +125,7 @@ async def test_a_part_that_ignores_term_is_killed_with_all_its_children(
     pid = one.pids()["stubborn"]
     await one.stop()
     assert not alive(pid)
-    await until(lambda: not alive(pid_in("child")))
+    await eventually(lambda: not alive(pid_in("child")))
 
 
 async def test_a_part_that_appears_twice_is_refused(running: Supervisor) -> None:
@@ -152,21 +153,21 @@ async def test_no_process_is_left_when_the_supervisor_gets(
     number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
-    await until(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
     assert alive(pid_in("child"))
     process.send_signal(number)
     code = await process.wait()
     assert code == (-9 if number is signal.SIGKILL else 0)
-    await until(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+    await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
 async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, str(tmp_path), f"trap 'touch {tmp_path}/told' TERM;"
     )
-    await until(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
     process.send_signal(signal.SIGINT)
-    await until((tmp_path / "told").exists)
+    await eventually((tmp_path / "told").exists)
     process.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(process.wait(), 30) == 0
     assert not alive(pid_in("part"))

@@ -7,6 +7,12 @@ from tests.unit.workers.reconciling import House, nothing
 from workers.api.kinds import SCALED_JOB
 
 
+@pytest.fixture(params=["fake", "real"])
+def client(request):
+    """A client of a broker in memory, then of a real one: what only runs on the former proves little."""
+    return request.getfixturevalue(f"{request.param}_redis")
+
+
 @pytest.fixture
 async def world(fake_redis):
     """An actor with everything it acts on, in memory."""

@@ -19,11 +19,6 @@ def seen(ref=WORK, **more):
     return Snapshot(ref, {"metadata": {"uid": "u1", "name": ref.name}}, **more)
 
 
-@pytest.fixture(params=["fake", "real"])
-def client(request):
-    return request.getfixturevalue(f"{request.param}_redis")
-
-
 async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_it(client):
     decisions = Decisions(client, KEYS)
     await decisions.note([(seen(last_error="refused"), WRITES)])

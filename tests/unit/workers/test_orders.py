@@ -15,12 +15,6 @@ KEYS = Keys("test")
 WORK = "scaledjobs.keda.sh/default/work"
 
 
-@pytest.fixture(params=["fake", "real"])
-def client(request: pytest.FixtureRequest) -> Redis:
-    client: Redis = request.getfixturevalue(f"{request.param}_redis")
-    return client
-
-
 @pytest.fixture
 async def lane(client: Redis) -> Lane:
     lane = Lane(client, "poll", KEYS)

@@ -18,12 +18,6 @@ def reading(id: int = 100, **changes: object) -> Reading:
     return Reading(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["fake", "real"])
-def client(request: pytest.FixtureRequest) -> Redis:
-    client: Redis = request.getfixturevalue(f"{request.param}_redis")
-    return client
-
-
 @pytest.fixture
 async def lane(client: Redis) -> Lane:
     lane = Lane(client, "reconcile", KEYS)

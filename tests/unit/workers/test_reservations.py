@@ -91,11 +91,6 @@ class World:
         return granted
 
 
-@pytest.fixture(params=["fake", "real"])
-def client(request):
-    return request.getfixturevalue(f"{request.param}_redis")
-
-
 @pytest.fixture
 async def world(client):
     world = World(client)
