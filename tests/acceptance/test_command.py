@@ -119,6 +119,13 @@ def test_a_followed_log_ends_with_its_pod(up: subprocess.Popen[bytes], terminal:
 # --- the client commands, on the embedded cluster and on a real API server
 
 
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kube.ControlPlane]:
+    """A real API server."""
+    with kube.control_plane(kube.assets(), tmp_path_factory.mktemp("real") / "kube") as running:
+        yield running
+
+
 @pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """A terminal whose kubeconfig names a cluster with our CRDs."""
@@ -128,10 +135,10 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         shared: Terminal = request.getfixturevalue("terminal")
         yield Terminal({"PENSTOCK_KUBECONFIG": f"{shared.variables['PENSTOCK_HOME']}/kubeconfig"}, folder)
         return
-    with kube.control_plane(kube.assets(), folder / "kube") as plane:
-        terminal = Terminal({"PENSTOCK_KUBECONFIG": str(plane.kubeconfig)}, folder)
-        terminal.type("apply", "-f", "-", stdin=terminal.type("crds"))
-        yield terminal
+    plane: kube.ControlPlane = request.getfixturevalue("plane")
+    terminal = Terminal({"PENSTOCK_KUBECONFIG": str(plane.kubeconfig)}, folder)
+    terminal.type("apply", "-f", "-", stdin=terminal.type("crds"))
+    yield terminal
 
 
 @pytest.fixture
@@ -254,14 +261,18 @@ def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path:
 
 @pytest.mark.timeout(240)
 @pytest.mark.real_apiserver
-def test_up_on_a_real_cluster_names_missing_crds_and_installs_them_when_told(tmp_path: Path) -> None:
-    with kube.control_plane(kube.assets(), tmp_path / "kube") as plane:
-        terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
-        said = terminal.type("up", "--kubeconfig", str(plane.kubeconfig), code=1)
-        assert "lacks these CRDs: scaledjobs.keda.sh" in said
-        assert "--install-crds" in said
-        with running(terminal, tmp_path / "up.log", "--kubeconfig", str(plane.kubeconfig), "--install-crds"):
-            parts = (tmp_path / "up.log").read_text()
-            assert "broker" in parts
-            assert "apiserver" not in parts
-            assert "No resources found" in terminal.type("get", "sj", "--kubeconfig", str(plane.kubeconfig))
+def test_up_on_a_real_cluster_names_missing_crds_and_installs_them_when_told(
+    plane: kube.ControlPlane, tmp_path: Path
+) -> None:
+    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+    real = ("--kubeconfig", str(plane.kubeconfig))
+    # Other tests may have installed it.
+    terminal.type("delete", "crd", "scaledjobs.keda.sh", "--ignore-not-found", *real)
+    said = terminal.type("up", *real, code=1)
+    assert "lacks these CRDs: scaledjobs.keda.sh" in said
+    assert "--install-crds" in said
+    with running(terminal, tmp_path / "up.log", *real, "--install-crds"):
+        parts = (tmp_path / "up.log").read_text()
+        assert "broker" in parts
+        assert "apiserver" not in parts
+        assert "No resources found" in terminal.type("get", "sj", *real)
