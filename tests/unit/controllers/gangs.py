@@ -8,6 +8,7 @@ from workers.admission.queues import ROOT
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.gangs import round as rounds
+from workers.controllers.volcano.gangs.members import TASK, TASK_INDEX
 from workers.controllers.volcano.gangs.round import Outcome
 from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
 from workers.snapshot import Entry, Snapshot
@@ -69,9 +70,13 @@ def pod(
     created: float = -50.0,
     conditions: Iterable[Object] = (),
     namespace: str = "default",
+    place: tuple[str, int] | None = None,
+    **spec: Any,
 ) -> Object:
-    """A pod of a gang, or with `of` None of nobody's."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "set", "controller": True}
+    """A pod of a gang, or with `of` None of nobody's. place: of a Job's pod, its task and its index in that."""
+    maker = ("batch.volcano.sh/v1alpha1", "Job") if place else ("apps/v1", "ReplicaSet")
+    owner = {"apiVersion": maker[0], "kind": maker[1], "name": "set", "uid": "set", "controller": True}
+    task = {TASK: place[0], TASK_INDEX: str(place[1])} if place else {}
     return {
         "metadata": {
             "name": name,
@@ -79,7 +84,7 @@ def pod(
             "uid": f"uid-{name}",
             "resourceVersion": "3",
             "creationTimestamp": at(created),
-            **({"annotations": {GROUP_NAME: of}} if of else {}),
+            **({"annotations": {GROUP_NAME: of, **task}} if of else {}),
             **({"ownerReferences": [owner]} if owned else {}),
             **({"deletionTimestamp": at(0)} if leaving else {}),
         },
@@ -87,15 +92,23 @@ def pod(
             "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],
             **({"nodeName": node} if node else {}),
             **({"schedulingGates": [{"name": GANG_GATE}]} if gated else {}),
+            **spec,
         },
         "status": {"phase": phase, "conditions": list(conditions)},
     }
 
 
-def node(name: str = "one", *, ready: str = "True", spec: Object | None = None, **allocatable: str | int) -> Object:
+def node(
+    name: str = "one",
+    *,
+    ready: str = "True",
+    spec: Object | None = None,
+    labels: Mapping[str, str] | None = None,
+    **allocatable: str | int,
+) -> Object:
     """A node; without amounts it has 8 cpus and 100 pods."""
     return {
-        "metadata": {"name": name, "uid": f"node-{name}"},
+        "metadata": {"name": name, "uid": f"node-{name}", "labels": dict(labels or {})},
         "spec": spec or {},
         "status": {
             "allocatable": allocatable or {"cpu": "8", "pods": "100"},
@@ -148,6 +161,11 @@ def outcome(rules: Rules = DEFAULT, **of: Iterable[Object]) -> Outcome:
 def names(found: Outcome) -> list[str]:
     """The groups that may start, in the order in which they were let through."""
     return [each.ref.name for each in found.admitted]
+
+
+def grown(found: Outcome) -> list[str]:
+    """The pods beyond their gangs that may go, in the order in which they were let go."""
+    return [str(each.pod["metadata"]["name"]) for each in found.growth.pods]
 
 
 def reasons(found: Outcome) -> dict[str, str]:

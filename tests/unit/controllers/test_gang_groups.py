@@ -114,17 +114,57 @@ def test_nothing_is_written_twice() -> None:
     assert decide({**body, "status": status}, *made, later=99).steps == ()
 
 
-@pytest.mark.parametrize("phase", ["Inqueue", "Running", "Completed"])
-def test_an_admitted_group_lets_its_pods_go(phase: str) -> None:
-    placed = {"Inqueue": [], "Running": ["running"] * 3, "Completed": ["succeeded"] * 3}[phase]
-    body = group(phase=phase, status={"admitted": at(-1)})
+def test_an_admitted_group_lets_its_pods_go() -> None:
+    body = group(phase="Inqueue", status={"admitted": at(-1)})
     other = {"name": "example.com/other"}
-    held = pods(*placed, "gated", "waiting")
+    held = pods("gated", "waiting")
     held[-2]["spec"]["schedulingGates"].append(other)
     (stage,) = [step for step in decide(body, *held).steps if isinstance(step, Together)]
     (patch,) = stage.steps
     assert isinstance(patch, Patch)
     assert (patch.ref.name, patch.body) == (held[-2]["metadata"]["name"], {"spec": {"schedulingGates": [other]}})
+
+
+def let_go(plan: Plan) -> list[str]:
+    stages = [step for step in plan.steps if isinstance(step, Together)]
+    return [step.ref.name for stage in stages for step in stage.steps if isinstance(step, Patch)]
+
+
+@pytest.mark.parametrize(
+    ("phase", "states", "going"),
+    [
+        pytest.param("Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"], id="as many as make it whole"),
+        pytest.param(
+            "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"], id="one was let go before"
+        ),
+        pytest.param("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"], id="two have their places"),
+        pytest.param("Running", ["running"] * 3 + ["gated"], [], id="the rest is the round's"),
+        pytest.param("Completed", ["succeeded"] * 3 + ["gated"], [], id="of a completed one, too"),
+    ],
+)
+def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
+    plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
+    assert let_go(plan) == going
+    # The round must hear of pods that wait although their gang is whole.
+    assert (Mark(ROUND) in plan.steps) == (phase != "Inqueue")
+
+
+@pytest.mark.parametrize(
+    ("first", "places", "going"),
+    [
+        pytest.param(
+            {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"], id="of each task"
+        ),
+        pytest.param({"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], [], id="the Job makes its gang's pods itself"),
+        pytest.param({}, [("a", 7)], ["a-7"], id="nobody says which those are"),
+    ],
+)
+def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
+    first: dict[str, int], places: list[tuple[str, int]], going: list[str]
+) -> None:
+    held = [pod(f"{task}-{index}", gated=True, place=(task, index)) for task, index in places]
+    body = group(phase="Inqueue", status={"admitted": at(-1)}, minTaskMember={"a": 9, "b": 9}, minTaskPods=first)
+    assert let_go(decide(body if first else group(phase="Inqueue", status={"admitted": at(-1)}), *held)) == going
 
 
 def test_the_last_gate_takes_the_list_with_it() -> None:

@@ -259,7 +259,7 @@ def test_pods_that_ask_for_more_than_their_group_says_count() -> None:
 def test_every_pod_of_a_gang_must_fit_on_one_node(admitted: bool, nodes: list[int], more: dict[str, Any]) -> None:
     machines = [node(f"n{index}", cpu=cpu, pods=9) for index, cpu in enumerate(nodes)]
     found = outcome(groups=[group(**more)], nodes=machines)
-    assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NotEnoughResources"}))
+    assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NeverFits"}))
 
 
 def test_a_small_pod_goes_where_a_large_one_left_room() -> None:
@@ -476,7 +476,8 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
             id="what others are guaranteed",
         ),
         pytest.param(
-            "there is room for the gang on all nodes together, but not for each of its 2 pods on one",
+            "there is room for the gang on all nodes together, but not for each of its 2 pods on one that takes it,"
+            " even were they empty: it can never start as things are",
             {
                 "groups": [group(least=2, asks={"cpu": "6", "pods": "2"})],
                 "nodes": [node("a", cpu=4, pods=9), node("b", cpu=2, pods=9)],

@@ -33,8 +33,12 @@ class Spec(Model):
     min_member: Count = 0
     min_task_member: dict[str, Count] | None = None
     """By task, how many of its pods."""
+    min_task_pods: dict[str, Count] | None = None
+    """By task, how many of its pods make up the least gang; default minTaskMember. Not Volcano's."""
     min_task_resources: dict[str, Resources] | None = None
     """By task, what one of its pods asks for: with it the pods are fitted to nodes one by one. Not Volcano's."""
+    min_task_placement: dict[str, dict[str, Any]] | None = None
+    """By task, the part of its pods' spec that says where they may go. Not Volcano's."""
     queue: Annotated[str, Field(max_length=253)] = DEFAULT_QUEUE
     priority_class_name: str | None = None
     min_resources: Resources | None = None

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.admission.queues import ROOT
-from workers.api.kinds import POD, QUEUE, Object, Ref, ref_of
-from workers.api.ties import GANG_GATE
+from workers.api.kinds import POD, QUEUE, Ref
 from workers.controllers.volcano.gangs import backout, conditions, phases, vectors
-from workers.controllers.volcano.gangs.group import PENDING, Group, observe
-from workers.controllers.volcano.gangs.members import Member, member
+from workers.controllers.volcano.gangs.group import COMPLETED, PENDING, RUNNING, Group, observe
+from workers.controllers.volcano.gangs.members import let_go, member
 from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
-from workers.plan import NOTHING, ComeBack, Mark, Patch, PatchStatus, Plan, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Mark, PatchStatus, Plan, Record, Step, Together
 from workers.snapshot import Snapshot
 
 #: The queue whose decision is the round.
@@ -56,21 +55,16 @@ def _back_out(group: Group, now: datetime) -> Plan:
 
 
 def _let_go(group: Group) -> list[Step]:
-    gated = tuple(_ungated(each) for each in group.members if each.gated)
+    """The pods that make the gang whole. The rest of them are let go by rounds, one by one, as there is room."""
+    gated = tuple(let_go(each) for each in group.missing if each.gated)
     return [Together(gated)] if gated else []
 
 
-def _ungated(each: Member) -> Patch:
-    pod: Object = each.pod
-    rest = [gate for gate in pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
-    return Patch(ref_of(POD, pod), {"spec": {"schedulingGates": rest or None}}, pod["metadata"]["resourceVersion"])
-
-
 def _is_news(group: Group, phase: str) -> bool:
-    """Whether the round must hear of it: a group waits that it has not judged yet, or there is room again."""
+    """Whether the round must hear of it: something waits that it has not judged yet, or there is room again."""
     if phase == PENDING and (group.phase != PENDING or conditions.waits(group.body) is None):
         return True
-    if phase != group.phase:
+    if phase != group.phase or (phase in (RUNNING, COMPLETED) and group.rest):
         return True
     before = vectors.readable(group.status.get("allocated"))
     return any(group.allocated.get(name, 0) < value for name, value in before.items())

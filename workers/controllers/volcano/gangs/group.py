@@ -1,6 +1,6 @@
 """A PodGroup with its pods: what it asks for, what it has, and what it still needs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -11,8 +11,9 @@ from workers.api import times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.ties import DEFAULT_QUEUE
 from workers.controllers.volcano import demand
-from workers.controllers.volcano.gangs import vectors
-from workers.controllers.volcano.gangs.members import ONE_POD, Member, ordered
+from workers.controllers.volcano.gangs import parts, vectors
+from workers.controllers.volcano.gangs.members import Member, ordered
+from workers.controllers.volcano.gangs.shapes import Shape
 from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
@@ -99,6 +100,20 @@ class Group:
         return tuple(each for each in self.members if each.state == "waiting")
 
     @cached_property
+    def missing(self) -> tuple[Member, ...]:
+        """Of those the ones that make the gang whole: first those that nobody holds back, then the oldest."""
+        number = max(0, self.least - self.placed)
+        tasks = parts.tasks(self.body.get("spec") or {})
+        able = [each for each in self.waiting if not each.gated or each.is_first(tasks)]
+        return tuple(sorted(able, key=lambda each: each.gated)[:number])
+
+    @cached_property
+    def rest(self) -> tuple[Member, ...]:
+        """The pods beyond those, which are still held back."""
+        gang = {id(each) for each in self.missing}
+        return tuple(each for each in self.waiting if each.gated and id(each) not in gang)
+
+    @cached_property
     def allocated(self) -> Vector:
         """What its pods take of nodes now."""
         return vectors.total(each.requests for each in self.members if each.holds)
@@ -110,22 +125,22 @@ class Group:
         Where pods of the gang exist that ask for more than that, so much.
         """
         covered = vectors.total(each.requests for each in self.members if each.placed)
-        missing = self.waiting[: max(0, self.least - self.placed)]
         return vectors.most(
             vectors.minus(vectors.plain(self.minimum or EMPTY), covered),
-            vectors.total(each.requests for each in missing),
+            vectors.total(each.requests for each in self.missing),
         )
 
     @cached_property
     def reserve(self) -> Vector:
-        """What is not free because this admitted group will take it: nobody but a plain scheduler holds its pods back.
+        """What is not free because this group will take it: nobody but a plain scheduler holds its pods back.
 
-        Until the gang is whole that is what it needs, and always what its pods without a node ask for.
+        Until an admitted gang is whole that is what it needs, and always what its pods ask for that were let go and
+        have no node yet.
         """
-        if not self.admitted:
+        if self.phase == PENDING:
             return EMPTY
-        waiting = vectors.total(each.requests for each in self.waiting)
-        return waiting if self.phase == RUNNING else vectors.most(self.need, waiting)
+        free = vectors.total(each.requests for each in self._let_go)
+        return vectors.most(self.need, free) if self.admitted and self.phase != RUNNING else free
 
     @cached_property
     def counted(self) -> Vector:
@@ -134,23 +149,32 @@ class Group:
         return vectors.total({name: one.value for name, one in demand.usage(spec).items()} for spec in alive)
 
     @cached_property
-    def shapes(self) -> tuple[Vector, ...] | None:
-        """What each pod asks for that is missing for a whole gang; None where only their sum is known.
+    def shapes(self) -> tuple[Shape, ...] | None:
+        """The pods that are missing for a whole gang, as nodes see them; None where only their sum is known."""
+        there = tuple(each.shape for each in self.missing)
+        unmade = max(0, self.least - self.placed) - len(there)
+        if not unmade:
+            return there
+        made = (*(each for each in self.members if each.placed), *self.missing)
+        found = parts.unmade(self.body.get("spec") or {}, self.minimum, made, unmade)
+        return None if found is None else (*there, *found)
 
-        Of a gang whose pods are not made yet that is known if all of them are of one task, or if `minTaskResources`
-        says so.
-        """
-        missing = max(0, self.least - self.placed)
-        if len(self.waiting) >= missing:
-            return tuple(each.requests for each in self.waiting[:missing])
-        spec = self.body.get("spec") or {}
-        tasks, sizes = spec.get("minTaskMember") or {}, spec.get("minTaskResources") or {}
-        if not self.placed and sum(tasks.values()) == self.least and tasks.keys() <= sizes.keys():
-            return tuple(_pod(sizes[task]) for task, number in tasks.items() for _ in range(number))
-        if self.minimum is None or len(tasks) > 1 or any(value % self.least for value in self.minimum.values()):
-            return None
-        one = {name: value // self.least for name, value in vectors.plain(self.minimum).items()}
-        return (one,) * missing
+    @cached_property
+    def coming(self) -> tuple[Shape, ...]:
+        """Pods of an admitted group that will take room on nodes; of equal size where nobody knows better."""
+        if self.phase == PENDING:
+            return ()
+        free = tuple(each.shape for each in self._let_go)
+        if self.phase != INQUEUE or self.least <= self.placed + len(free):
+            return free
+        if self.shapes is not None:
+            gated = tuple(each.shape for each in self.missing if each.gated)
+            return (*free, *gated, *self.shapes[len(self.missing) :])
+        return (*free, *parts.pieces_of(self.need, self.least - self.placed - len(free)))
+
+    @property
+    def _let_go(self) -> Iterator[Member]:
+        return (each for each in self.waiting if not each.gated)
 
     @cached_property
     def back_off(self) -> BackOff | None:
@@ -190,11 +214,6 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
         problem=problem,
         durations=durations,
     )
-
-
-def _pod(sizes: Mapping[str, object]) -> Vector:
-    """What a pod of this size takes of a node, one of its places included."""
-    return {**vectors.readable(sizes), "pods": ONE_POD}
 
 
 def _durations(annotations: Mapping[str, str]) -> tuple[dict[str, timedelta], str | None]:

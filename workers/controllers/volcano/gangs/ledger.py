@@ -9,7 +9,7 @@ from workers.admission.queues import ROOT
 from workers.controllers.volcano.gangs import shares, vectors
 from workers.controllers.volcano.gangs.bins import Bins
 from workers.controllers.volcano.gangs.group import PENDING, Group
-from workers.controllers.volcano.gangs.nodes import Nodes
+from workers.controllers.volcano.gangs.nodes import COMMON, Nodes
 from workers.controllers.volcano.gangs.tree import Tree
 from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
 
@@ -42,29 +42,34 @@ class Ledger:
 
     @cached_property
     def bins(self) -> Bins | None:
-        """The room on single nodes, with those admitted pods that have none yet placed somewhere.
-
-        None where no node is known, and where more is promised than there is: not every pod has a place then.
-        """
-        if self._nodes.total is None or self._overcommit != 1:
+        """The room on single nodes, with admitted pods that have none yet placed somewhere; None without nodes."""
+        if self._nodes.total is None:
             return None
-        bins = Bins(self._nodes.free, self._nodes.total)
-        for group in self._groups:
-            if group.admitted:
-                bins.fill((*(each.requests for each in group.waiting), *(() if group.waiting else group.shapes or ())))
+        unmeasured = [name for name in COMMON if not self._nodes.measures(name)]
+        bins = Bins(self._nodes.machines, self._overcommit, unmeasured)
+        bins.fill([shape for group in self._groups for shape in group.coming])
         return bins
 
     def promise(self, group: Group, *, running: bool = True) -> None:
         """Count what the group needs as given away. running: False for what is only kept free for it."""
+        self.give(group.queue, group.need)
         for name in self._tree.chains[group.queue]:
-            _add(self.use[name], group.need)
             self.running[name] += running
+
+    def give(self, queue: str, amounts: Vector) -> None:
+        """Count so much as given away to a queue."""
+        for name in self._tree.chains[queue]:
+            _add(self.use[name], amounts)
             self._asides.pop(name, None)
             self._shares.pop(name, None)
         if self.room is not None:
-            for name, value in group.need.items():
+            for name, value in amounts.items():
                 if name in self.room:
                     self.room[name] -= value
+
+    def withhold(self, queue: str, amounts: Vector) -> None:
+        """Keep so much of what one queue may have, from all queues below it, for those who wait for it there."""
+        _add(self.use[queue], amounts)
 
     def limit(self, queue: str, name: str) -> int | None:
         """The most of a resource that a queue can ever have, None for any amount.

@@ -1,17 +1,22 @@
 """The pods of a gang, as a scheduler looks at them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from workers.api.kinds import Object, controller_of
+from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
 from workers.api.ties import GANG_GATE
 from workers.controllers.volcano import demand
+from workers.controllers.volcano.gangs import places, shapes
+from workers.controllers.volcano.gangs.shapes import Shape
 from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
+from workers.plan import Patch
 
 #: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
 State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
 
+#: A pod's annotations: its task in the job it was made for, and its place in that.
+TASK, TASK_INDEX = "volcano.sh/task-spec", "volcano.sh/task-index"
 #: One of a node's places for pods.
 ONE_POD = 10**9
 _RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
@@ -57,9 +62,39 @@ class Member:
         return any(gate.get("name") == GANG_GATE for gate in self.pod["spec"].get("schedulingGates") or ())
 
     @property
+    def task(self) -> str:
+        """The task of its job; empty for a pod of no job."""
+        return str((self.pod["metadata"].get("annotations") or {}).get(TASK) or "")
+
+    @property
+    def of_a_job(self) -> bool:
+        """Whether Volcano's Job made it, which makes the pods of a gang only when that has been admitted."""
+        owner = controller_of(self.pod)
+        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
+
+    def is_first(self, tasks: Mapping[str, int]) -> bool:
+        """Whether it is one of the pods of its task that a gang needs. tasks: by name, how many those are."""
+        index = str((self.pod["metadata"].get("annotations") or {}).get(TASK_INDEX) or "")
+        if not self.of_a_job or self.task not in tasks or not index.isdecimal():
+            return True
+        return int(index) < tasks[self.task]
+
+    @property
+    def shape(self) -> Shape:
+        """What it asks for, and where it may go."""
+        return shapes.shape(self.requests, places.read(self.pod["spec"]))
+
+    @property
     def replaced(self) -> bool:
         """Whether somebody will make another when it is deleted."""
         return controller_of(self.pod) is not None
+
+
+def let_go(each: Member) -> Patch:
+    """The step that holds the pod back no more."""
+    rest = [gate for gate in each.pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
+    metadata = each.pod["metadata"]
+    return Patch(ref_of(POD, each.pod), {"spec": {"schedulingGates": rest or None}}, metadata["resourceVersion"])
 
 
 def member(pod: Object) -> Member:

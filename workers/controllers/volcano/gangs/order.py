@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Generic, Protocol, TypeVar
 
 from workers.controllers.volcano.gangs.group import SLA, Group
 from workers.controllers.volcano.gangs.ledger import Ledger
@@ -28,20 +29,31 @@ def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetim
     return sorted((group for group in groups if group.elapsed(SLA, now)), key=lambda group: rank(group, priorities))
 
 
-class Turns:
-    """The groups that wait, and whose turn it is."""
+class Waits(Protocol):
+    """Whatever waits in a queue."""
 
-    def __init__(self, groups: Iterable[Group], priorities: Mapping[str, int], tree: Tree, ledger: Ledger) -> None:
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+
+
+T = TypeVar("T", bound=Waits)
+
+
+class Turns(Generic[T]):
+    """Those that wait, and whose turn it is. They are given in the order in which their own queue serves them."""
+
+    def __init__(self, waiting: Iterable[T], tree: Tree, ledger: Ledger) -> None:
         self._tree, self._ledger = tree, ledger
-        self._waiting: dict[str, deque[Group]] = {}
-        for group in sorted(groups, key=lambda group: rank(group, priorities)):
-            self._waiting.setdefault(group.queue, deque()).append(group)
+        self._waiting: dict[str, deque[T]] = {}
+        for each in waiting:
+            self._waiting.setdefault(each.queue, deque()).append(each)
         self._next: str | None = None
 
-    def take(self) -> Group | None:
-        """The next group; None when all had their turn."""
+    def take(self) -> T | None:
+        """The next one; None when all had their turn."""
         if self._next is None or not self._waiting.get(self._next):
-            self._waiting = {name: groups for name, groups in self._waiting.items() if groups}
+            self._waiting = {name: rest for name, rest in self._waiting.items() if rest}
             if not self._waiting:
                 return None
             self._next = min(self._waiting, key=self._rank)
@@ -51,8 +63,8 @@ class Turns:
         """Somebody was let through: from now on another queue may come first."""
         self._next = None
 
-    def rest(self, queue: str) -> list[Group]:
-        """The groups of a queue that had no turn yet; they have none in this round."""
+    def rest(self, queue: str) -> list[T]:
+        """Those of a queue that had no turn yet; they have none in this round."""
         rest = self._waiting.pop(queue, deque())
         self._next = None
         return list(rest)

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object
 from workers.api.ties import GROUP_NAME
 from workers.controllers.volcano.gangs import group as groups
-from workers.controllers.volcano.gangs import nodes, order, tree, writing
+from workers.controllers.volcano.gangs import growing, nodes, order, tree, writing
 from workers.controllers.volcano.gangs.group import PENDING, Group
+from workers.controllers.volcano.gangs.growing import NONE, Growth
 from workers.controllers.volcano.gangs.ledger import Ledger
 from workers.controllers.volcano.gangs.members import Member, member
 from workers.controllers.volcano.gangs.nodes import Nodes
@@ -43,22 +44,28 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked."""
+    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked.
+
+    growth: pods beyond their gangs.
+    """
 
     admitted: tuple[Group, ...]
     waiting: tuple[tuple[Group, Refusal], ...]
+    growth: Growth = NONE
 
 
 def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = held(observe(snapshot), now, rules)
-    steps = writing.steps(outcome.admitted, outcome.waiting, now)
+    steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.everywhere.values())
     rest = (Rest(min(size * REST, LONGEST)),) if size > FEW else ()
-    if not outcome.admitted and not outcome.waiting:
+    waits = outcome.waiting or outcome.growth.waits
+    if not steps and not waits:
         return Plan(rest)
-    back = (ComeBack(now + AGAIN),) if outcome.waiting else ()
-    return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted, {len(outcome.waiting)} wait")
+    back = (ComeBack(now + AGAIN),) if waits else ()
+    more = f", {len(outcome.growth.pods)} pods more" if outcome.growth.pods else ""
+    return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
 def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
@@ -79,7 +86,10 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
             # Whoever came later gets what is left without this.
             ledger.promise(late, running=False)
     early = {group.ref for group in first}
-    turns = order.Turns((each for each in pending if each.ref not in early), scene.priorities, scene.tree, ledger)
+    others = sorted(
+        (each for each in pending if each.ref not in early), key=lambda each: order.rank(each, scene.priorities)
+    )
+    turns = order.Turns(others, scene.tree, ledger)
     while (group := turns.take()) is not None:
         refusal = voting.ask(group)
         if refusal is None:
@@ -90,7 +100,11 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
         if _holds_up(scene.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             waiting += [(each, behind) for each in turns.rest(group.queue)]
-    return Outcome(tuple(admitted), tuple(waiting))
+    for group, refusal in waiting:
+        if group.ref not in early:
+            voting.keep(group, refusal)
+    grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
+    return Outcome(tuple(admitted), tuple(waiting), grown)
 
 
 def observe(snapshot: Snapshot) -> Scene:

@@ -8,21 +8,25 @@ from workers.admission.queues import OPEN, ROOT
 from workers.controllers.volcano.gangs import conditions, vectors
 from workers.controllers.volcano.gangs.group import WAITING_LIMIT, Group
 from workers.controllers.volcano.gangs.ledger import Ledger
+from workers.controllers.volcano.gangs.members import Member
 from workers.controllers.volcano.gangs.quotas import Quotas
 from workers.controllers.volcano.gangs.tree import Tree
+from workers.controllers.volcano.gangs.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
 
-    room: it waits for others to make room, and nobody who came later should take that if its time has come.
+    room: it waits for others to make room, and nobody who came later should take that if its time has come. short: the
+    queue that has too little left, empty if that is the cluster.
     """
 
     reason: str
     message: str
     hopeless: bool = False
     room: bool = False
+    short: str = ""
 
 
 class Voting:
@@ -52,6 +56,31 @@ class Voting:
         self._ledger.promise(group)
         self._quotas.promise(group)
         return None
+
+    def ask_one(self, group: Group, pod: Member) -> bool:
+        """Whether a pod beyond its gang may be let go now; it counts as given away then."""
+        if group.queue not in self._tree or any(
+            self._tree[name].state != OPEN for name in self._tree.chains[group.queue]
+        ):
+            return False
+        ledger, shape = self._ledger, pod.shape
+        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.keeps(shape)):
+            return False
+        if ledger.bins is not None and not ledger.bins.take((shape,)):
+            return False
+        ledger.give(group.queue, pod.requests)
+        return True
+
+    def keep(self, group: Group, refusal: Refusal) -> None:
+        """What a gang waits for is for no pod that is beyond its own gang."""
+        if not refusal.room:
+            return
+        if refusal.short:
+            self._ledger.withhold(refusal.short, group.need)
+            return
+        self._ledger.promise(group, running=False)
+        if self._ledger.bins is not None and group.shapes:
+            self._ledger.bins.hold(group.shapes)
 
     def _malformed(self, group: Group) -> Refusal | None:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
@@ -89,7 +118,8 @@ class Voting:
         alone.
         """
         there = group.placed + len(group.waiting)
-        shown = group.minimum is None or group.gathered or any(each.gated for each in group.members)
+        shown = group.minimum is None or group.gathered
+        shown = shown or any(each.gated and not each.of_a_job for each in group.members)
         if not shown or there >= group.least:
             return None
         return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
@@ -104,27 +134,46 @@ class Voting:
 
     def _beyond_queues(self, group: Group) -> Refusal | None:
         for queue in self._tree.chains[group.queue]:
-            used = self._ledger.use[queue]
-            for name, asked in group.need.items():
-                limit = self._ledger.limit(queue, name)
-                if limit is None or asked + used.get(name, 0) <= limit:
-                    continue
-                told = _told(name, asked=asked, left=limit - used.get(name, 0), limit=limit)
-                return _short(f"queue {queue} has {told['left']} of {told['limit']} {name} left", told, asked > limit)
+            if found := self._beyond_queue(queue, group.need):
+                name, asked, limit = found
+                left = limit - self._ledger.use[queue].get(name, 0)
+                told = _told(name, asked=asked, left=left, limit=limit)
+                there = f"queue {queue} has {told['left']} of {told['limit']} {name} left"
+                return _short(there, told, asked > limit, queue)
+        return None
+
+    def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
+        """The first resource of which a queue has too little left: name, what is asked for, the most there may be."""
+        for name, asked in amounts.items():
+            limit = self._ledger.limit(queue, name)
+            if limit is not None and asked > 0 and asked + self._ledger.use[queue].get(name, 0) > limit:
+                return name, asked, limit
         return None
 
     def _beyond_cluster(self, group: Group) -> Refusal | None:
-        for name, asked in group.need.items():
-            left = self._ledger.left(group.queue, name)
-            if left is None or asked <= left:
-                continue
-            total = (self._ledger.total or {}).get(name, 0)
-            kept = self._ledger.kept(group.queue, name)
-            told = _told(name, asked=asked, left=left, total=total, kept=kept)
-            never = asked > (self._ledger.limit(group.queue, name) or 0)
-            others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
-            return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
+        if not (found := self._beyond_room(group.queue, group.need)):
+            return None
+        name, asked, left = found
+        total = (self._ledger.total or {}).get(name, 0)
+        kept = self._ledger.kept(group.queue, name)
+        told = _told(name, asked=asked, left=left, total=total, kept=kept)
+        never = asked > (self._ledger.limit(group.queue, name) or 0)
+        others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
+        return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
+
+    def _beyond_room(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
+        """The first resource of which the cluster has too little for a queue: name, what is asked for, what is left."""
+        for name, asked in amounts.items():
+            left = self._ledger.left(queue, name)
+            if left is not None and asked > max(left, 0):
+                return name, asked, left
         return None
+
+    def _short_of(self, queue: str, amounts: Vector) -> bool:
+        """Whether the cluster, the queue or one above it has less left than that."""
+        if self._beyond_room(queue, amounts):
+            return True
+        return any(self._beyond_queue(each, amounts) for each in self._tree.chains[queue])
 
     def _beyond_quotas(self, group: Group) -> Refusal | None:
         text = self._quotas.refused(group)
@@ -132,20 +181,26 @@ class Voting:
 
     def _scattered(self, group: Group) -> Refusal | None:
         """The last rule: it takes the room on the nodes if there is."""
-        if self._ledger.bins is None or not group.shapes or self._ledger.bins.take(group.shapes):
+        bins = self._ledger.bins
+        if bins is None or not group.shapes or bins.take(group.shapes):
             return None
-        text = (
-            f"there is room for the gang on all nodes together, but not for each of its {len(group.shapes)} pods on one"
-        )
-        return Refusal("NotEnoughResources", text, room=True)
+        never = ": it can never start as things are"
+        if bins.nowhere(group.shapes):
+            text = "there is a pod in the gang that no node takes, by its size, node selector, affinity or tolerations"
+            return Refusal("NeverFits", text + never, hopeless=True)
+        text = f"not for each of its {len(group.shapes)} pods on one that takes it"
+        if not bins.fits_alone(group.shapes):
+            text = f"there is room for the gang on all nodes together, but {text}, even were they empty{never}"
+            return Refusal("NeverFits", text, hopeless=True)
+        return Refusal("NotEnoughResources", f"there is room for the gang on all nodes together, but {text}", room=True)
 
 
 def _told(name: str, **amounts: int) -> Mapping[str, str]:
     return {each: vectors.text(name, max(0, value)) for each, value in amounts.items()}
 
 
-def _short(there: str, told: Mapping[str, str], never: bool) -> Refusal:
+def _short(there: str, told: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
     text = f"{there}, the gang needs {told['asked']}"
     if never:
         return Refusal("NeverFits", f"{text}: it can never start as things are", hopeless=True)
-    return Refusal("NotEnoughResources", text, room=True)
+    return Refusal("NotEnoughResources", text, room=True, short=queue)

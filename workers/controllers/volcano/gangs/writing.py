@@ -8,6 +8,7 @@ from workers.api.kinds import Object
 from workers.controllers import conditions as existing
 from workers.controllers.volcano.gangs import conditions
 from workers.controllers.volcano.gangs.group import INQUEUE, Group, instant
+from workers.controllers.volcano.gangs.members import Member, let_go
 from workers.controllers.volcano.gangs.voting import Refusal
 from workers.plan import Patch, Record, Step, Together
 
@@ -23,10 +24,12 @@ NEWS = timedelta(seconds=10)
 Waiting = Sequence[tuple[Group, Refusal]]
 
 
-def steps(admitted: Sequence[Group], waiting: Waiting, now: datetime) -> list[Step]:
+def steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Member], now: datetime) -> list[Step]:
     """The steps, the admissions first. What the API server refuses is decided on again in the next round."""
     told = list(_news(waiting, now))[:TOLD]
-    patches = [_admission(group, now) for group in admitted] + [_reason(group, why, now) for group, why in told]
+    patches = [_admission(group, now) for group in admitted]
+    patches += [let_go(pod) for pod in growth]
+    patches += [_reason(group, why, now) for group, why in told]
     staged = [Together(tuple(patches[at : at + STAGE]), vital=False) for at in range(0, len(patches), STAGE)]
     return [*staged, *(_event(group, why) for group, why in told if conditions.waits(group.body) != why.reason)]
 

@@ -6,6 +6,7 @@ from workers.api.kinds import POD_GROUP, Object
 from workers.api.volcano.job import Job, NetworkTopology, PartitionPolicy, Task
 from workers.controllers.volcano import amounts, demand
 from workers.controllers.volcano.amounts import Amount
+from workers.controllers.volcano.gangs import places
 from workers.controllers.volcano.vcjob import names
 from workers.merge import diff
 
@@ -24,8 +25,10 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
     whole, as they have no pods.
     """
     spec = job.spec
-    least = min(spec.gang, sum(task.gang for task in spec.tasks if task.name not in waiting)) if waiting else spec.gang
+    least = members(job, waiting)
     tasks = [task for task in spec.tasks if task.name not in waiting]
+    least_of = {task.name: task.gang for task in tasks}
+    pods = chosen(job, priorities, waiting)
     metadata = {
         **names.metadata(job, names.group(job)),
         "labels": dict(job.metadata.labels),
@@ -33,8 +36,10 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
     }
     content = {
         "minMember": least,
-        "minTaskMember": {task.name: task.gang for task in tasks},
+        "minTaskMember": least_of,
+        "minTaskPods": pods if pods != least_of else None,
         "minTaskResources": _sizes(tasks),
+        "minTaskPlacement": {task.name: where for task in tasks if (where := places.part(task.pod_spec))} or None,
         "queue": spec.queue,
         "priorityClassName": spec.priority_class_name or None,
         "minResources": min_resources(tasks, least, priorities),
@@ -49,6 +54,22 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
     }
 
 
+def members(job: Job, waiting: Set[str] = _NOBODY) -> int:
+    """How many pods must be able to start together."""
+    if not waiting:
+        return job.spec.gang
+    return min(job.spec.gang, sum(task.gang for task in job.spec.tasks if task.name not in waiting))
+
+
+def chosen(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> dict[str, int]:
+    """By task, how many of its pods make up the gang: those of the lowest indexes."""
+    tasks = _by_priority([task for task in job.spec.tasks if task.name not in waiting], priorities)
+    found = dict.fromkeys((task.name for task in job.spec.tasks if task.name not in waiting), 0)
+    for task, number in _chosen(tasks, members(job, waiting)):
+        found[task.name] += number
+    return found
+
+
 def patch(existing: Object, wanted: Object) -> Object | None:
     """The merge patch after which an existing PodGroup says what is wanted; None if it does.
 
@@ -59,13 +80,15 @@ def patch(existing: Object, wanted: Object) -> Object | None:
     for name in ("minMember", "priorityClassName", "subGroupPolicy"):
         if old.get(name) != new.get(name):
             changes[name] = new.get(name)
-    members = {task: least for task, least in new["minTaskMember"].items() if _members(old).get(task) != least}
-    if members:
-        changes["minTaskMember"] = members
-    # Definitions of Volcano's own do not keep it: then it is not asked for with every sync.
-    sizes = old.get("minTaskResources")
-    if (sizes is not None or members) and sizes != new.get("minTaskResources"):
-        changes["minTaskResources"] = diff(sizes, new.get("minTaskResources"))
+    known_members = _members(old)
+    news = {task: least for task, least in new["minTaskMember"].items() if known_members.get(task) != least}
+    if news:
+        changes["minTaskMember"] = news
+    for name in ("minTaskPods", "minTaskResources", "minTaskPlacement"):
+        # Definitions of Volcano's own do not keep it: then it is not asked for with every sync.
+        known = old.get(name)
+        if (known is not None or changes) and known != new.get(name):
+            changes[name] = diff(known, new.get(name))
     resources = old.get("minResources") or {}
     if not amounts.same(resources, new["minResources"]):
         changes["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from workers.api.kinds import POD, Object
-from workers.api.ties import GROUP_NAME
+from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.vcjob import names, plugins, volumes
 from workers.controllers.volcano.vcjob.site import VOLCANO, Site
@@ -23,17 +23,18 @@ DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavai
 _LONGEST_LABEL = 63
 
 
-def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site) -> Object:
+def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
     """The pod `<job>-<task>-<index>` as it is to be created.
 
-    version: of the job, which rises when all its pods are killed. retries: how often it was restarted.
+    version: of the job, which rises when all its pods are killed. retries: how often it was restarted. held: it waits
+    until somebody lets it go.
     Raises PluginError for a job that its plugins cannot serve.
     """
     body: Object = {
         "apiVersion": POD.api_version,
         "kind": POD.kind,
         "metadata": _metadata(job, task, index, version, retries),
-        "spec": _spec(job, task, site),
+        "spec": _spec(job, task, site, held),
     }
     mounted = volumes.mounted(job, body)
     return plugins.pod(plugins.Seat(job, site, task, index), mounted)
@@ -98,9 +99,12 @@ def _copied(given: Mapping[str, str], *keys: str) -> dict[str, str]:
     return {key: given[key] for key in keys if key in given}
 
 
-def _spec(job: Job, task: Task, site: Site) -> Object:
+def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
     spec = task.pod_spec
     spec["schedulerName"] = site.placing(spec.get("schedulerName") or job.spec.scheduler_name or VOLCANO)
+    if held and not spec.get("nodeName"):
+        gates = [gate for gate in spec.get("schedulingGates") or () if gate.get("name") != GANG_GATE]
+        spec["schedulingGates"] = [*gates, {"name": GANG_GATE}]
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return spec

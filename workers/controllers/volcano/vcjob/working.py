@@ -1,6 +1,6 @@
 """Bringing a job's pods to what its spec says: what they need, then those too many, then those that are missing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -103,15 +103,21 @@ def _were_made(sight: Sight) -> bool:
 
 def _group(sight: Sight) -> Iterator[Step]:
     told = Record("Warning", "PodGroupError", "Error making the PodGroup: {error}")
-    # A task whose pods are there belongs to the gang, whatever has become of those it waited for.
-    waiting = dependencies.waiting(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
-    wanted = podgroup.wanted(sight.job, priorities(sight), waiting)
+    wanted = podgroup.wanted(sight.job, priorities(sight), _later(sight))
     if sight.group is None:
         if not any(group["metadata"]["name"] == names.group(sight.job) for group in sight.groups):
             yield Together((Create(POD_GROUP, wanted),), otherwise=told)
     elif patch := podgroup.patch(sight.group, wanted):
         version = sight.group["metadata"]["resourceVersion"]
         yield Together((Patch(ref_of(POD_GROUP, sight.group), patch, version),), otherwise=told)
+
+
+def _later(sight: Sight) -> Set[str]:
+    """The tasks that do not belong to the gang yet, because of `dependsOn`.
+
+    One whose pods are there does, whatever has become of those it waited for.
+    """
+    return dependencies.waiting(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
 
 
 def priorities(sight: Sight) -> dict[str, int]:
@@ -158,9 +164,10 @@ def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     victims = tuple(
         pod for pod in sight.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), course.version)
     )
-    places = list(islice(_free(sight), HELPING + 1)) if sight.queue is not None else []
+    gang = _gang(sight)
+    places = list(islice(_free(sight, gang), HELPING + 1)) if sight.queue is not None else []
     made = tuple(places[:HELPING])
-    bodies = tuple(_create(sight, course, site, place) for place in made)
+    bodies = tuple(_create(sight, course, site, place, gang) for place in made)
     told = Record("Warning", "FailedCreate", "Error creating pods: {error}")
     late = Measure("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
     making = (*_secrets(sight, site), Together(bodies, otherwise=told), late) if bodies else ()
@@ -184,20 +191,35 @@ def _is_surplus(pod: Pod, replicas: int, version: int) -> bool:
     return pod.version < version and not pod.ended
 
 
-def _free(sight: Sight) -> Iterator[Place]:
-    """The places that have no pod, of the tasks that may start. A name is free when its last pod is gone."""
+def _free(sight: Sight, gang: Mapping[str, int]) -> Iterator[Place]:
+    """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
     there = _by_name(sight)
-    for task in sight.job.spec.tasks:
-        if dependencies.ready(sight.job, task, there):
-            for index in range(task.replicas):
-                if names.pod(sight.job, task, index) not in there:
-                    yield task.name, index
+    ready = [task for task in sight.job.spec.tasks if dependencies.ready(sight.job, task, there)]
+    first = [(task, range(min(gang.get(task.name, 0), task.replicas))) for task in ready]
+    rest = [(task, range(len(indexes), task.replicas)) for task, indexes in first]
+    for task, indexes in (*first, *rest):
+        for index in indexes:
+            if names.pod(sight.job, task, index) not in there:
+                yield task.name, index
 
 
-def _create(sight: Sight, course: Course, site: Site, place: Place) -> Create:
-    task = sight.job.spec.task(place[0])
+def _gang(sight: Sight) -> Mapping[str, int]:
+    """By task, of how many pods, those of the lowest indexes, the gang that was admitted consists."""
+    later = _later(sight)
+    admitted = ((sight.group or {}).get("spec") or {}).get("minMember")
+    if admitted != podgroup.members(sight.job, later):
+        # It is about to ask for more, or for less: nobody has been let through for that yet.
+        return {}
+    return podgroup.chosen(sight.job, priorities(sight), later)
+
+
+def _create(sight: Sight, course: Course, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
+    """A pod of the gang; others are held back until there is room for them besides everybody's gangs."""
+    name, index = place
+    task = sight.job.spec.task(name)
     assert task is not None
-    body = pods.build(sight.job, task, place[1], version=course.version, retries=course.retries, site=site)
+    held = index >= gang.get(name, 0)
+    body = pods.build(sight.job, task, index, version=course.version, retries=course.retries, site=site, held=held)
     return Create(POD, body)
 
 

@@ -1,0 +1,141 @@
+"""Where a pod may go: what its node selector, its required node affinity and its tolerations say of a node.
+
+Not seen: affinity to other pods, topology spread, ports and volumes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.api.kinds import Object
+
+#: Taints with these effects keep a new pod out that does not tolerate them.
+_KEEP_OUT = ("NoSchedule", "NoExecute")
+#: One requirement: what it looks at (labels or fields), the key, the operator, the values.
+Requirement = tuple[str, str, str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A node. whole: all it has for pods. free: what of it nobody has taken."""
+
+    name: str
+    whole: Mapping[str, int]
+    free: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a pod demands of its node. terms: one of them must hold, None: any node will do. lost: nobody can read it.
+
+    A requirement whose operator nobody knows holds nowhere: unknown is no place.
+    """
+
+    selector: tuple[tuple[str, str], ...] = ()
+    terms: tuple[tuple[Requirement, ...], ...] | None = None
+    tolerations: tuple[tuple[str, str, str, str], ...] = ()
+    lost: bool = False
+
+    def allow(self, machine: Machine) -> bool:
+        """Whether the pod may go to the node, if there is room."""
+        if self.lost or any(machine.labels.get(key) != value for key, value in self.selector):
+            return False
+        if self.terms is not None and not any(_holds(term, machine) for term in self.terms):
+            return False
+        return all(self._tolerates(taint) for taint in machine.taints if taint.get("effect") in _KEEP_OUT)
+
+    def _tolerates(self, taint: Object) -> bool:
+        return any(_covers(toleration, taint) for toleration in self.tolerations)
+
+
+ANYWHERE = Places()
+_NOWHERE = Places(lost=True)
+
+
+def read(spec: Object) -> Places:
+    """What the spec of a pod, or the part of it that `part` keeps, demands; of one that nobody can read, no place."""
+    try:
+        affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+        found = Places(
+            selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
+            terms=None if required is None else tuple(map(_term, required.get("nodeSelectorTerms") or ())),
+            tolerations=tuple(map(_toleration, spec.get("tolerations") or ())),
+        )
+        hash(found)
+    except (AttributeError, TypeError):
+        return _NOWHERE
+    return found
+
+
+def part(spec: Object) -> Object:
+    """What of a pod's spec says where it may go. What is malformed there is left to the API server."""
+    found = {name: spec[name] for name in ("nodeSelector", "tolerations") if spec.get(name)}
+    affinity = spec.get("affinity")
+    node = affinity.get("nodeAffinity") if isinstance(affinity, dict) else None
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution") if isinstance(node, dict) else None
+    if required is None:
+        return found
+    return {**found, "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def _term(term: Object) -> tuple[Requirement, ...]:
+    return tuple(
+        (what, str(each.get("key")), str(each.get("operator")), tuple(map(str, each.get("values") or ())))
+        for what in ("matchExpressions", "matchFields")
+        for each in term.get(what) or ()
+    )
+
+
+def _toleration(given: Object) -> tuple[str, str, str, str]:
+    return tuple(str(given.get(name) or "") for name in ("key", "operator", "value", "effect"))  # type: ignore[return-value]
+
+
+def _holds(term: Iterable[Requirement], machine: Machine) -> bool:
+    """Whether all of a term's requirements hold; a term without any holds nowhere."""
+    empty = True
+    for what, key, operator, values in term:
+        empty = False
+        known = machine.labels if what == "matchExpressions" else {"metadata.name": machine.name}
+        rule = _OPERATORS.get(operator)
+        if rule is None or not rule(known.get(key), values):
+            return False
+    return not empty
+
+
+def _covers(toleration: tuple[str, str, str, str], taint: Object) -> bool:
+    key, operator, value, effect = toleration
+    if effect and effect != taint.get("effect"):
+        return False
+    if key and key != taint.get("key"):
+        return False
+    if operator == "Exists":
+        return True
+    return bool(key) and operator in ("", "Equal") and value == (taint.get("value") or "")
+
+
+def _number(text: Any) -> int | None:
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _compared(label: str | None, values: tuple[str, ...], is_greater: bool) -> bool:
+    left, right = _number(label), _number(values[0] if len(values) == 1 else None)
+    if left is None or right is None:
+        return False
+    return left > right if is_greater else left < right
+
+
+#: By the operator of a requirement, whether a label (None: there is none) satisfies it.
+_OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
+    "In": lambda label, values: label is not None and label in values,
+    "NotIn": lambda label, values: label not in values,
+    "Exists": lambda label, _values: label is not None,
+    "DoesNotExist": lambda label, _values: label is None,
+    "Gt": lambda label, values: _compared(label, values, True),
+    "Lt": lambda label, values: _compared(label, values, False),
+}
