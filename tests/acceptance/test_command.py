@@ -249,14 +249,14 @@ def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path:
         assert len(processes) >= 8
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
-    until(lambda: gone(processes), "no process is left", 30)
+    until(lambda: gone(processes), "no process is left")
     assert "penstock up" in terminal.type("get", "cm", code=1)
     with running(terminal, tmp_path / "second.log") as process:
         assert yaml.safe_load(terminal.type("get", "cm", "settings", "-o", "yaml"))["data"] == {"a": "1"}
         processes = family(process.pid)
         process.kill()
         process.wait(PATIENCE)
-        until(lambda: gone(processes), "a killed up takes its processes with it", 60)
+        until(lambda: gone(processes), "a killed up takes its processes with it")
 
 
 @pytest.mark.timeout(240)

@@ -44,7 +44,7 @@ def test_a_job_is_run_listed_suspended_resumed_and_deleted(cluster: Terminal) ->
     until(lambda: phase(cluster, "hello") == "Aborted", "it is aborted")
     cluster.type("job", "resume", "-N", "hello")
     until(lambda: phase(cluster, "hello") == "Running", "it runs again")
-    assert "AbortJob" in cluster.type("job", "view", "-N", "hello")
+    until(lambda: "AbortJob" in cluster.type("job", "view", "-N", "hello"), "its Events tell of the Command")
     assert cluster.type("job", "delete", "-N", "hello") == "delete job hello successfully\n"
     assert cluster.type("job", "suspend", "-N", "hello", code=1) == (
         'penstock: jobs.batch.volcano.sh "hello" not found\n'
