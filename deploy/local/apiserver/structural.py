@@ -6,15 +6,14 @@ server. Rules in the Common Expression Language (``x-kubernetes-validations``) a
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from deploy.local.apiserver import fields
+from deploy.local.apiserver import fields, glances
 from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.glances import PRESERVE
 from workers.api.kinds import Object
 
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
@@ -23,7 +22,11 @@ _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 def pruner(schema: Object) -> Callable[[Any], tuple[Any, list[str]]]:
     """What removes the fields a schema does not know; the answer names their paths."""
 
+    knows = glances.knows(schema)
+
     def prune(value: Any) -> tuple[Any, list[str]]:
+        if knows(value):
+            return value, []
         unknown: list[str] = []
         return _prune(schema, value, "", unknown, keep=False), unknown
 
@@ -31,7 +34,7 @@ def pruner(schema: Object) -> Callable[[Any], tuple[Any, list[str]]]:
 
 
 def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: bool) -> Any:
-    keep = keep or bool(schema.get(_PRESERVE))
+    keep = keep or bool(schema.get(PRESERVE))
     if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
         return [_prune(items, item, f"{path}[{index}]", unknown, keep=False) for index, item in enumerate(value)]
     if not isinstance(value, dict):
@@ -54,7 +57,24 @@ def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: b
 
 def defaulter(schema: Object) -> Callable[[Any], Any]:
     """What fills in defaults: for absent fields, and for nulls where null is not allowed."""
-    return lambda value: _default(schema, value)
+    filling = _filling(schema)
+    return lambda value: _default(filling, value) if filling else value
+
+
+def _filling(schema: Object) -> Object:
+    """What of a schema fills something in; empty when nothing does."""
+    fields = {name: _filling(known) for name, known in (schema.get("properties") or {}).items()}
+    parts = {
+        name: _filling(part) for name in ("items", "additionalProperties") if isinstance(part := schema.get(name), dict)
+    }
+    found: Object = {name: part for name, part in parts.items() if part}
+    if "additionalProperties" in found or any(fields.values()):
+        found["properties"] = fields
+    if "default" in schema:
+        found["default"] = schema["default"]
+    if found and schema.get("nullable"):
+        found["nullable"] = True
+    return found
 
 
 def _default(schema: Object, value: Any) -> Any:
@@ -67,7 +87,7 @@ def _default(schema: Object, value: Any) -> Any:
     for name, known in properties.items():
         if "default" in known and (name not in result or (result[name] is None and not known.get("nullable"))):
             result[name] = known["default"]
-        if name in result:
+        if known and name in result:
             result[name] = _default(known, result[name])
     if isinstance(others := schema.get("additionalProperties"), dict):
         for name in result.keys() - properties.keys():
@@ -77,7 +97,8 @@ def _default(schema: Object, value: Any) -> Any:
 
 def validator(schema: Object) -> Callable[[Any], list[FieldError]]:
     """What judges an object by a schema."""
-    return lambda value: list(_validate(schema, value, ""))
+    fits = glances.fits(schema, _fits)
+    return lambda value: [] if fits(value) else list(_validate(schema, value, ""))
 
 
 def _validate(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
@@ -150,15 +171,8 @@ def _string(schema: Object, value: str, path: str) -> Iterator[FieldError]:
         yield _rule(path, value, f"should be at least {limit} chars long")
     if (pattern := schema.get("pattern")) is not None and not _pattern(pattern).search(value):
         yield _rule(path, value, f"should match '{pattern}'")
-    if (form := schema.get("format")) == "date-time" and not _is_time(value):
+    if (form := schema.get("format")) == "date-time" and not glances.is_time(value):
         yield _rule(path, value, f"must be of type {form}: {fields.shown(value)}")
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None and "T" in text
-    except ValueError:
-        return False
 
 
 def _number(schema: Object, value: float, path: str) -> Iterator[FieldError]:

@@ -1,0 +1,123 @@
+"""What of an object a structural schema finds nothing wrong with, told at once: nearly all that is ever written.
+
+Both functions answer with a test that is made from the schema once. Its yes is certain; its no means that somebody has
+to look properly (`structural`), which takes several times as long.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from workers.api.kinds import Object
+
+Test = Callable[[Any], bool]
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+#: Values without fields.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+#: What a schema may say of a value without judging it.
+_SILENT = frozenset(
+    {"default", "description", "example", "externalDocs", "title", PRESERVE, "x-kubernetes-validations"}
+)
+#: By type, what a schema may say of it beside for a test to be sure.
+_SAID: Mapping[str, frozenset[str]] = {
+    "string": frozenset({"enum", "format", "maxLength", "minLength"}),
+    "integer": frozenset(),
+    "boolean": frozenset(),
+    "array": frozenset({"items", "x-kubernetes-list-type"}),
+    "object": frozenset({"properties", "additionalProperties", "required"}),
+}
+
+
+def knows(schema: Object) -> Test:
+    """Whether a schema knows all fields of a value."""
+    fields = {name: knows(known) for name, known in (schema.get("properties") or {}).items()}
+    items = knows(schema["items"]) if isinstance(schema.get("items"), dict) else None
+    more = schema.get("additionalProperties")
+    others: Test | None = knows(more) if isinstance(more, dict) else None
+    anything = bool(schema.get(PRESERVE)) or more is True
+
+    def test(value: Any) -> bool:
+        if type(value) is dict:
+            for name, member in value.items():
+                known = fields.get(name, others)
+                if known is None:
+                    if not anything:
+                        return False
+                elif type(member) not in _PLAIN and not known(member):
+                    return False
+        elif type(value) is list and items is not None:
+            for item in value:
+                if type(item) not in _PLAIN and not items(item):
+                    return False
+        return True
+
+    return test
+
+
+def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
+    """Whether a schema has nothing against a value. otherwise: judges by a schema that says more than is known here."""
+    kind = str(schema.get("type"))
+    said = schema.keys() - _SILENT - {"type", "nullable"}
+    if kind not in _SAID or not said <= _SAID[kind] or schema.get("x-kubernetes-list-type", "atomic") != "atomic":
+        return partial(otherwise, schema)
+    match kind:
+        case "string":
+            return _text(schema)
+        case "integer":
+            return lambda value: type(value) is int
+        case "boolean":
+            return lambda value: type(value) is bool
+        case "array":
+            items = schema.get("items")
+            item = fits(items, otherwise) if isinstance(items, dict) else None
+            return lambda value: type(value) is list and (item is None or all(map(item, value)))
+        case _:
+            return _object(schema, otherwise)
+
+
+def _text(schema: Object) -> Test:
+    least, most = schema.get("minLength") or 0, schema.get("maxLength")
+    words = schema.get("enum")
+    moment = schema.get("format") == "date-time"
+
+    def test(value: Any) -> bool:
+        return (
+            type(value) is str
+            and (words is None or value in words)
+            and len(value) >= least
+            and (most is None or len(value) <= most)
+            and (not moment or is_time(value))
+        )
+
+    return test
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is an instant with a zone."""
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None and "T" in text
+    except ValueError:
+        return False
+
+
+def _object(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
+    fields = {name: fits(known, otherwise) for name, known in (schema.get("properties") or {}).items()}
+    more = schema.get("additionalProperties")
+    others: Test | None = fits(more, otherwise) if isinstance(more, dict) else None
+    required = tuple(schema.get("required") or ())
+
+    def test(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for name in required:
+            if name not in value:
+                return False
+        for name, member in value.items():
+            known = fields.get(name, others)
+            if known is not None and not known(member):
+                return False
+        return True
+
+    return test
