@@ -127,7 +127,7 @@ def test_a_gang_starts_where_its_pods_may_go(
 
 
 def test_pods_of_several_tasks_have_places_of_their_own() -> None:
-    tasks = {
+    tasks: dict[str, Any] = {
         "minTaskMember": {"any": 2, "there": 1},
         "minTaskResources": {"any": {"cpu": "1"}, "there": {"cpu": "1"}},
         "minTaskPlacement": {"there": ZONE_B},

@@ -160,6 +160,23 @@ def test_capability_counts_what_was_admitted_in_the_same_round() -> None:
     assert words(found) == {"c": "queue default has 0 of 6 cpu left, the gang needs 3"}
 
 
+def test_a_queue_bounds_those_below_it_together() -> None:
+    queues = [
+        queue("above", capability={"cpu": "7"}),
+        queue("left", parent="above", capability={"cpu": "6"}),
+        queue("right", parent="above", capability={"cpu": "6"}),
+    ]
+    known = [
+        group("old", queue="left", phase="Inqueue"),
+        group("a", queue="right", created=-9),
+        group("b", queue="right", least=2, created=-8),
+        group("c", queue="left", least=1, created=-7),
+    ]
+    found = outcome(groups=known, queues=queues)
+    assert names(found) == ["a", "c"]
+    assert words(found) == {"b": "queue above has 0 of 7 cpu left, the gang needs 2"}
+
+
 def test_more_than_there_is_may_be_promised() -> None:
     found = outcome(Rules(overcommit=Fraction("1.5")), groups=[group("a"), group("b")], nodes=[node(cpu=4, pods=9)])
     assert names(found) == ["a", "b"]

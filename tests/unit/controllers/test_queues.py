@@ -187,6 +187,66 @@ def test_a_status_always_has_what_older_definitions_require() -> None:
     assert status_of(decided(queue()))["allocated"] == {}
 
 
+def taking(name: str, levels: int | None = None, **amounts: str) -> Object:
+    """A queue below, and what it says its pods take."""
+    return queue(name, "Open", status={"allocated": amounts, **({"levels": levels} if levels else {})}, parent="q")
+
+
+@pytest.mark.parametrize(
+    ("below", "allocated", "levels"),
+    [
+        pytest.param([], {"cpu": "1"}, None, id="none below"),
+        pytest.param(
+            [taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2, id="two"
+        ),
+        pytest.param([taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5, id="with others below them"),
+        pytest.param([taking("a", 16, cpu="2")], {"cpu": "1"}, 16, id="below without end: a circle"),
+        pytest.param([queue("a")], {"cpu": "1"}, 2, id="one that has no status yet"),
+    ],
+)
+def test_a_queue_counts_what_those_below_it_take(below: list[Object], allocated: Object, levels: int | None) -> None:
+    own = groups("Running")
+    own[0]["status"]["allocated"] = {"cpu": "1"}
+    plan = decided(queue(), has=own, below=below)
+    status = status_of(plan)
+    assert (status["allocated"], status.get("levels")) == (allocated, levels)
+    assert Mark(ROOT) in plan.steps
+    again = decided(queue(status=status), has=own, below=below)
+    assert again == NOTHING
+
+
+def test_a_queue_without_others_below_it_any_more_has_no_levels() -> None:
+    assert "levels" not in status_of(decided(queue(state="Open", status={"levels": 3})))
+
+
+def test_sums_of_queues_in_a_circle_come_to_an_end() -> None:
+    circle = {name: queue(name, "Open", parent=above) for name, above in ("ab", "bc", "ca")}
+    own = groups("Running")
+    own[0]["status"]["allocated"] = {"cpu": "1"}
+    for _ in range(40):
+        news = False
+        for name, body in circle.items():
+            below = [each for each in circle.values() if each["spec"]["parent"] == name]
+            has = own if name == "a" else []
+            plan = decide(seen(body, has=has, below=below, above=circle[body["spec"]["parent"]]), NOW)
+            for step in plan.steps:
+                if isinstance(step, PatchStatus):
+                    news |= step.status != body["status"]
+                    circle[name] = body = {**body, "status": step.status}
+    assert not news
+    assert {name: body["status"]["allocated"] for name, body in circle.items()} == {"a": {"cpu": "1"}, "b": {}, "c": {}}
+
+
+def test_the_root_queue_counts_what_all_take() -> None:
+    everyone = groups("Running", "Running")
+    for body in everyone:
+        body["status"]["allocated"] = {"cpu": "1"}
+    root = {**queue("root", "Open"), "spec": {"weight": 1}}
+    snapshot = seen(root)
+    whole = Snapshot(snapshot.ref, root, tied=snapshot.tied, everywhere={POD_GROUP.id: entries(POD_GROUP, everyone)})
+    assert status_of(decide(whole, NOW))["allocated"] == {"cpu": "2"}
+
+
 def after(body: Object, plan: Plan, **more: Any) -> Object:
     """The queue as the plan leaves it."""
     result = {**body, "metadata": dict(body["metadata"])}

@@ -84,6 +84,9 @@ class Status(Model):
     inqueue: int | None = None
     completed: int | None = None
     allocated: Resources | None = None
+    """What pods take that are of this queue, or of one below it."""
+    levels: int | None = None
+    """Levels of queues from this one down, where there are any below it. Not Volcano's."""
     reservation: Reservation | None = None
     handled: Items[str] | None = None
     """Uids of Commands that have taken effect. Not Volcano's."""

@@ -33,7 +33,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
     went = course.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
-    status = _status(queue, went, groups, _handled(handled, asked))
+    status = _status(queue, went, groups, _handled(handled, asked), _taken(snapshot, groups))
     changed = status != (queue.get("status") or {})
     steps = (
         *_metadata(queue, went, before=True),
@@ -42,7 +42,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
         *_orphaned(snapshot, changed=changed),
         *_metadata(queue, went, before=False),
         *commands.consumed(asked),
-        *(_news(snapshot, went) if changed else ()),
+        *(_news(snapshot, went, status) if changed else ()),
     )
     return Plan(steps, _why(queue, went)) if changed or len(steps) > 1 else NOTHING
 
@@ -82,15 +82,25 @@ def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
     return [command["metadata"]["uid"] for command in asked] or list(before)
 
 
-def _status(queue: Object, went: Course, groups: Sequence[Object], handled: list[str]) -> Object:
+def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
+    """What the pods of a queue and of those below it take. The root queue sees all groups at once."""
+    everywhere = snapshot.everywhere.get(POD_GROUP.id)
+    if everywhere is not None:
+        return {"allocated": counters.allocated(entry.body for entry in everywhere if entry.body is not None)}
+    below = _bodies(snapshot, QUEUE.id)
+    levels = counters.levels_with(below)
+    return {"allocated": counters.allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
+
+
+def _status(queue: Object, went: Course, groups: Sequence[Object], handled: list[str], taken: Object) -> Object:
     """What others wrote into the status (what a scheduler reserved) stays as it is."""
-    before = queue.get("status") or {}
+    before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
         **before,
         **counters.count(groups),
         "state": str(went.state),
-        # Older definitions refuse a status without it.
-        "allocated": counters.allocated(groups),
+        # Older definitions refuse a status without `allocated`.
+        **taken,
         "observedGeneration": queue["metadata"].get("generation", 0),
     }
     return {**status, "handled": handled} if handled else status
@@ -121,10 +131,11 @@ def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[Record, ...]:
     return (Record("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
 
-def _news(snapshot: Snapshot, went: Course) -> tuple[Step, ...]:
+def _news(snapshot: Snapshot, went: Course, status: Object) -> tuple[Step, ...]:
     """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
 
-    A group that is there speaks for itself to those; one that has gone cannot.
+    A group that is there speaks for itself to those; one that has gone cannot. The queue above hears of it anyway, but
+    the root queue.
     """
     queue = snapshot.body
     assert queue is not None
@@ -133,7 +144,8 @@ def _news(snapshot: Snapshot, went: Course) -> tuple[Step, ...]:
     below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
     fewer = went.groups < sum(before.get(field) or 0 for field in counters.FIELDS.values())
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
-    marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited else ())))
+    taken = before.get("allocated") != status["allocated"]
+    marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
     return tuple(Mark(ref) for ref in marks if ref != snapshot.ref)
 
 
