@@ -13,7 +13,7 @@ from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.hidden import Hidden
 from scalers.auth.lookups import Lookups, View
 from scalers.kubernetes.pod_resources import PodResource
-from scalers.parameters import FROM_ENV, TRUTHS, Trigger, refuse_unset
+from scalers.parameters import FROM_ENV, Trigger, refuse_unset
 from scalers.recent import EVER
 from scalers.registry import REGISTRY, Registry
 from scalers.scaler import Scaler, metric_name
@@ -26,21 +26,6 @@ from workers.errors import PenstockError, Unavailable, UserError
 #: Triggers that are read before others have their turn, and problems that one condition tells.
 _TURN, _TOLD = 50, 10
 
-#: KEDA's annotation that pauses an object.
-PAUSED = "autoscaling.keda.sh/paused"
-
-
-def paused(body: Object) -> bool:
-    """Whether the object is paused: by KEDA's rule also when the annotation is neither true nor false.
-
-    A ScaledObject is, whatever else is said, where a number of replicas is given to pause at.
-    """
-    annotations = body["metadata"].get("annotations") or {}
-    if body.get("kind") == SCALED_OBJECT.kind and flags.PAUSED_REPLICAS in annotations:
-        return True
-    text = annotations.get(PAUSED)
-    return text is not None and TRUTHS.get(text, True)
-
 
 def is_polled(body: Object) -> bool:
     """Whether the object's triggers are to be measured: it is neither on its way out nor paused, or has a ledger.
@@ -49,7 +34,7 @@ def is_polled(body: Object) -> bool:
     """
     if ledger_of(body):
         return True
-    return not body["metadata"].get("deletionTimestamp") and not paused(body)
+    return not body["metadata"].get("deletionTimestamp") and not flags.is_paused(body)
 
 
 def measured(body: Object) -> Sequence[Object]:

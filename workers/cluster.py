@@ -29,6 +29,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 #: A watch without a byte for this long is given up: a server sends a bookmark about once a minute.
 SILENCE = 90.0
+#: Layers of a connection that each take one turn of the loop to close: the session, TLS, the socket; and one to spare.
+LAYERS = 4
 
 _HEADERS = {
     "Accept": "application/json",
@@ -44,10 +46,6 @@ class WatchEvent:
 
     type: str
     object: Object
-
-
-#: Layers of a connection that each take one turn of the loop to close: the session, TLS, the socket; and one to spare.
-LAYERS = 4
 
 
 class Cluster:

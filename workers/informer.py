@@ -10,7 +10,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,12 +21,11 @@ from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.census import Roll
 from workers.cluster import WatchEvent
+from workers.holding import Ring
 from workers.logs import Outage
 from workers.mirror import Change, Listing, Lost, Mirror
 
 log = logging.getLogger(__name__)
-
-Ring = Callable[[Mapping[str, int]], Awaitable[None]]
 
 
 class Api(Protocol):

@@ -14,7 +14,8 @@ from workers.census import CENSUS
 from workers.cluster import Cluster
 from workers.election import Elector, Terms, Work
 from workers.errors import Unavailable
-from workers.informer import Informer, Pace, Ring
+from workers.holding import Ring
+from workers.informer import Informer, Pace
 from workers.mirror import Deposed, Mirror
 from workers.settings import Settings
 

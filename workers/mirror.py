@@ -16,7 +16,8 @@ from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
 from workers import records
 from workers.api.kinds import Kind, Object, Ref
-from workers.errors import PenstockError, Stale
+from workers.errors import PenstockError
+from workers.freshness import Ages, age, older, require_fresh
 from workers.recall import Recall
 from workers.records import Change
 from workers.snapshot import Entry
@@ -83,11 +84,11 @@ class Observation:
 class Observed:
     """Answers to requests, in order, and how fresh every kind in them was just before.
 
-    now: microseconds, broker's clock. ages: by kind id, seconds that may be missing; None: nothing is known.
+    now: microseconds, broker's clock. ages: as `workers.freshness` has them.
     """
 
     now: int
-    ages: Mapping[str, float | None]
+    ages: Ages
     observations: tuple[Observation, ...]
 
     def require_fresh(self, kinds: Iterable[Kind], limit: float) -> None:
@@ -297,7 +298,7 @@ class Mirror:
                 seen.add(name)
                 yield entry
 
-    async def freshness(self, kinds: Iterable[Kind]) -> Mapping[str, float | None]:
+    async def freshness(self, kinds: Iterable[Kind]) -> Ages:
         """By kind id: how many seconds of what happened may be missing; None when nothing is known."""
         return (await self._observe([], kinds))[1]
 
@@ -324,7 +325,7 @@ class Mirror:
             moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
             now = now or int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
-                ages[kind_id] = _older(ages[kind_id], _age(value, int(moment)))
+                ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
             for answer in found:
                 answers.append(self._observation(wanted[len(answers)], answer))
         return now, ages, answers
@@ -378,22 +379,3 @@ def _ring(bells: dict[str, int], settled: Sequence[Any]) -> None:
     for name, count in zip(settled[1::2], settled[2::2], strict=True):
         if count:
             bells[name.decode()] = bells.get(name.decode(), 0) + count
-
-
-def _age(value: bytes, now: int) -> float | None:
-    moment = int(value.split(b" ", 1)[0]) if value else 0
-    return max(0.0, (now - moment) / 1e6) if moment else None
-
-
-def _older(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else max(first, second)
-
-
-def require_fresh(ages: Mapping[str, float | None], kinds: Iterable[Kind], limit: float) -> None:
-    """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
-    for kind in kinds:
-        age = ages[kind.id]
-        if age is None:
-            raise Stale(f"the {kind.id} of the cluster are not known yet")
-        if age > limit:
-            raise Stale(f"the {kind.id} of the cluster were last seen {age:.1f} s ago")

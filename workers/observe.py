@@ -13,7 +13,8 @@ from workers.api.kinds import Kind, Object, Ref
 from workers.api.ties import TIES
 from workers.controller import Controller
 from workers.errors import Stale
-from workers.mirror import Mirror, Observation, Observed, Request, require_fresh
+from workers.freshness import require_fresh
+from workers.mirror import Mirror, Observation, Observed, Request
 from workers.readings import Readings
 from workers.scales import Scales
 from workers.snapshot import Entry, Reading, Scalable, Snapshot

@@ -83,8 +83,7 @@ def _scaled_object(body: Object) -> Iterator[Said]:
     yield from _registered("scaled_object")(body)
     yield from _triggers(body)
     metadata = body["metadata"]
-    paused = flags.is_paused(body) or flags.PAUSED_REPLICAS in (metadata.get("annotations") or {})
-    yield Said(PAUSED, (metadata["namespace"], metadata["name"]), float(paused))
+    yield Said(PAUSED, (metadata["namespace"], metadata["name"]), float(flags.is_paused(body)))
 
 
 def _job(body: Object) -> Iterator[Said]:

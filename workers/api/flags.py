@@ -1,6 +1,6 @@
 """Boolean annotations, read as KEDA reads them."""
 
-from workers.api.kinds import Object
+from workers.api.kinds import SCALED_OBJECT, Object
 
 PAUSED = "autoscaling.keda.sh/paused"
 #: Pauses a ScaledObject at a number of replicas, whatever PAUSED says.
@@ -19,5 +19,6 @@ def annotation(body: Object, key: str) -> bool:
 
 
 def is_paused(body: Object) -> bool:
-    """Whether the user paused scaling of this object (`autoscaling.keda.sh/paused`)."""
-    return annotation(body, PAUSED)
+    """Whether the user paused scaling of this object; of a ScaledObject also at a number of replicas."""
+    annotations = body["metadata"].get("annotations") or {}
+    return annotation(body, PAUSED) or (body.get("kind") == SCALED_OBJECT.kind and PAUSED_REPLICAS in annotations)

@@ -40,3 +40,18 @@ def test_timestamps_are_written_in_utc_and_whole_seconds():
 )
 def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected):
     assert flags.is_paused({"metadata": {"annotations": annotations}}) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotations", "expected"),
+    [
+        pytest.param("ScaledObject", {flags.PAUSED_REPLICAS: "0"}, True, id="at a number of replicas"),
+        pytest.param(
+            "ScaledObject", {flags.PAUSED_REPLICAS: "0", flags.PAUSED: "false"}, True, id="whatever else is said"
+        ),
+        pytest.param("ScaledObject", {flags.PAUSED: "false"}, False, id="not paused"),
+        pytest.param("ScaledJob", {flags.PAUSED_REPLICAS: "0"}, False, id="a ScaledJob has no replicas"),
+    ],
+)
+def test_a_scaled_object_may_be_paused_at_a_number_of_replicas(kind, annotations, expected):
+    assert flags.is_paused({"kind": kind, "metadata": {"annotations": annotations}}) is expected

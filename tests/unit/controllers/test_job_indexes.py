@@ -157,22 +157,7 @@ def test_index_of_a_pod(text, index):
 def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
     body = pod("p", metadata=metadata).body
     assert indexes.index_of(body) is None
-    assert not indexes.valid(body, 5)
     assert (indexes.count_of(body), indexes.ignored_count_of(body)) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "completions", "valid"),
-    [
-        pytest.param("0", 1, True, id="the only one"),
-        pytest.param("4", 5, True, id="the last"),
-        pytest.param("5", 5, False, id="one beyond"),
-        pytest.param("0", 0, False, id="no completions"),
-        pytest.param("-1", 5, False, id="unreadable"),
-    ],
-)
-def test_pods_of_valid_indexes(text, completions, valid):
-    assert indexes.valid(named(indexes.INDEX, text), completions) is valid
 
 
 @pytest.mark.parametrize(

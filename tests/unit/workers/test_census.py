@@ -121,6 +121,7 @@ SAID: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
 
 @pytest.mark.parametrize(("kind", "object_", "said"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
 def test_what_an_object_says(census: Census, kind: Kind, object_: Object, said: dict[tuple[str, ...], float]) -> None:
+    object_ = {"kind": kind.kind, **object_}
     roll = census.roll(kind)
     assert roll
     roll.told(object_, deleted=False)

@@ -89,12 +89,6 @@ def index_of(pod: Object) -> int | None:
     return _number(_annotation(pod, INDEX))
 
 
-def valid(pod: Object, completions: int) -> bool:
-    """Whether the pod belongs to one of the Job's indexes."""
-    index = index_of(pod)
-    return index is not None and index < completions
-
-
 def count_of(pod: Object) -> int:
     """Counted failures of the pod's index before this pod."""
     return _count(pod, FAILURE_COUNT)
