@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 class Breaker:
     """How one server has been doing.
 
-    failures: in a row. until: the instant (µs) before which it is left alone. reason: of the last failure.
+    failures: in a row. until: the instant (µs) before which it is left alone. reason: of the last failure. at: the
+    instant (µs) of the last failure.
     """
 
     failures: int = 0
     until: int = 0
     reason: str = ""
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +45,46 @@ class Breakers:
     """
 
     def __init__(self, policy: Policy, limit: int = 10_000) -> None:
-        self._policy = policy
+        self.policy = policy
         self._limit = limit
         self._failing: OrderedDict[Hashable, Breaker] = OrderedDict()
+
+    def refusal(self, server: Hashable, now: int) -> str | None:
+        """What `enter` would answer, without the attempt that it stands for."""
+        breaker = self._failing.get(server, Breaker())
+        return breaker.reason if breaker.failures >= self.policy.threshold and now < breaker.until else None
 
     def enter(self, server: Hashable, now: int) -> str | None:
         """Ask for permission to try; answers None, or the reason why not: what went wrong the last time."""
         breaker = self._failing.get(server, Breaker())
-        if breaker.failures < self._policy.threshold:
+        if breaker.failures < self.policy.threshold:
             return None
         if now < breaker.until:
             return breaker.reason
-        self._failing[server] = replace(breaker, until=now + round(self._policy.probe * 1e6))
+        self._failing[server] = replace(breaker, until=now + round(self.policy.probe * 1e6))
         return None
 
     def succeeded(self, server: Hashable) -> bool:
         """The server answered; answers whether it had been left alone before."""
         breaker = self._failing.pop(server, Breaker())
-        return breaker.failures >= self._policy.threshold
+        return breaker.failures >= self.policy.threshold
 
     def left_alone(self, server: Hashable) -> Breaker | None:
         """The server's breaker while it is open, half open too; None while the server is asked as usual."""
         breaker = self._failing.get(server, Breaker())
-        return breaker if breaker.failures >= self._policy.threshold else None
+        return breaker if breaker.failures >= self.policy.threshold else None
 
-    def failed(self, server: Hashable, now: int, reason: str) -> bool:
-        """The server did not answer; answers whether this opened its breaker."""
-        failures = self._failing.get(server, Breaker()).failures + 1
-        self._failing[server] = Breaker(failures, now + round(self._policy.wait(failures) * 1e6), reason)
+    def failed(self, server: Hashable, now: int, reason: str, *, began: int | None = None) -> bool:
+        """The server did not answer; answers whether this opened its breaker.
+
+        began: the instant (µs) of the attempt. What began before the last failure is part of that one.
+        """
+        before = self._failing.get(server, Breaker())
+        if began is not None and began < before.at:
+            return False
+        failures = before.failures + 1
+        self._failing[server] = Breaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)
         self._failing.move_to_end(server)
         while len(self._failing) > self._limit:
             self._failing.popitem(last=False)
-        return failures == self._policy.threshold
+        return failures == self.policy.threshold

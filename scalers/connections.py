@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from scalers.errors import Unreached
 from workers.cluster import Cluster
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,10 @@ class Connections:
     async def use(
         self, server: Hashable, make: Callable[[], Client], close: Callable[[Client], Awaitable[None]]
     ) -> AsyncIterator[Client]:
-        """The client of this server, made now if there is none. make must not wait for anything."""
+        """The client of this server, made now if there is none. make must not wait for anything.
+
+        A client by which the server was not reached is retired.
+        """
         if server not in self._open:
             self._open[server] = _Open(make(), close)
         entry = self._open[server]
@@ -53,13 +57,18 @@ class Connections:
         try:
             await self._make_room()
             yield entry.client
+        except Unreached:
+            await self.retire(server, entry.client)
+            raise
         finally:
             entry.users -= 1
             await _close_unused(entry)
 
-    async def retire(self, server: Hashable) -> None:
-        """Give this server's client up; the next use makes a fresh one."""
-        if entry := self._open.pop(server, None):
+    async def retire(self, server: Hashable, client: object = None) -> None:
+        """Give this server's client up; the next use makes a fresh one. client: unless it is another one by now."""
+        entry = self._open.get(server)
+        if entry is not None and (client is None or entry.client is client):
+            del self._open[server]
             entry.retired = True
             await _close_unused(entry)
 

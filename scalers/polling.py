@@ -2,157 +2,51 @@
 
 import asyncio
 import logging
-import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from scalers import failing, metrics, probes
-from scalers.breaker import Breaker, Breakers, Policy
-from scalers.claiming import Claiming, Errand, Found
+from scalers import metrics, probes
+from scalers.breaker import Breakers, Policy
+from scalers.claiming import Claiming
 from scalers.connections import Connections
-from scalers.scaler import Measure, milli
+from scalers.poll import Poll, asks_for_decision
+from scalers.rounds import Round
 from scalers.sources import Answer, Source, Sources
-from scalers.triggers import Parsed, Probe, Triggers, is_polled, polling_interval
+from scalers.triggers import Parsed, Triggers, is_polled
 from scalers.wakeups import Waiting, Wakeups
-from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease
+from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease, Outcome
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object, Ref
-from workers.claims import Claim as Item
-from workers.claims import Ledger, Order, ledger_of, name_of
+from workers.claims import Order, ledger_of
 from workers.cluster import Cluster
 from workers.holding import Hands, Ring
 from workers.mirror import Mirror
 from workers.orders import Orders
 from workers.readings import Readings
 from workers.settings import Settings
-from workers.snapshot import Reading, Sample
+from workers.snapshot import Reading
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two polls of an object at least, however soon a value is to change by itself.
-SOONEST = 0.25
+#: Seconds within which objects are parsed that are measured together: longer only where credentials are not known yet
+#: and whoever holds them is slow.
+AT_ONCE = 0.1
+
+#: Gives leases back.
+Settle = Callable[[Sequence[tuple[Lease, Outcome]]], Awaitable[None]]
 
 
-@dataclass
-class Poll:
-    """One object being polled.
-
-    started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
-    was of. order: what is to be done with its ledger, if it has one. samples: what was measured so far, by the
-    trigger's place. limit, claims: of its ledger when that was done. again: seconds after which one of the values
-    changes by itself, as far as that is known.
-    """
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An object that is to be polled. previous: its last reading. order: what is to be done with its ledger."""
 
     lease: Lease
+    ref: Ref
     body: Object
-    parsed: Parsed
     previous: Reading | None
-    started: int
-    order: Order | None = None
-    samples: dict[int, Sample] = field(default_factory=dict)
-    limit: int | None = None
-    claims: tuple[Item, ...] | None = None
-    again: float = math.inf
-
-    @property
-    def uid(self) -> str:
-        """The object's."""
-        return str(self.body["metadata"]["uid"])
-
-    @property
-    def complete(self) -> bool:
-        """Every trigger has been measured, or none can be."""
-        return len(self.samples) == len(self.parsed.probes)
-
-    @property
-    def ledger_name(self) -> str | None:
-        """The name of its ledger, if it has one."""
-        annotation = ledger_of(self.body)
-        return name_of(annotation) if annotation else None
-
-    @property
-    def errand(self) -> Errand:
-        """What is to be done with its ledger now: an order for another ledger is not for this one."""
-        metadata = self.body["metadata"]
-        order = self.order if self.order and self.order.of == self.ledger_name else None
-        return Errand(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
-
-    def found(self, found: Found | str, breaker: Breaker | None = None) -> None:
-        """What became of its errand. breaker: of its source, if that is left alone."""
-        if isinstance(found, str):
-            self.take(0, found, breaker)
-            return
-        self.take(0, Measure(found.waiting))
-        order = self.errand.order
-        self.limit, self.claims = order.limit if order and found.obeyed else None, found.claims
-
-    def take(self, place: int, answer: Answer, breaker: Breaker | None = None) -> None:
-        """What the trigger at this place measured. breaker: of its source, if that is left alone."""
-        taken = sample(self.parsed.probes[place], answer)
-        if taken.error is not None:
-            before = self.previous if self.previous and self.previous.uid == self.uid else None
-            taken = failing.remembered(taken, before, failing.threshold(self.body))
-            taken = failing.alone(taken, before, breaker, str(self.parsed.probes[place].source), self.started)
-        self.samples[place] = taken
-        if isinstance(answer, Measure) and answer.again is not None:
-            self.again = min(self.again, max(SOONEST, answer.again))
-
-    def late(self, interval: float) -> float | None:
-        """How much later than its polling interval it is polled (seconds; negative: sooner); None the first time."""
-        if self.previous is None or self.previous.uid != self.uid:
-            return None
-        return (self.started - self.previous.started) / 1e6 - polling_interval(self.body, interval)
-
-    def show(self, place: int, seconds: float) -> None:
-        """Show Prometheus what the trigger at this place measured. seconds: that its server took."""
-        ref = kinds.parse_key(self.lease.key)
-        if ref.kind != JOB_FLOW:
-            name = self.body["spec"]["triggers"][place].get("name") or ""
-            metrics.measured(ref, place, self.samples[place], seconds, name)
-
-    def next(self, interval: float) -> float:
-        """When to poll the object again (seconds since the epoch, broker's clock). interval: default of polls."""
-        return self.started / 1e6 + min(polling_interval(self.body, interval), self.again)
-
-    def reading(self) -> Reading:
-        """All samples as one reading, newer than any before, also than one from before the broker was emptied."""
-        return Reading(
-            id=max(self.started, self.previous.id + 1 if self.previous else 0),
-            started=self.started,
-            generation=self.body["metadata"].get("generation", 0),
-            samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
-            problem=self.parsed.problem,
-            uid=self.uid,
-            ledger=Ledger(self.ledger_name, self.limit, self.claims) if self.ledger_name else None,
-        )
-
-
-def sample(probe: Probe, answer: Answer) -> Sample:
-    """What one trigger's answer says; a failed one has no value."""
-    claimable = isinstance(probe.scaler, Claiming)
-    if isinstance(answer, str):
-        return Sample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
-    active = answer.value > probe.scaler.activation if answer.active is None else answer.active
-    target = float(probe.scaler.target if answer.target is None else answer.target)
-    return Sample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
-
-
-def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
-    """Whether somebody has to look at this reading: it says something new, or there is work waiting.
-
-    Waiting work is looked at every time because Jobs may have ended since the last decision; so is a fallback's.
-    """
-    if previous is None or any(sample.failures or (sample.active and sample.value > 0) for sample in reading.samples):
-        return True
-    return (previous.uid, previous.generation, previous.samples, previous.problem, previous.ledger) != (
-        reading.uid,
-        reading.generation,
-        reading.samples,
-        reading.problem,
-        reading.ledger,
-    )
+    order: Order | None
 
 
 class Poller:
@@ -190,6 +84,7 @@ class Poller:
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
             Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
             timeout=settings.source_timeout,
+            at_once=settings.source_in_flight,
         )
 
     async def close(self) -> None:
@@ -199,19 +94,26 @@ class Poller:
     async def handle(self, claim: Claim, hands: Hands) -> None:
         """Poll every object of the claim and settle its lease as soon as its own servers have answered."""
         open_leases = {lease.key: lease for lease in claim.leases}
-        try:
-            polls = await self._observe(claim)
-            idle = [lease for lease in claim.leases if lease.key not in polls]
-            await self._dismiss(idle, hands)
-            for lease in idle:
+        work = Round()
+
+        async def settle(outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
+            await hands.settle_all(outcomes)
+            for lease, _ in outcomes:
                 del open_leases[lease.key]
-            await self._measure(claim, list(polls.values()), hands, open_leases)
+
+        try:
+            observed = await self._observe(claim)
+            await self._dismiss([lease for lease in claim.leases if lease.key not in observed], settle)
+            work.begin(self._poll(observed, claim.now, work, settle))
+            async for polls in work.completed():
+                await self._conclude(polls, settle)
         except Exception as error:
             log.exception("a poll failed unexpectedly", extra={"keys": len(open_leases)})
-            reason = f"{type(error).__name__}: {error}"[:500]
-            await hands.settle_all([(lease, Failed(reason)) for lease in open_leases.values()])
+            await hands.settle_all([(lease, _failed(error)) for lease in open_leases.values()])
+        finally:
+            await work.close()
 
-    async def _observe(self, claim: Claim) -> dict[str, Poll]:
+    async def _observe(self, claim: Claim) -> dict[str, Observed]:
         """The objects that are to be polled, by key; those that are gone, going or paused are not among them."""
         refs = _refs(lease.key for lease in claim.leases)
         entries, readings = await asyncio.gather(
@@ -219,21 +121,52 @@ class Poller:
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and _asks(refs[key], body)}
-        parsed = await asyncio.gather(*(self._parse(refs[key], body) for key, body in bodies.items()))
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
         claiming = [key for key, body in bodies.items() if ledger_of(body)]
         orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
         return {
-            key: Poll(leases[key], body, ready, previous[key], claim.now, orders.get(key))
-            for (key, body), ready in zip(bodies.items(), parsed, strict=True)
+            key: Observed(leases[key], refs[key], body, previous[key], orders.get(key)) for key, body in bodies.items()
         }
+
+    async def _poll(self, observed: Mapping[str, Observed], now: int, work: Round, settle: Settle) -> None:
+        """Parse and measure. What is parsed at once, which is nearly always all, is measured together."""
+        if not observed:
+            return
+        parsing = {work.aside(self._parse(each.ref, each.body)): each for each in observed.values()}
+        done, late = await asyncio.wait(parsing, timeout=AT_ONCE)
+        for task in late:
+            work.begin(self._poll_late(parsing[task], task, now, work, settle))
+        polls = [await self._parsed(parsing[task], task, now, settle) for task in done]
+        self._measure([poll for poll in polls if poll], now, work)
+
+    async def _poll_late(
+        self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, work: Round, settle: Settle
+    ) -> None:
+        """One object whose credentials took their time."""
+        await asyncio.wait({parsing})
+        if poll := await self._parsed(observed, parsing, now, settle):
+            self._measure([poll], now, work)
+
+    async def _parsed(
+        self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
+    ) -> Poll | None:
+        """The poll that begins when an object is parsed. An error nobody foresaw is that object's alone."""
+        try:
+            parsed = parsing.result()
+        except Exception as error:
+            log.exception("an object could not be parsed", extra={"key": observed.lease.key})
+            await settle([(observed.lease, _failed(error))])
+            return None
+        poll = Poll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
+        self._show_lateness(poll)
+        return poll
 
     async def _parse(self, ref: Ref, body: Object) -> Parsed:
         """What of the object is measured: its triggers, or what a flow's probes ask."""
         return await (probes.parse(body, self._mirror) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body))
 
-    async def _dismiss(self, leases: Sequence[Lease], hands: Hands) -> None:
+    async def _dismiss(self, leases: Sequence[Lease], settle: Settle) -> None:
         """Nothing to measure: whoever decides finds no reading, and asks for one when the object is back."""
         if not leases:
             return
@@ -242,82 +175,72 @@ class Poller:
         await self._orders.drop(keys)
         if self._wakeups:
             await self._wakeups.forget(keys)
-        await hands.settle_all([(lease, Done()) for lease in leases])
+        await settle([(lease, Done()) for lease in leases])
 
-    async def _measure(self, claim: Claim, polls: Sequence[Poll], hands: Hands, open_leases: dict[str, Lease]) -> None:
+    def _measure(self, polls: Sequence[Poll], now: int, work: Round) -> None:
+        """Begin to measure these, server by server."""
         groups: defaultdict[Source, list[tuple[Poll, int]]] = defaultdict(list)
-        pending: set[asyncio.Task[list[Poll]]] = set()
         for poll in polls:
-            self._show_lateness(poll)
-            if poll.ledger_name and poll.parsed.probes:
-                pending.add(asyncio.create_task(self._carry_out(poll, claim.now)))
-                continue
-            for place, probe in enumerate(poll.parsed.probes):
-                groups[probe.source].append((poll, place))
-        pending |= {asyncio.create_task(self._read(source, members, claim.now)) for source, members in groups.items()}
-        finished = [poll for poll in polls if poll.complete]
-        try:
-            while True:
-                await self._conclude(finished, hands)
-                for poll in finished:
-                    del open_leases[poll.lease.key]
-                if not pending:
-                    return
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                finished = [poll for task in done for poll in task.result()]
-        finally:
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            if poll.complete:
+                work.complete(poll)
+            elif poll.ledger_name:
+                work.begin(self._carry_out(poll, now, work))
+            else:
+                for place, probe in enumerate(poll.parsed.probes):
+                    groups[probe.source].append((poll, place))
+        for source, members in groups.items():
+            work.begin(self._read(source, members, now, work))
 
     def _show_lateness(self, poll: Poll) -> None:
         ref, late = kinds.parse_key(poll.lease.key), poll.late(self._interval)
         if ref.kind != JOB_FLOW and late is not None:
             metrics.polled(ref, late)
 
-    async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int) -> list[Poll]:
-        """Measure one server; answers the objects that have nothing left to be measured."""
-        scalers = [poll.parsed.probes[place].scaler for poll, place in members]
+    async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int, work: Round) -> None:
+        """Measure one server. An object that has nothing left to be measured is complete, whoever else still waits."""
         began = time.monotonic()
-        answers = await self._sources.read(source, scalers, now)
-        took = time.monotonic() - began
-        breaker = self._sources.left_alone(source)
-        completed = []
-        for (poll, place), answer in zip(members, answers, strict=True):
-            poll.take(place, answer, breaker)
-            poll.show(place, took)
+
+        def told(number: int, answer: Answer) -> None:
+            poll, place = members[number]
+            poll.take(place, answer, self._sources.left_alone(source, poll.asker(place)))
+            poll.show(place, time.monotonic() - began)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:
-                completed.append(poll)
-        return completed
+                work.complete(poll)
 
-    async def _carry_out(self, poll: Poll, now: int) -> list[Poll]:
-        """Do what is ordered with one object's ledger, which also tells what waits; answers the object."""
+        scalers = [poll.parsed.probes[place].scaler for poll, place in members]
+        askers = [poll.asker(place) for poll, place in members]
+        await self._sources.ask(source, scalers, now, told, askers)
+
+    async def _carry_out(self, poll: Poll, now: int, work: Round) -> None:
+        """Do what is ordered with one object's ledger, which also tells what waits."""
         probe = poll.parsed.probes[0]
         if not isinstance(probe.scaler, Claiming):
             poll.found(f"items of {probe.type} cannot be claimed")
-            return [poll]
-        began = time.monotonic()
-        found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
-        poll.found(found, self._sources.left_alone(probe.source))
-        poll.show(0, time.monotonic() - began)
-        if isinstance(found, str):
-            self._triggers.forget(poll.uid)
-        return [poll]
+        else:
+            began = time.monotonic()
+            found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
+            poll.found(found, self._sources.left_alone(probe.source))
+            poll.show(0, time.monotonic() - began)
+            if isinstance(found, str):
+                self._triggers.forget(poll.uid)
+        work.complete(poll)
 
-    async def _conclude(self, polls: Collection[Poll], hands: Hands) -> None:
+    async def _conclude(self, polls: Sequence[Poll], settle: Settle) -> None:
         """Store what was measured, wake whoever decides, and book the next polls."""
-        if not polls:
-            return
         readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
         stored = await self._readings.put_many(readings, self._reconcile, news=news)
         await self._ring({self._reconcile.name: stored.bells})
         if self._wakeups:
             await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
-        await hands.settle_all([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
+        await settle([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
+
+
+def _failed(error: Exception) -> Failed:
+    return Failed(f"{type(error).__name__}: {error}"[:500])
 
 
 def _asks(ref: Ref, body: Object) -> bool:

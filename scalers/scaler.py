@@ -15,11 +15,12 @@ import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self, TypeVar
 
 from scalers.connections import Connections
+from scalers.errors import SourceError, TooSlow, Unreached
 from scalers.parameters import Parameters, Source, parameter
-from workers.errors import PenstockError
 
 __all__ = [
     "Connections",
@@ -28,6 +29,7 @@ __all__ = [
     "Source",
     "SourceError",
     "TooSlow",
+    "Unreached",
     "attempt",
     "metric_name",
     "milli",
@@ -35,10 +37,6 @@ __all__ = [
 ]
 
 V = TypeVar("V")
-
-
-class SourceError(PenstockError):
-    """A source could not be measured; the message says why and holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,8 @@ class Measure:
 class Scaler(Parameters):
     """One trigger of one object, ready to be measured. Subclasses declare parameters as fields.
 
-    A subclass defines `metric` and `target`, and either `measure` (one at a time) or `read` (many at once).
+    A subclass defines `metric` and `target`, and either `measure` or `answer` (each by itself, a few of one server side
+    by side) or `read` (all of one server at once).
     """
 
     @property
@@ -102,6 +101,22 @@ class Scaler(Parameters):
         """How many events wait now. Whatever it raises becomes the reason of an unknown value."""
         raise NotImplementedError(f"{type(self).__name__} defines neither measure nor read")
 
+    async def answer(self, connections: Connections) -> float | Measure:  # noqa: ARG002 - subclasses need them
+        """As `measure`, for a scaler that needs a client of its server."""
+        return await self.measure()
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is asked by itself rather than by one `read` together with others."""
+        return getattr(type(self).read, "__func__", None) is Scaler.read.__func__  # type: ignore[attr-defined]
+
+    def blames(self, error: Exception) -> bool:
+        """Whether a failure says that the server does not answer, and not only that it refuses this question.
+
+        What no scaler of ours raised is taken for the server's failure.
+        """
+        return isinstance(error, Unreached | TooSlow) or type(self).answer is Scaler.answer
+
     @classmethod
     async def read(
         cls,
@@ -112,17 +127,23 @@ class Scaler(Parameters):
 
         An exception in the answer concerns that scaler alone. An exception that is raised says that the server
         itself does not answer: it is tried again once, and left alone for a while when it goes on failing. This
-        default measures side by side, and counts the server as failing when nothing could be measured.
+        default measures side by side, and raises when the server is to blame for everything.
         """
-        answers = await asyncio.gather(*(attempt(scaler, scaler.measure, connections.timeout) for scaler in scalers))
-        failures = [answer for answer in answers if isinstance(answer, Exception)]
-        if failures and len(failures) == len(answers):
-            raise failures[0]
+        asked = ((scaler, partial(scaler.answer, connections)) for scaler in scalers)
+        answers = await asyncio.gather(*(attempt(scaler, ask, connections.timeout) for scaler, ask in asked))
+        blamed = [
+            answer
+            for scaler, answer in zip(scalers, answers, strict=True)
+            if isinstance(answer, Exception) and scaler.blames(answer)
+        ]
+        if blamed and len(blamed) == len(answers):
+            raise blamed[0]
         return answers
 
 
-class TooSlow(SourceError):  # noqa: N818 - what happened
-    """One question was not answered in time; what else its server was asked may have been."""
+def patience(scaler: Scaler, timeout: float) -> float:
+    """Seconds that an answer may take. timeout: for triggers that are not more patient themselves."""
+    return max(timeout, scaler.patience or 0.0)
 
 
 async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: float) -> V | Exception:
@@ -130,7 +151,7 @@ async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: floa
 
     ask: asks. timeout: seconds it may take, unless the trigger is more patient itself.
     """
-    seconds = max(timeout, scaler.patience or 0.0)
+    seconds = patience(scaler, timeout)
     try:
         async with asyncio.timeout(seconds if math.isfinite(seconds) else None) as limit:
             return await ask()

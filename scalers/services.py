@@ -19,6 +19,9 @@ from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
+#: Seconds for which a bell waits for the servers of the objects it claimed before it goes on to the next ones.
+LINGER = 0.25
+
 
 @asynccontextmanager
 async def measuring(settings: Settings) -> AsyncIterator[Drain]:
@@ -63,7 +66,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Drain]:
             cluster=cluster,
         )
         stack.push_async_callback(poller.close)
-        yield await stack.enter_async_context(draining(parts, "poll", poller.handle))
+        yield await stack.enter_async_context(draining(parts, "poll", poller.handle, linger=LINGER))
 
 
 def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:

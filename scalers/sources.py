@@ -2,21 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
-
-from pydantic import SecretStr
 
 from scalers.breaker import Breaker, Breakers
 from scalers.claiming import Claiming, Errand, Found
 from scalers.connections import Connections
-from scalers.scaler import Measure, Scaler, SourceError
+from scalers.questions import AT_ONCE, Asker, Questions
+from scalers.reasons import QUOTE, why
+from scalers.scaler import Measure, Scaler, patience
+
+__all__ = ["QUOTE", "Answer", "Asker", "Source", "Sources"]
 
 log = logging.getLogger(__name__)
-
-#: Longest text of a reason; it ends up in an object's status.
-QUOTE = 300
 
 #: Share of the time for an answer by which a source as a whole may take longer: scalers that are slow are given up one
 #: by one, and those beside them have their answers still.
@@ -47,34 +46,77 @@ class Source:
 class Sources:
     """Every server this process measures.
 
-    timeout: seconds that one read of one server may take, the second attempt included, unless its triggers are more
-    patient.
+    timeout: seconds that one read of one server may take, or one question to it, the second attempt included, unless
+    its triggers are more patient. at_once: questions that one server is asked at a time.
     """
 
-    def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float) -> None:
+    def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float, at_once: int = AT_ONCE) -> None:
         self._connections = connections
         self._breakers = breakers
         self._timeout = connections.timeout = timeout
+        self._questions = Questions(connections, breakers, timeout=timeout, at_once=at_once)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._connections.close()
 
-    def left_alone(self, source: Source) -> Breaker | None:
-        """The breaker of a source that is left alone because it keeps failing, None for any other."""
-        return self._breakers.left_alone(source)
+    def left_alone(self, source: Source, asker: Asker | None = None) -> Breaker | None:
+        """The breaker of a source that is left alone because it keeps failing, None for any other.
 
-    async def read(self, source: Source, scalers: Sequence[Scaler], now: int) -> list[Answer]:
+        asker: or of its question alone.
+        """
+        alone = self._questions.left_alone(source, asker) if asker else None
+        return alone or self._breakers.left_alone(source)
+
+    async def read(
+        self, source: Source, scalers: Sequence[Scaler], now: int, askers: Sequence[Asker] = ()
+    ) -> list[Answer]:
         """Measure these scalers of one source; raises nothing that concerns the source.
 
-        now: broker's clock (µs). What failed is asked once more, as KEDA does, on a fresh connection if the
+        now, askers: as `ask` takes them.
+        """
+        found: dict[int, Answer] = {}
+        await self.ask(source, scalers, now, found.__setitem__, askers)
+        return [found[place] for place in range(len(scalers))]
+
+    async def ask(
+        self,
+        source: Source,
+        scalers: Sequence[Scaler],
+        now: int,
+        told: Callable[[int, Answer], object],
+        askers: Sequence[Asker] = (),
+    ) -> None:
+        """Measure these scalers of one source; raises nothing that concerns the source.
+
+        now: broker's clock (µs). told: called with the place and the answer of each as soon as that is there. askers:
+        whose they are, if they are several objects'.
+        """
+        if not scalers[0].apart:
+            for place, answer in enumerate(await self._together(source, scalers, now)):
+                told(place, answer)
+            return
+        clock = _going_on(now)
+
+        async def one(place: int) -> None:
+            asker = askers[place] if askers else ("", place)
+            told(place, await self._questions.ask(source, scalers[place], asker, now, clock))
+
+        async with asyncio.TaskGroup() as asking:
+            for place in range(len(scalers)):
+                asking.create_task(one(place))
+
+    async def _together(self, source: Source, scalers: Sequence[Scaler], now: int) -> list[Answer]:
+        """All of them in one read.
+
+        What failed is asked once more, as KEDA does, on a fresh connection if the
         connection was what failed. The reason of a server that is left alone is its last failure, word for word:
         a reason that changes from poll to poll would be news each time.
         """
         if refused := self._breakers.enter(source, now):
             return [refused] * len(scalers)
         answers: list[Answer] = []
-        timeout = max(self._timeout, *(scaler.patience or 0.0 for scaler in scalers))
+        timeout = max(patience(scaler, self._timeout) for scaler in scalers)
         try:
             async with asyncio.timeout(timeout * (1 + LENIENCE)) as limit:
                 answers = await self._read_twice(source, scalers, (limit.when() or 0.0) - timeout * LENIENCE)
@@ -82,7 +124,7 @@ class Sources:
             self._failed(source, now, f"{source}: no answer within {timeout:g} s")
             return [f"{source}: no answer within {timeout:g} s"] * len(scalers)
         except Exception as error:
-            reason = _why(error, *scalers)
+            reason = why(error, *scalers)
             self._failed(source, now, reason)
             return [reason] * len(scalers)
         if self._breakers.succeeded(source):
@@ -93,25 +135,25 @@ class Sources:
         """One errand to one source, twice if the first attempt fails; or why it could not be done."""
         if refused := self._breakers.enter(source, now):
             return refused
-        timeout = max(self._timeout, scaler.patience or 0.0)
+        timeout = patience(scaler, self._timeout)
         try:
             async with asyncio.timeout(timeout):
                 found = await self._go_twice(source, scaler, errand)
         except TimeoutError:
-            why = f"{source}: no answer within {timeout:g} s"
+            reason = f"{source}: no answer within {timeout:g} s"
         except Exception as error:
-            why = _why(error, scaler)
+            reason = why(error, scaler)
         else:
             self._breakers.succeeded(source)
             return found
-        self._failed(source, now, why)
-        return why
+        self._failed(source, now, reason)
+        return reason
 
     async def _go_twice(self, source: Source, scaler: Claiming, errand: Errand) -> Found:
         try:
             return await scaler.carry_out(errand, self._connections)
         except Exception as error:
-            log.debug("a source is asked again", extra={"source": str(source), "error": _why(error, scaler)})
+            log.debug("a source is asked again", extra={"source": str(source), "error": why(error, scaler)})
             await self._connections.retire(source.server)
             return await scaler.carry_out(errand, self._connections)
 
@@ -119,7 +161,7 @@ class Sources:
         try:
             answers = await self._read_once(source, scalers)
         except Exception as error:
-            log.debug("a source is asked again", extra={"source": str(source), "error": _why(error, *scalers)})
+            log.debug("a source is asked again", extra={"source": str(source), "error": why(error, *scalers)})
             await self._connections.retire(source.server)
             return await self._read_once(source, scalers)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
@@ -142,12 +184,12 @@ class Sources:
         except TimeoutError:
             return []
         except Exception as error:
-            return [_why(error, *scalers)] * len(scalers)
+            return [why(error, *scalers)] * len(scalers)
 
     async def _read_once(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
         answers = await source.scaler.read(scalers, self._connections)
         return [
-            _why(answer, scaler)
+            why(answer, scaler)
             if isinstance(answer, Exception)
             else answer
             if isinstance(answer, Measure)
@@ -160,29 +202,7 @@ class Sources:
             log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
 
 
-def _why(error: Exception, *scalers: Scaler) -> str:
-    """The error as a reason in a status: short, naming the server, and without the secrets of those who asked.
-
-    A library may quote them.
-    """
-    text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
-    server = scalers[0].server
-    # Of a server that is several, the one that is meant may be named alone.
-    if server is not None and not any(place in text for place in str(server).split(",")):
-        text = f"{server}: {text}"
-    for secret in {secret for scaler in scalers for secret in _secrets(scaler)}:
-        text = text.replace(secret, "***")
-    return text[:QUOTE]
-
-
-def _secrets(scaler: Scaler) -> Iterator[str]:
-    """What must not be told of a scaler: its secrets; of one that is an address the password alone."""
-    for _, value in scaler:
-        if not isinstance(value, SecretStr) or not value.get_secret_value():
-            continue
-        text = value.get_secret_value()
-        if "://" not in text:
-            yield text
-        elif ":" in (login := text.partition("://")[2].rpartition("@")[0]):
-            password = login.partition(":")[2]
-            yield from (text, password, unquote(password))
+def _going_on(now: int) -> Callable[[], int]:
+    """The broker's clock (µs), as it goes on from this moment."""
+    began = time.monotonic()
+    return lambda: now + round((time.monotonic() - began) * 1e6)

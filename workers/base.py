@@ -117,16 +117,20 @@ async def base(settings: Settings, controllers: Mapping[str, Controller] = Mappi
 
 
 @asynccontextmanager
-async def draining(base: Base, lane: str, handle: Handler) -> AsyncIterator[Drain]:
-    """Answer the bells of one lane with this handler, and keep the lane moving between bells."""
+async def draining(base: Base, lane: str, handle: Handler, *, linger: float | None = None) -> AsyncIterator[Drain]:
+    """Answer the bells of one lane with this handler, and keep the lane moving between bells.
+
+    linger: seconds after which what a bell claimed goes on without it.
+    """
     hands = Hands(base.lanes[lane], base.ring, lease=base.settings.lease)
-    drain = Drain(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work)
+    drain = Drain(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work, linger=linger)
     sweeping = asyncio.create_task(drain.sweep_forever(), name=f"sweep {lane}")
     try:
         yield drain
     finally:
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
+        await drain.close()
         await hands.close()
 
 

@@ -111,6 +111,12 @@ class Settings(BaseSettings):
     stale: float = Field(10.0, gt=0, description="a watch silent for longer makes its kind unknown")
     polling: float = Field(30.0, gt=0, description="default pollingInterval of an object that names none")
     source_timeout: float = Field(3.0, gt=0, description="longest wait for one measured server")
+    source_in_flight: int = Field(
+        8,
+        ge=2,
+        le=16,
+        description="questions one measured server is asked at a time; to a database that many connections",
+    )
     max_triggers: int = Field(1000, ge=1, description="most triggers of one object; one that has more is not measured")
     wakeups: bool = Field(True, description="listen for keyspace notifications of measured Redis servers")
     restrict_secrets: bool = Field(False, description="read Secrets for triggers in Penstock's own namespace only")

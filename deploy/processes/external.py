@@ -49,6 +49,7 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
         Connections(patience=settings.source_timeout / 4),
         Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
         timeout=settings.source_timeout,
+        at_once=settings.source_in_flight,
     )
     service = Service(offer, sources, interval=min(_LOOK, settings.polling))
     options = [("grpc.so_reuseport", 0)]

@@ -1,5 +1,6 @@
 """The `celery` trigger: tasks of Celery queues that are not done, on Redis or RabbitMQ."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -178,23 +179,20 @@ class CeleryTasks(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """On Redis all backlogs in one round trip, on RabbitMQ all queues side by side."""
+        """On Redis all backlogs in one round trip."""
+        if scalers[0].apart:
+            return await super().read(scalers, connections)
         server = scalers[0].server
-        if scalers[0]._url.scheme in broker_url.AMQP:
-            return await _read_rabbits(scalers, connections)
         questions = list(dict.fromkeys(scaler.question for scaler in scalers))
         answers = dict(zip(questions, await server.answers(questions, backlog.ask, connections), strict=True))
         return [measured(server, scaler.question, answers[scaler.question]) for scaler in scalers]
 
+    @property
+    def apart(self) -> bool:
+        """On RabbitMQ, where every queue is a question of its own."""
+        return self._url.scheme in broker_url.AMQP
 
-async def _read_rabbits(scalers: Sequence[CeleryTasks], connections: Connections) -> list[float | Exception]:
-    queues = [(place, rabbit) for place, scaler in enumerate(scalers) for rabbit in scaler._rabbits]
-    answers = await RabbitMQ.read([rabbit for _, rabbit in queues], connections)
-    sums: list[float | Exception] = [0.0] * len(scalers)
-    for (place, _), answer in zip(queues, answers, strict=True):
-        known = sums[place]
-        if isinstance(answer, Exception):
-            sums[place] = answer
-        elif not isinstance(known, Exception):
-            sums[place] = known + (answer.value if isinstance(answer, Measure) else answer)
-    return sums
+    async def answer(self, connections: Connections) -> float:
+        """On RabbitMQ: its queues side by side. What one of them fails with is what all of them fail with."""
+        answers = await asyncio.gather(*(rabbit.answer(connections) for rabbit in self._rabbits))
+        return sum(answer.value if isinstance(answer, Measure) else answer for answer in answers)

@@ -1,10 +1,7 @@
 """KEDA's `mongodb` trigger: how many documents match a query."""
 
-import asyncio
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import quote_plus
@@ -13,7 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.extras import needed
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
+from scalers.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
 from scalers.tls import TLS
 
 #: The extra that brings the client.
@@ -54,12 +51,12 @@ class Client:
         )
 
     async def count(self, database: str, collection: str, query: Any) -> float:
-        """Documents that match. Raises SourceError when the query is refused, and ConnectionError without a server."""
+        """Documents that match. Raises SourceError when the query is refused, and Unreached without a server."""
         errors = needed("pymongo.errors", EXTRA)
         try:
             return float(await self._client[database][collection].count_documents(query))
         except errors.ConnectionFailure as error:
-            raise ConnectionError(f"{self._deployment}: {str(error).partition(',')[0]}") from None
+            raise Unreached(f"{self._deployment}: {str(error).partition(',')[0]}") from None
         except errors.PyMongoError as error:
             raise SourceError(f"{self._deployment}: {str(error).partition(', full error')[0]}") from None
 
@@ -176,21 +173,8 @@ class MongoDB(Scaler):
         """Documents that are not yet worth a Job."""
         return self.activation_query_value
 
-    @classmethod
-    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """All of them side by side. Raises SourceError when no server answers."""
-        server = scalers[0].server
+    async def answer(self, connections: Connections) -> float:
+        """Documents that match, over the client that all triggers of the deployment share."""
+        server = self.server
         async with connections.use(server, lambda: Client(server), Client.close) as client:
-            answers = await asyncio.gather(
-                *(attempt(scaler, partial(scaler.count, client), connections.timeout) for scaler in scalers)
-            )
-        for answer in answers:
-            if isinstance(answer, ConnectionError):
-                raise SourceError(str(answer)) from None
-        if all(isinstance(answer, TooSlow) for answer in answers):
-            raise SourceError(str(answers[0])) from None
-        return answers
-
-    async def count(self, client: Client) -> float:
-        """Documents that match. Raises as `Client.count` does."""
-        return await client.count(self.db_name, self.collection, self.filter())
+            return await client.count(self.db_name, self.collection, self.filter())

@@ -111,26 +111,28 @@ class Connection(Link):
     """A connection of aiomysql."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__()
         self._database = database
         self._connection: Any = None
 
     async def open(self) -> None:
-        aiomysql, errors = needed("aiomysql", "mysql"), needed("pymysql", "mysql").err
+        errors = needed("pymysql", "mysql").err
         if self._connection is not None and not self._connection.closed:
             return
-        database = self._database
         try:
-            self._connection = await aiomysql.connect(
-                host=database.host,
-                port=database.port,
-                user=database.user,
-                password=database.password,
-                db=database.name,
-                autocommit=True,
-            )
+            self._connection = await self._connected()
         except (errors.MySQLError, OSError) as error:
             raise Lost(_said(error)) from None
+
+    async def _connected(self) -> Any:
+        database = self._database
+        return await needed("aiomysql", "mysql").connect(
+            host=database.host,
+            port=database.port,
+            user=database.user,
+            password=database.password,
+            db=database.name,
+            autocommit=True,
+        )
 
     async def first(self, query: str) -> Sequence[Any] | None:
         errors = needed("pymysql", "mysql").err
@@ -142,6 +144,17 @@ class Connection(Link):
             refused = isinstance(error, errors.MySQLError) and error.args and error.args[0] not in _CLIENT_ERRORS
             raise (SourceError if refused else Lost)(_said(error)) from None
         return row
+
+    async def stop(self) -> None:
+        """The server goes on with a query whose connection is gone: it must be told, on another one."""
+        if self._connection is None:
+            return
+        other = await self._connected()
+        try:
+            async with other.cursor() as cursor:
+                await cursor.execute(f"KILL {int(self._connection.thread_id())}")
+        finally:
+            other.close()
 
     async def close(self) -> None:
         if self._connection is not None:

@@ -101,7 +101,6 @@ class Connection(Link):
     """A connection of psycopg."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__()
         self._database = database
         self._connection: Any = None
 
@@ -123,6 +122,9 @@ class Connection(Link):
         except psycopg.Error as error:
             raise SourceError(_said(error)) from None
         return row
+
+    async def stop(self) -> None:
+        """Its library did so itself, or could not."""
 
     async def close(self) -> None:
         if self._connection is not None:

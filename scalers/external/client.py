@@ -9,7 +9,7 @@ from typing import Any
 from scalers.external import certificate
 from scalers.external.messages import EXTRA, GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from scalers.extras import needed
-from scalers.scaler import SourceError
+from scalers.scaler import SourceError, Unreached
 from scalers.tls import TLS
 
 #: After a lost connection gRPC waits before it connects again; our own waits (breaker, backoff) are the longer ones.
@@ -19,10 +19,6 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-class Unreached(SourceError):  # noqa: N818 - what happened
-    """The server itself did not answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,17 @@
 """KEDA's `external` and `external-push` triggers: a gRPC server that measures on our behalf."""
 
-import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 from pydantic import PrivateAttr, SecretStr, model_validator
 
-from scalers.external.client import Address, Client, Unreached
+from scalers.external.client import Address, Client
 from scalers.external.messages import EXTRA, Reference
 from scalers.extras import needed
 from scalers.parameters import FROM_ENV, Origin, ParameterError, Trigger
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.tls import TLS
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
@@ -79,18 +77,11 @@ class External(Scaler):
         cert = self.tls_client_cert or ""
         return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
 
-    @classmethod
-    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """All of them side by side over one channel. When none could reach the server, the server has failed."""
-        address = scalers[0].server
+    async def answer(self, connections: Connections) -> Measure:
+        """Measure over the channel that all triggers of the server share."""
+        address = self.server
         async with connections.use(address, lambda: Client(address), Client.close) as client:
-            answers = await asyncio.gather(
-                *(attempt(scaler, partial(scaler.told, client), connections.timeout) for scaler in scalers)
-            )
-        unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
-        if unreached and len(unreached) == len(answers):
-            raise unreached[0]
-        return answers
+            return await self.told(client)
 
     async def told(self, client: Client) -> Measure:
         """As `ask`; what is raised quotes none of what the environment supplied."""

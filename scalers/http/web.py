@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,7 +14,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.http.oauth import Client, Tokens
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, attempt, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, Unreached, parameter
 from scalers.tls import TLS
 from workers.cluster import Cluster
 
@@ -194,19 +193,11 @@ class WebSource(Scaler):
         """Measure over this session; raises SourceError with the reason."""
         raise NotImplementedError
 
-    @classmethod
-    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """All of them side by side over one session. When none could reach the server, the server has failed."""
-        server = scalers[0].server
-        cluster, patience = connections.cluster, connections.patience
+    async def answer(self, connections: Connections) -> float | Measure:
+        """Measure over the session that all triggers of the server share."""
+        server, cluster, patience = self.server, connections.cluster, connections.patience
         async with connections.use(server, lambda: Session.of(server, cluster, patience), Session.close) as session:
-            answers = await asyncio.gather(
-                *(attempt(scaler, partial(scaler.ask, session), connections.timeout) for scaler in scalers)
-            )
-        unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
-        if unreached and len(unreached) == len(answers):
-            raise unreached[0]
-        return answers
+            return await self.ask(session)
 
     async def anywhere(self, session: Session, bases: Sequence[str], ask: Callable[[str], Awaitable[Found]]) -> Found:
         """The answer of the first address that gives one; raises the first address's SourceError if none does."""
@@ -316,10 +307,6 @@ class WebSource(Scaler):
             scopes=self.scopes,
             more=tuple(parse_qsl(self.endpoint_params or "")),
         )
-
-
-class Unreached(SourceError):  # noqa: N818 - what happened
-    """The server itself did not answer."""
 
 
 def _text(secret: SecretStr | None) -> str:

@@ -1,10 +1,12 @@
 """KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Self
 
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from workers.api.kinds import POD, Object
+from workers.cluster import Cluster
 from workers.errors import ClusterError, Invalid
 
 _M = (Source.METADATA,)
@@ -44,25 +46,12 @@ class KubernetesWorkload(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One list per namespace and selector."""
+        """One list per namespace and selector, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
-        found: dict[tuple[str, str], list[Object] | Exception] = {}
-        for scaler in scalers:
-            where = (scaler.within, scaler.pod_selector)
-            if where in found:
-                continue
-            try:
-                found[where], _ = await cluster.list(
-                    POD, scaler.within, label_selector=scaler.pod_selector, field_selector=_AT_WORK
-                )
-            except Invalid as error:
-                found[where] = SourceError(f"podSelector: {error}")
-            except ClusterError as error:
-                raise SourceError(f"the API server: {error}") from error
-            except (AttributeError, KeyError, TypeError):
-                raise SourceError("the API server: what it answers is no list of pods") from None
+        places = list(dict.fromkeys((scaler.within, scaler.pod_selector) for scaler in scalers))
+        found = dict(zip(places, await asyncio.gather(*(_pods(cluster, *place) for place in places)), strict=True))
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | Exception) -> float | Exception:
@@ -72,3 +61,16 @@ class KubernetesWorkload(Scaler):
         if not self.group_by_node:
             return float(len(pods))
         return float(len({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
+
+
+async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object] | Exception:
+    """The pods, or why this selector selects none. Raises SourceError."""
+    try:
+        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_AT_WORK)
+    except Invalid as error:
+        return SourceError(f"podSelector: {error}")
+    except ClusterError as error:
+        raise SourceError(f"the API server: {error}") from error
+    except (AttributeError, KeyError, TypeError):
+        raise SourceError("the API server: what it answers is no list of pods") from None
+    return pods

@@ -2,14 +2,13 @@
 
 import asyncio
 import importlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import encode_basic_auth
 
 from scalers.extras import needed
-from scalers.scaler import Connections, SourceError
+from scalers.scaler import Connections, SourceError, Unreached
 from scalers.tls import TLS
 
 
@@ -59,24 +58,35 @@ class Link:
             await self._connection.close()
 
 
-async def lengths(broker: Broker, queues: Sequence[str], connections: Connections) -> list[float | Exception]:
-    """Messages that are ready in these queues. Raises SourceError when the broker does not answer."""
+async def length(broker: Broker, queue: str, connections: Connections) -> float:
+    """Messages that are ready in the queue. Raises SourceError; Unreached when the broker itself does not answer.
+
+    A connection on which an answer was waited for in vain is given up: others go on with theirs, and the next question
+    begins on a fresh one.
+    """
     needed("aio_pika", "rabbitmq")
     exceptions = importlib.import_module("aiormq.exceptions")
     async with connections.use(broker, lambda: Link(broker), Link.close) as link:
-        answers: list[float | Exception] = []
-        for queue in queues:
-            try:
-                channel = await link.channel()
-            except (exceptions.AMQPError, OSError) as error:
-                raise SourceError(f"{broker}: {_said(error)}") from error
-            try:
-                declared = await channel.declare_queue(queue, passive=True)
-                answers.append(float(declared.declaration_result.message_count))
-                await channel.close()
-            except exceptions.AMQPError as error:
-                answers.append(SourceError(f"{broker}: queue {queue}: {_said(error)}"))
-        return answers
+        try:
+            return await _length(link, broker, queue, exceptions)
+        except asyncio.CancelledError:
+            await connections.retire(broker, link)
+            raise
+
+
+async def _length(link: Link, broker: Broker, queue: str, exceptions: Any) -> float:
+    try:
+        channel = await link.channel()
+    except (exceptions.AMQPError, OSError) as error:
+        raise Unreached(f"{broker}: {_said(error)}") from error
+    try:
+        declared = await channel.declare_queue(queue, passive=True)
+        await channel.close()
+    except exceptions.AMQPConnectionError as error:
+        raise Unreached(f"{broker}: {_said(error)}") from error
+    except exceptions.AMQPError as error:
+        raise SourceError(f"{broker}: queue {queue}: {_said(error)}") from None
+    return float(declared.declaration_result.message_count)
 
 
 def basic(user: str, password: str) -> str:

@@ -1,20 +1,20 @@
 """KEDA's `apache-kafka` and `kafka` triggers: messages that a consumer group has not consumed yet."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping, Sequence, Set
-from typing import ClassVar, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence, Set
+from typing import ClassVar, Literal, Self
 
 from pydantic import SecretStr, field_validator, model_validator
 
 from scalers.extras import needed
 from scalers.messaging import kafka_lag
-from scalers.messaging.kafka_client import EXTRA, MECHANISMS, Client, Cluster, Offsets, Refused
+from scalers.messaging.kafka_client import EXTRA, MECHANISMS, Client, Cluster, Offsets
+from scalers.messaging.kafka_inquiry import Inquiry
 from scalers.messaging.kafka_lag import Partition, Rules
 from scalers.parameters import ParameterError
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.tls import TLS
-
-T = TypeVar("T")
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -127,30 +127,35 @@ class KafkaSource(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """Topics and ends of partitions are asked for all at once, what is committed group by group."""
+        """Topics and ends of partitions are asked for all at once, what is committed group by group, side by side.
+
+        A group or a partition whose broker does not answer is unknown by itself.
+        """
         cluster = scalers[0].server
         async with connections.use(cluster, lambda: Client(cluster), Client.close) as client:
-            free = {scaler.consumer_group for scaler in scalers if not scaler.topics}
-            found = {group: await _told(client.topics(group)) for group in free}
+            inquiry = Inquiry(client, connections.timeout)
+            found = await inquiry.topics({scaler.consumer_group for scaler in scalers if not scaler.topics})
             asked = [scaler.topics or _sorted(found[scaler.consumer_group]) for scaler in scalers]
             there = await client.partitions(topic for topics in asked for topic in topics)
-            wanted = [scaler.wanted(topics, there) for scaler, topics in zip(scalers, asked, strict=True)]
+            wanted = [tuple(scaler.wanted(topics, there)) for scaler, topics in zip(scalers, asked, strict=True)]
             groups: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
             for scaler, partitions in zip(scalers, wanted, strict=True):
                 groups[scaler.consumer_group].update(partitions)
-            ends = await client.ends(set().union(*groups.values()))
-            committed = {group: await _told(client.committed(group, each)) for group, each in groups.items()}
+            ends, committed = await asyncio.gather(inquiry.ends(set(wanted)), inquiry.committed(groups))
             answers: list[Measure | Exception] = []
             for scaler, partitions in zip(scalers, wanted, strict=True):
                 topics, offsets = found.get(scaler.consumer_group), committed[scaler.consumer_group]
-                if isinstance(offsets, Refused):
+                latest = ends[partitions]
+                if isinstance(offsets, SourceError):
                     answers.append(offsets)
-                elif isinstance(topics, Refused) and not scaler.topics:
+                elif isinstance(topics, SourceError) and not scaler.topics:
                     answers.append(topics)
                 elif scaler.topics and not partitions:
                     answers.append(SourceError(f"{cluster}: {scaler.lost(there)}"))
+                elif isinstance(latest, SourceError):
+                    answers.append(latest)
                 else:
-                    answers.append(scaler.measured(partitions, offsets, ends, client))
+                    answers.append(scaler.measured(partitions, offsets, latest, client))
             return answers
 
     def lost(self, there: Mapping[str, frozenset[int]]) -> str:
@@ -181,16 +186,8 @@ class KafkaSource(Scaler):
         return Measure(float(lag.value), lag.total > self.activation_lag_threshold)
 
 
-async def _told(answer: Awaitable[T]) -> T | Refused:
-    """The answer, or that one group's is refused: the others are not concerned."""
-    try:
-        return await answer
-    except Refused as error:
-        return error
-
-
-def _sorted(topics: Set[str] | Refused) -> tuple[str, ...]:
-    return () if isinstance(topics, Refused) else tuple(sorted(topics))
+def _sorted(topics: Set[str] | SourceError) -> tuple[str, ...]:
+    return () if isinstance(topics, SourceError) else tuple(sorted(topics))
 
 
 class ApacheKafka(KafkaSource):

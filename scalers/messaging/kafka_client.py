@@ -70,6 +70,9 @@ class Client:
         self._opening = asyncio.Lock()
         self.previous: dict[Hashable, Offsets] = {}
 
+    def __str__(self) -> str:
+        return str(self._cluster)
+
     async def topics(self, group: str) -> frozenset[str]:
         """The topics that the group has committed to; none for a group that is not there.
 

@@ -175,18 +175,13 @@ class RabbitMQ(WebSource):
         """The value that is not yet worth a Job."""
         return self.activation_value
 
-    @classmethod
-    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """Over HTTP side by side; over AMQP all queues of a virtual host on one connection."""
-        if scalers[0]._is_http:
-            return await super().read(scalers, connections)
-        login = scalers[0].server
-        assert isinstance(login, amqp.Broker)
-        lengths = await amqp.lengths(login, [scaler.queue_name for scaler in scalers], connections)
-        return [
-            length if isinstance(length, Exception) else Measure(length, length > scaler.activation_value)
-            for scaler, length in zip(scalers, lengths, strict=True)
-        ]
+    async def answer(self, connections: Connections) -> float | Measure:
+        """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""
+        login = self.server
+        if not isinstance(login, amqp.Broker):
+            return await super().answer(connections)
+        length = await amqp.length(login, self.queue_name, connections)
+        return Measure(length, length > self.activation_value)
 
     @property
     def server(self) -> Any:

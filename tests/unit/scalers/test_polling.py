@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from scalers.polling import Poll
+from scalers.poll import Poll
 from scalers.triggers import Parsed
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample

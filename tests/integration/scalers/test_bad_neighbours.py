@@ -1,0 +1,276 @@
+"""Three hundred objects, some of whose servers hang, refuse or trickle: the others are polled as if they were alone.
+
+The bad ones' questions are never given up in the first tests: whatever waits for one of them waits for ever, and the
+test hangs. There is nothing to measure by the clock.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.polling import Poller
+from scalers.questions import AT_ONCE
+from scalers.services import LINGER
+from scalers.sources import Sources
+from scheduler.queue import Lane
+from tests.integration.scalers.servers import port_of, refusing
+from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from tests.support.conditions import eventually
+from workers.api.kinds import Object
+from workers.controllers.scaledjob.status import Conditions
+from workers.drain import Drain
+from workers.holding import Hands
+from workers.readings import Readings, Stored
+from workers.settings import Settings
+from workers.snapshot import Reading
+
+#: Bells that are answered side by side, as by one worker process.
+SLOTS = Settings().slots
+#: Polls that each good object must have.
+POLLS = 5
+FOR_EVER = 3600.0
+
+
+class Counted(Readings):
+    """Readings, and how many there were of each object."""
+
+    polls: Counter[str]
+
+    async def put_many(self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()) -> Stored:
+        self.polls.update(key.rpartition("/")[2] for key in readings)
+        return await super().put_many(readings, lane, news=news)
+
+
+class House:
+    """A scaler process: bells are answered by so many threads, the sweep makes ready what is due."""
+
+    def __init__(self, world: World, polls: Counter[str], sources: Sources) -> None:
+        self.world, self.polls, self.sources = world, polls, sources
+
+    def least(self, names: Collection[str]) -> int:
+        return min(self.polls[name] for name in names)
+
+
+@asynccontextmanager
+async def house(client: Redis, *, timeout: float, interval: float = 30.0) -> AsyncIterator[House]:
+    world = await build(client)
+    polls: Counter[str] = Counter()
+    world.readings.__class__ = Counted
+    world.readings.polls = polls  # type: ignore[attr-defined]
+    bells: set[asyncio.Task[Any]] = set()
+    slots = asyncio.Semaphore(SLOTS)
+
+    async def bell() -> None:
+        async with slots:
+            await drain.bell()
+
+    async def ring(missing: Mapping[str, int]) -> None:
+        for _ in range(missing.get("poll", 0)):
+            bells.add(task := asyncio.create_task(bell()))
+            task.add_done_callback(bells.discard)
+
+    connections = Connections()
+    sources = Sources(connections, Breakers(Policy(base=0.05, cap=interval, probe=timeout)), timeout=timeout)
+    poller = Poller(
+        mirror=world.mirror,
+        readings=world.readings,
+        orders=world.orders,
+        reconcile=world.reconcile,
+        ring=world.ring,
+        settings=Settings(),
+        triggers=world.triggers,
+        sources=sources,
+    )
+    hands = Hands(world.poll, ring, lease=15.0)
+    drain = Drain(hands, poller.handle, ring, batch=64, work=1.0, linger=LINGER)
+    sweeping = asyncio.create_task(drain.sweep_forever(every=0.05))
+    try:
+        yield House(world, polls, sources)
+    finally:
+        for task in (sweeping, *bells):
+            task.cancel()
+        await asyncio.gather(sweeping, *bells, return_exceptions=True)
+        await drain.close()
+        await hands.close()
+        await poller.close()
+
+
+class Servers:
+    """Servers of every kind; asked: connections accepted, by kind; open: those that are."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self.asked: Counter[str] = Counter()
+        self.open: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+
+    async def start(self, behaviour: str) -> int:
+        """Its port."""
+        if behaviour == "refuses":
+            return refusing()
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tasks.add(asyncio.current_task())  # type: ignore[arg-type]
+            self.asked[behaviour] += 1
+            self.open[behaviour] += 1
+            self.most[behaviour] = max(self.most[behaviour], self.open[behaviour])
+            with suppress(OSError, asyncio.CancelledError, EOFError):
+                try:
+                    await getattr(self, f"_{behaviour}")(reader, writer)
+                finally:
+                    self.open[behaviour] -= 1
+                    writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+
+        async def stop() -> None:
+            server.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        self._stack.push_async_callback(stop)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _hangs(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1 << 16):
+            pass
+
+    async def _trickles(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A byte a second, of an answer that never ends."""
+        gone = asyncio.create_task(self._hangs(reader, writer))
+        writer.write(b"HTTP/1.1 200 OK\r\nX: ")
+        while not gone.done():
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.wait({gone}, timeout=1)
+
+    async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """At /fast at once, at /slow never."""
+        while True:
+            asked = await reader.readuntil(b"\r\n\r\n")
+            if b"/slow" in asked:
+                await self._hangs(reader, writer)
+                return
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{"v":5}')
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[Servers]:
+    async with AsyncExitStack() as stack:
+        yield Servers(stack)
+
+
+def asking(name: str, port: int, path: str = "fast", milliseconds: int = 1000) -> Object:
+    metadata = {"url": f"http://u:hunter2@127.0.0.1:{port}/{path}", "valueLocation": "v", "targetValue": "1"}
+    trigger = {"type": "metrics-api", "metadata": metadata}
+    return scaled_job(name, trigger, pollingInterval=1, pollingIntervalMilliseconds=milliseconds)
+
+
+def good_lists(port: int, number: int, milliseconds: int) -> dict[str, Object]:
+    trigger = redis_trigger(port, "queue")
+    return {
+        f"list-{i}": scaled_job(f"list-{i}", trigger, pollingIntervalMilliseconds=milliseconds) for i in range(number)
+    }
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one server of each kind", "a server for each object"])
+async def test_the_others_are_polled_on_time_while_the_bad_ones_are_asked(
+    real_redis: Redis, redis_url: str, servers: Servers, *, apart: bool
+) -> None:
+    bad: dict[str, Object] = {}
+    for kind in ("hangs", "refuses", "trickles"):
+        port = await servers.start(kind)
+        for i in range(30):
+            bad[f"{kind}-{i}"] = asking(f"{kind}-{i}", await servers.start(kind) if apart and i else port)
+    answering = await servers.start("answers")
+    good = good_lists(port_of(redis_url), 150, 1000)
+    good |= {f"web-{i}": asking(f"web-{i}", answering) for i in range(60)}
+    async with house(real_redis, timeout=FOR_EVER) as running:
+        await running.world.apply(*bad.values(), *good.values())
+        least: Callable[[], object] = lambda: running.least(good) >= POLLS  # noqa: E731
+        await eventually(least)
+        stuck = [name for name in bad if not name.startswith("refuses")]
+        assert not any(running.polls[name] for name in stuck), "they are being asked still"
+        waiting = 30 if apart else AT_ONCE * 3 // 4
+        assert (servers.open["hangs"], servers.open["trickles"]) == (waiting, waiting)
+        assert running.least([name for name in bad if name.startswith("refuses")]) >= 1
+
+
+async def test_slow_questions_leave_turns_to_those_of_the_same_server_that_are_answered(
+    real_redis: Redis, servers: Servers
+) -> None:
+    port = await servers.start("answers")
+    good = {f"fast-{i}": asking(f"fast-{i}", port, milliseconds=200) for i in range(30)}
+    async with house(real_redis, timeout=FOR_EVER) as running:
+        await running.world.apply(*good.values())
+        await eventually(lambda: running.least(good) >= 1)
+        slow = {f"slow-{i}": asking(f"slow-{i}", port, "slow") for i in range(30)}
+        await running.world.apply(*slow.values())
+        await eventually(lambda: servers.open["answers"] >= AT_ONCE * 3 // 4)
+        before = Counter(running.polls)
+        await eventually(lambda: min(running.polls[name] - before[name] for name in good) >= POLLS)
+        assert not any(running.polls[name] for name in slow)
+        assert servers.most["answers"] <= AT_ONCE
+
+
+async def test_one_slow_trigger_of_many_holds_up_its_own_object_alone(real_redis: Redis, servers: Servers) -> None:
+    """Also where that object asks the same server a hundred things."""
+    port = await servers.start("answers")
+    good = {f"fast-{i}": asking(f"fast-{i}", port, milliseconds=200) for i in range(5)}
+    greedy = asking("greedy", port)
+    greedy["spec"]["triggers"] = [
+        {**trigger, "metadata": {**trigger["metadata"], "url": f"http://127.0.0.1:{port}/{'slow' if i < 20 else i}"}}
+        for i, trigger in enumerate(greedy["spec"]["triggers"] * 100)
+    ]
+    async with house(real_redis, timeout=FOR_EVER) as running:
+        await running.world.apply(*good.values())
+        await eventually(lambda: running.least(good) >= 1)
+        await running.world.apply(greedy)
+        await eventually(lambda: servers.open["answers"] >= AT_ONCE * 3 // 4)
+        before = Counter(running.polls)
+        await eventually(lambda: min(running.polls[name] - before[name] for name in good) >= POLLS)
+        assert running.polls["greedy"] == 0
+
+
+async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
+    real_redis: Redis, redis_url: str, servers: Servers
+) -> None:
+    said = {"hangs": "no answer within 0.3 s", "refuses": "cannot be reached", "trickles": "no answer within 0.3 s"}
+    ports = {kind: await servers.start(kind) for kind in said}
+    bad = {
+        f"{kind}-{i}": asking(f"{kind}-{i}", port, milliseconds=100) for kind, port in ports.items() for i in range(30)
+    }
+    good = good_lists(port_of(redis_url), 30, 100)
+    async with house(real_redis, timeout=0.3, interval=3600) as running:
+        await running.world.apply(*bad.values(), *good.values())
+
+        async def all_left_alone() -> bool:
+            readings = await running.world.readings.get_many(map(key, bad))
+            return all(each is not None and each.samples and each.samples[0].alone_since for each in readings)
+
+        await eventually(all_left_alone)
+        for name, reading in zip(bad, await running.world.readings.get_many(map(key, bad)), strict=True):
+            kind = name.partition("-")[0]
+            assert reading is not None
+            told = str(Conditions.observed({"status": {}}).judged(reading.samples, active=False))
+            assert f"s0-metric-api-v: http://127.0.0.1:{ports[kind]}: {said[kind]}" in told
+            assert "hunter2" not in told
+        # A server hears that a connection is closed a moment after the next one is opened.
+        assert servers.most["hangs"] <= 2 * AT_ONCE
+        assert servers.most["trickles"] <= 2 * AT_ONCE
+        # While they are left alone, they are polled on and nobody asks: nothing is open, nothing goes on.
+        await eventually(lambda: not (servers.open["hangs"] or servers.open["trickles"]))
+        asked, before = Counter(servers.asked), Counter(running.polls)
+        await eventually(lambda: min(running.polls[name] - before[name] for name in (*bad, *good)) >= 20)
+        attempts = sum((Counter(servers.asked) - asked).values())
+        assert attempts < 20 * 60 / 2, "twenty polls of sixty objects"
+        assert len(asyncio.all_tasks()) < 100

@@ -1,0 +1,188 @@
+"""Queries that take too long on real servers: they are stopped there, and nobody else notices."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiomysql
+import psycopg
+import pytest
+
+from scalers.breaker import Breakers, Policy
+from scalers.connections import Connections
+from scalers.messaging.rabbitmq import RabbitMQ
+from scalers.parameters import Trigger
+from scalers.questions import AT_ONCE
+from scalers.scaler import Measure, Scaler
+from scalers.sources import Source, Sources
+from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
+from tests.integration.scalers.test_sql import of_mysql, of_postgres
+from tests.support.conditions import eventually
+
+#: Seconds that one answer may take here.
+PATIENCE = 1.0
+TOO_SLOW = "no answer within 1 s"
+
+
+@pytest.fixture
+async def sources() -> AsyncIterator[Sources]:
+    made = Sources(Connections(), Breakers(Policy(threshold=99)), timeout=PATIENCE)
+    yield made
+    await made.close()
+
+
+async def ask(sources: Sources, *probes: Scaler) -> list[Any]:
+    """One value or reason for each; each is another object's."""
+    source = Source.of(probes[0], None)
+    askers = [(f"{place}", repr(probe)) for place, probe in enumerate(probes)]
+    answers = await sources.read(source, probes, 1, askers)
+    return [answer.value if isinstance(answer, Measure) else answer for answer in answers]
+
+
+async def check(sources: Sources, make: Callable[[str], Scaler], sleep: str, under_way: Callable[[], Awaitable[int]]):
+    """Ten slow queries between ten quick ones, and ten quick ones after them."""
+    probes = [make(sleep if place % 2 else f"SELECT {place}") for place in range(20)]
+    answers = await ask(sources, *probes)
+    assert answers[::2] == [float(place) for place in range(0, 20, 2)]
+    assert all(TOO_SLOW in answer for answer in answers[1::2])
+    await eventually(async_is(under_way, 0))
+    assert await ask(sources, *probes[::2]) == [float(place) for place in range(0, 20, 2)]
+
+
+def async_is(number: Callable[[], Awaitable[int]], wanted: int) -> Callable[[], Awaitable[bool]]:
+    async def same() -> bool:
+        return await number() == wanted
+
+    return same
+
+
+async def test_postgresql_ends_queries_that_are_given_up(sources: Sources) -> None:
+    async with postgres() as port:
+        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
+        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
+
+            async def count(condition: str) -> int:
+                cursor = await looking.execute(
+                    "SELECT count(*) FROM pg_stat_activity"
+                    f" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND {condition}"
+                )
+                row = await cursor.fetchone()
+                return int(row[0]) if row else 0
+
+            await check(
+                sources,
+                lambda query: of_postgres(port, query),
+                "SELECT pg_sleep(600)",
+                lambda: count("query LIKE '%pg_sleep%' AND state = 'active'"),
+            )
+            assert 0 < await count("true") <= AT_ONCE
+            await sources.close()
+            await eventually(async_is(lambda: count("true"), 0))
+
+
+async def test_mysql_ends_queries_that_are_given_up(sources: Sources, tmp_path: Path) -> None:
+    async with mariadb(tmp_path) as port:
+        looking = await aiomysql.connect(host="127.0.0.1", port=port, user="work", password="hush", autocommit=True)
+
+        async def count(condition: str) -> int:
+            async with looking.cursor() as cursor:
+                await cursor.execute(
+                    "SELECT count(*) FROM information_schema.processlist"
+                    f" WHERE user = 'work' AND id <> connection_id() AND {condition}"
+                )
+                return int((await cursor.fetchone())[0])
+
+        await check(
+            sources, lambda query: of_mysql(port, query), "SELECT SLEEP(600)", lambda: count("info LIKE '%SLEEP%'")
+        )
+        await eventually(lambda: at_most(count("true"), AT_ONCE))
+        await sources.close()
+        await eventually(async_is(lambda: count("true"), 0))
+        looking.close()
+
+
+async def at_most(number: Awaitable[int], most: int) -> bool:
+    return await number <= most
+
+
+async def test_a_postgresql_that_stands_still_is_given_up_in_time_and_found_again(sources: Sources) -> None:
+    async with postgres() as port:
+        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
+        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
+            probe = of_postgres(port, "SELECT 7")
+            assert await ask(sources, probe) == [7.0]
+            cursor = await looking.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+            backends = [int(row[0]) for row in await cursor.fetchall()]
+            postmaster = int(Path(f"/proc/{backends[0]}/stat").read_text().rpartition(")")[2].split()[1])
+            stopped = [postmaster, *backends]
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                # A test that waited for the server here would never end.
+                [said] = await ask(sources, probe)
+                assert TOO_SLOW in said
+                assert f"127.0.0.1:{port}" in said
+            finally:
+                for pid in stopped:
+                    os.kill(pid, signal.SIGCONT)
+            assert await ask(sources, probe) == [7.0]
+
+
+@asynccontextmanager
+async def relayed(port: int) -> AsyncIterator[tuple[int, asyncio.Event, list[int]]]:
+    """Another way to a server: its port, what stops it while it is not set, and one entry per connection."""
+    going, connections, tasks = asyncio.Event(), list[int](), set[asyncio.Task[None]]()
+    going.set()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):
+                while piece := await reader.read(1 << 16):
+                    await going.wait()
+                    writer.write(piece)
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(1)
+        inside, to = await asyncio.open_connection("127.0.0.1", port)
+        tasks.update(asyncio.create_task(copy(*pair)) for pair in ((reader, to), (inside, writer)))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], going, connections
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Sockets are let go in the loop's next turns.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+async def test_an_amqp_broker_that_stands_still_is_given_up_in_time_and_found_again(
+    sources: Sources, tmp_path: Path
+) -> None:
+    def queue(port: int, name: str) -> RabbitMQ:
+        metadata = {
+            "host": f"amqp://guest:guest@127.0.0.1:{port}/",
+            "queueName": name,
+            "mode": "QueueLength",
+            "value": "1",
+        }
+        return RabbitMQ.parse(Trigger(0, "rabbitmq", metadata=metadata))
+
+    async with rabbitmq(tmp_path) as (amqp, _), relayed(amqp) as (port, going, connections):
+        probes = [queue(port, f"none-{number}") for number in range(20)]
+        assert all("none" in said for said in await ask(sources, *probes))
+        assert len(connections) == 1, "a channel for each, and one connection"
+        going.clear()
+        assert all(TOO_SLOW in said for said in await ask(sources, *probes))
+        going.set()
+        assert all("NOT_FOUND" in said for said in await ask(sources, *probes))
