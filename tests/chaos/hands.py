@@ -56,16 +56,17 @@ def read(lines: Iterable[str]) -> Iterator[Start | Effect | Lost]:
 
 
 def in_hand(log: Iterable[Start | Effect | Lost]) -> dict[int, set[Piece]]:
-    """What was begun and has not ended, by process."""
-    holders: dict[Piece, int] = {}
+    """What was begun and has not ended, by process. Who is told to stop may be heard before what he said last."""
+    begun: dict[Piece, int] = {}
+    ended: set[Piece] = set()
     for entry in log:
         if isinstance(entry, Start):
-            holders[entry.piece] = entry.process
+            begun[entry.piece] = entry.process
         else:
-            holders.pop(entry.piece, None)
+            ended.add(entry.piece)
     found: defaultdict[int, set[Piece]] = defaultdict(set)
-    for piece, process in holders.items():
-        found[process].add(piece)
+    for piece in begun.keys() - ended:
+        found[begun[piece]].add(piece)
     return found
 
 

@@ -19,11 +19,11 @@ import random
 import sys
 import time
 
-import redis.asyncio as redis
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from scheduler.queue import Backoff, Claim, Done, Lane, Lease, Outcome
+from workers import broker
 from workers.drain import Drain
 from workers.holding import Hands, LeaseLost
 
@@ -39,8 +39,9 @@ end
 
 
 async def main(queue_url: str, truth_url: str, lease: float) -> None:
-    queue = redis.Redis.from_url(queue_url)
-    truth = redis.Redis.from_url(truth_url)
+    queue = broker.client(queue_url)
+    # Nobody touches the truth: who stood still finds his answer there, however late, and asks for nothing twice.
+    truth = broker.client(truth_url, socket_timeout=None)
     lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=Backoff(base=0.05, cap=0.5))
 
     async def ring(_bells: object) -> None:

@@ -1,11 +1,16 @@
 """The parts of a house that runs under this process, and how one of them dies."""
 
+import asyncio
 import contextlib
+import random
 from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 import psutil
 
 from workers.errors import PenstockError
+from workers.settings import Settings
 
 #: A part, and words that only its command line has.
 PARTS = {
@@ -27,6 +32,11 @@ class Over(PenstockError):  # noqa: N818
     """The test has seen enough."""
 
 
+def settings(home: Path, **more: Any) -> Settings:
+    """Those of a house in which parts die: what one held when it died waits for as long as a lease lasts."""
+    return Settings(home=home, lease=5.0, leadership=3, **more)
+
+
 def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Process | None:
     """The part's process as it is now: the supervisor starts a new one after each death.
 
@@ -42,8 +52,22 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
     return None
 
 
-def kill(part: str, spared: Collection[psutil.Process] = ()) -> None:
-    """With -9, if it lives right now."""
+def kill(part: str, spared: Collection[psutil.Process] = ()) -> bool:
+    """With -9, if it lives right now; whether it did."""
     if victim := process(part, spared):
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.kill()
+            return True
+    return False
+
+
+async def kill_each(parts: Collection[str], rounds: int, pause: float, spared: Collection[psutil.Process] = ()) -> None:
+    """Every part in turn, each round in another order; one that is dead already dies again once it is back.
+
+    pause: the longest between two deaths, seconds.
+    """
+    for _ in range(rounds):
+        for part in random.sample(sorted(parts), len(parts)):
+            await asyncio.sleep(random.uniform(pause / 4, pause))
+            while not kill(part, spared):
+                await asyncio.sleep(0.02)

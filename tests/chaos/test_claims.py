@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,16 @@ import pytest
 import redis.asyncio as redis
 
 from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill
+from tests.chaos.parts import PARTS, Over, kill_each, settings
+from tests.chaos.patience import everything, until
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.cluster import Cluster
 from workers.controllers import conditions
 from workers.controllers.scaledjob import binding
-from workers.errors import Unavailable
-from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
-#: Seconds until every item must be done. A minute does on a quiet machine.
-PATIENCE = 300.0
 #: Kills things.
 Disturb = Callable[[], Coroutine[Any, Any, None]]
 ITEMS = 60
@@ -55,34 +52,11 @@ def scaled_job(port: int, trigger: Object) -> Object:
     }
 
 
-async def insist(call: Callable[[], Awaitable[list[Object]]]) -> list[Object]:
-    """The answer, however often the API server dies before it gives one."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                return await call()
-            except Unavailable:
-                await asyncio.sleep(0.2)
-
-
-async def kill_each(rounds: int, spared: Collection[psutil.Process]) -> None:
-    """Every part, one after the other, each time in another order; a part gets the time to come back."""
-    order = list(PARTS)
-    for _ in range(rounds):
-        random.shuffle(order)
-        for part in order:
-            await asyncio.sleep(random.uniform(0.5, 2.0))
-            kill(part, spared)
-
-
 async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: list[Object], disturb: Disturb) -> None:
     disturbing = asyncio.create_task(disturb())
 
-    async def jobs() -> list[Object]:
-        return (await cluster.list(JOB, "default"))[0]
-
     async def over() -> bool:
-        seen[:] = await insist(jobs)
+        seen[:] = await everything(cluster, JOB)
         complete = {item_of(job) for job in seen if conditions.finished(job) == "Complete"}
         return len(complete) == ITEMS and not any(binding.is_bound(job) for job in seen)
 
@@ -94,9 +68,7 @@ async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: li
                 await queue.xadd("events", {"n": number})
             await asyncio.sleep(0.2)
         await disturbing
-        async with asyncio.timeout(PATIENCE):
-            while not await over():
-                await asyncio.sleep(0.5)
+        await until(over)
     finally:
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
@@ -121,7 +93,7 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
             metadata.pop("stream" if type_ == "redis" else "listName")
             trigger = {"type": type_, "metadata": metadata}
             await cluster.create(SCALED_JOB, scaled_job(server.port, trigger))
-            await happen(cluster, queue, trigger, seen, lambda: kill_each(2, spared))
+            await happen(cluster, queue, trigger, seen, lambda: kill_each(PARTS, 2, 2.0, spared))
             done.update(await queue.hgetall("done"))
             left.extend(await queue.lrange("work", 0, -1))
             left.extend([key async for key in queue.scan_iter(match="*:parked")])
@@ -130,7 +102,7 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
     with ValkeyServer(config={"notify-keyspace-events": "Klt", "save": ""}) as server, contextlib.suppress(Over):
         # The measured server is no part of the house.
         spared = psutil.Process().children()
-        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home")), started=started))
+        asyncio.run(up.run(up.Options(settings(tmp_path / "home")), started=started))
     completed = Counter(item_of(job) for job in seen if conditions.finished(job) == "Complete")
     assert len(completed) == ITEMS
     assert set(completed.values()) == {1}

@@ -11,24 +11,26 @@ import psutil
 import pytest
 
 from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill, process
+from tests.chaos.parts import PARTS, Over, kill, settings
 from tests.chaos.patience import everything, insist, until
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Object, Ref
 from workers.cluster import Cluster
 from workers.controllers.volcano.flow import phases
-from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
 #: So many entries stand in a row and wait for two of the row before.
 WIDTH, ROWS = 10, 5
 FLOW = Ref(JOB_FLOW, "default", "chaos")
+#: The flow cannot be over before this one, which waits until everything has died.
+LAST = f"r{ROWS - 1}-{WIDTH - 1}"
 #: A pod takes the first free number of its entry; the first few fail. What happens stands in one file, in its order.
 SCRIPT = """
     n=0; while ! mkdir "{truth}/$ENTRY-$n" 2>/dev/null; do n=$((n+1)); done
     echo "$ENTRY start" >> {truth}/log
     sleep 0.3
     if [ $n -lt $FAILURES ]; then echo "$ENTRY failure" >> {truth}/log; exit 3; fi
+    if [ $ENTRY = {last} ]; then until [ -e {truth}/killed ]; do sleep 0.1; done; fi
     echo "$ENTRY success" >> {truth}/log
 """
 
@@ -86,7 +88,8 @@ def lines(truth: Path) -> list[str]:
 
 
 async def start(cluster: Cluster, truth: Path) -> None:
-    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", SCRIPT.replace("{truth}", str(truth))]}
+    script = SCRIPT.replace("{truth}", str(truth)).replace("{last}", LAST)
+    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
     template = {"tasks": [{"name": "work", "replicas": 1, "template": {"spec": pod}}]}
     for kind, name, spec in (
@@ -104,10 +107,10 @@ async def kill_each(rounds: int, truth: Path, seen: Seen) -> None:
     last = sum(len(entry.course) for entry in ENTRIES)
     for number, part in enumerate(order, 1):
         due = last * number // (len(order) + 1)
-        while len(lines(truth)) < due or process(part) is None:
+        while len(lines(truth)) < due or not kill(part):
             await asyncio.sleep(0.02)
-        kill(part)
         seen.killed.append((part, len(lines(truth))))
+    (truth / "killed").touch()
 
 
 async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
@@ -151,13 +154,11 @@ def test_every_entry_runs_as_often_as_it_must_and_in_order(tmp_path: Path):
         raise Over
 
     with contextlib.suppress(Over):
-        # What a part held when it died waits for as long as a lease lasts.
-        settings = Settings(home=tmp_path / "home", pods=12, lease=5.0)
-        asyncio.run(up.run(up.Options(settings), started=started))
+        asyncio.run(up.run(up.Options(settings(tmp_path / "home", pods=12)), started=started))
     status = seen.flow["status"]
     assert status["state"]["phase"] == phases.SUCCEED, status
     assert {part for part, _ in seen.killed} == set(PARTS)
-    assert len(seen.killed) == 2 * len(PARTS), "the flow was over before everything had died"
+    assert len(seen.killed) == 2 * len(PARTS)
     attempts = {entry.name: entry.failures + 1 for entry in ENTRIES}
     assert {name: (one["phase"], one["attempts"]) for name, one in status["entries"].items()} == {
         name: ("Completed", number) for name, number in attempts.items()

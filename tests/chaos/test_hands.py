@@ -23,7 +23,16 @@ def test_an_overlap_is_what_a_look_at_the_lease_forbids(log, found):
 
 
 def test_what_was_begun_and_has_not_ended_is_in_hand():
-    log = ["k 1 start 0 7", "l 1 start 0 7", "m 1 start 0 7", "k 1 effect 1", "l 1 lost", "n 2 start 1 8"]
+    log = [
+        "k 1 start 0 7",
+        "l 1 start 0 7",
+        "m 1 start 0 7",
+        "k 1 effect 1",
+        "l 1 lost",
+        "n 2 start 1 8",
+        "o 2 lost",
+        "o 2 start 1 8",
+    ]
     assert in_hand(read(log)) == {7: {Piece("m", 1)}, 8: {Piece("n", 2)}}
 
 

@@ -18,7 +18,7 @@ from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor import Component, Supervisor
-from tests.chaos.parts import PARTS, Over, kill, process
+from tests.chaos.parts import PARTS, Over, kill, process, settings
 from tests.support.embedded import embedded_apiserver
 from tests.support.valkeys import ValkeyServer
 from workers.api import crds
@@ -28,21 +28,30 @@ from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
-#: How long things are broken, seconds.
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "20"))
+#: How long things are broken at least, seconds.
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "12"))
+#: A watch that is silent for longer is not believed, seconds.
+STALE = 4.0
+#: A lease where each loss of the broker's data costs one, seconds.
+SHORT = 3.0
 
 
 async def die(part: str, broker: str) -> None:
-    kill(part)
+    """One that is dead already dies again once it is back."""
+    while not kill(part):
+        await asyncio.sleep(0.02)
 
 
 async def stand_still(part: str, broker: str) -> None:
-    """Longer than a silent watch is believed, shorter than nothing moves for the demo's patience."""
+    """Longer than a silent watch is believed and than leases last."""
     if victim := process(part):
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(12)
-            victim.send_signal(signal.SIGCONT)
+            try:
+                await asyncio.sleep(STALE + 2)
+            finally:
+                # Whoever stands still cannot be asked to end.
+                victim.send_signal(signal.SIGCONT)
 
 
 async def cut(part: str, broker: str) -> None:
@@ -65,19 +74,26 @@ async def disturb(disasters, broker: str) -> None:
     while order or time.monotonic() < until:
         disaster, part = order.pop(0) if order else random.choice(disasters)
         await disaster(part, broker)
-        await asyncio.sleep(random.uniform(1.0, 4.0))
+        await asyncio.sleep(random.uniform(0.5, 3.0))
 
 
 async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters, broker: str) -> Run:
-    """The demo's run, disturbed."""
+    """The demo's run, disturbed: there is work as long as things are broken, and one item comes after all that."""
     disturbing = asyncio.create_task(disturb(disasters, broker))
+    push = queue.rpush
+
+    async def slowly(name: str, path: str) -> None:
+        await asyncio.sleep(SECONDS / len(paths))
+        if path == paths[-1]:
+            await disturbing
+        await push(name, path)
+
+    queue.rpush = slowly
     try:
         return await run(cluster, queue, paths, lambda _: None)
     finally:
-        if not disturbing.done():
-            disturbing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await disturbing
+        disturbing.cancel()
+        await asyncio.gather(disturbing, return_exceptions=True)
 
 
 @pytest.mark.parametrize("disasters", DISASTERS.values(), ids=DISASTERS.keys())
@@ -88,8 +104,6 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     before = psutil.Process().children()
 
     async def house(queue_url: str) -> None:
-        settings = Settings(home=tmp_path / "home")
-
         async def started(running: up.Running) -> None:
             cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
             async with cluster, redis.Redis.from_url(queue_url) as queue:
@@ -99,7 +113,7 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
             raise Over
 
         with contextlib.suppress(Over):
-            await up.run(up.Options(settings), started=started)
+            await up.run(up.Options(settings(tmp_path / "home", stale=STALE)), started=started)
 
     with ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
         asyncio.run(house(f"{server.connection_url}/0"))
@@ -109,9 +123,10 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
 
 
 async def flush(part: str, broker: str) -> None:
-    """Lose everything that only the broker knows."""
+    """Lose everything that only the broker knows, and nothing more until the quarantine of a lease is over."""
     async with redis.Redis.from_url(broker) as client:
         await client.flushall()
+    await asyncio.sleep(SHORT)
 
 
 def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
@@ -121,9 +136,10 @@ def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
     quiet = {"save": ""}
 
     async def house(kubeconfig: Path, logs: Path, broker: str, queue_url: str) -> Run:
-        # Short leases make a short quarantine after each flush.
-        settings = Settings(broker=broker, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=3.0)
-        options = up.Options(settings)
+        asked = Settings(
+            broker=broker, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=SHORT, leadership=3
+        )
+        options = up.Options(asked)
         options.home.ready("").mkdir(parents=True)
         arguments = ["--kubeconfig", str(kubeconfig), "--logs", str(logs), "--root", str(options.home.pods)]
         kubelet = Component("kubelet", (sys.executable, "-m", "deploy.local.kubelet", *arguments, "--max-pods", "4"))
@@ -136,7 +152,7 @@ def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
                     await supervisor.start(part)
                 address = queue_url.removeprefix("redis://").partition("/")[0]
                 await cluster.create(SCALED_JOB, manifest.scaled_job(address))
-                return await feed(paths, cluster, queue, [(flush, "")], broker)
+                return await feed(paths, cluster, queue, [(flush, "")] * 4, broker)
             finally:
                 await supervisor.stop()
 

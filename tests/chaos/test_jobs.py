@@ -11,14 +11,13 @@ import psutil
 import pytest
 
 from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill
+from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import insist, until
 from workers.api.kinds import JOB, POD, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.controllers import conditions
 from workers.controllers.job.indexes import Indexes, index_of
 from workers.errors import ClusterError, Conflict, NotFound
-from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -106,16 +105,6 @@ async def start(cluster: Cluster, name: str, truth: Path) -> None:
     )
 
 
-async def kill_each(rounds: int) -> None:
-    """Every part, one after the other, each time in another order; a part gets the time to come back."""
-    order = [part for part in PARTS if part != "scaler"]
-    for _ in range(rounds):
-        random.shuffle(order)
-        for part in order:
-            await asyncio.sleep(random.uniform(0.5, 2.0))
-            kill(part)
-
-
 async def delete_some(cluster: Cluster, seen: Seen, name: str, number: int) -> None:
     """Running pods of this Job, by a witness finalizer and a deletion; every second one without any grace."""
     done: set[str] = set()
@@ -164,7 +153,7 @@ async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
     for name in ASKED:
         await start(cluster, name, truth)
     disturbing = [
-        asyncio.create_task(kill_each(2)),
+        asyncio.create_task(kill_each(PARTS.keys() - {"scaler"}, 2, 2.0)),
         asyncio.create_task(delete_some(cluster, seen, "flaky", 2)),
         asyncio.create_task(delete_some(cluster, seen, "indexed", 3)),
     ]
@@ -243,7 +232,7 @@ def test_jobs_count_what_really_ran_whatever_dies(tmp_path: Path):
         raise Over
 
     with contextlib.suppress(Over):
-        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home")), started=started))
+        asyncio.run(up.run(up.Options(settings(tmp_path / "home")), started=started))
     assert set(seen.jobs) == set(ASKED), "the house did not get as far as the Jobs"
     assert seen.left == []
     for name in ASKED:

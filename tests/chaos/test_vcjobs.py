@@ -9,12 +9,11 @@ import psutil
 import pytest
 
 from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill
+from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import everything, insist, until
 from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref
 from workers.cluster import Cluster
 from workers.errors import AlreadyExists
-from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -63,22 +62,13 @@ def phase(status_: Object) -> str | None:
     return (status_.get("state") or {}).get("phase")
 
 
-async def kill_each(rounds: int) -> None:
-    """Every part that decides or remembers, each time in another order. What pods run in is left alone."""
-    order = [part for part in PARTS if part not in ("scaler", "kubelet")]
-    for _ in range(rounds):
-        random.shuffle(order)
-        for part in order:
-            await asyncio.sleep(random.uniform(0.5, 1.5))
-            kill(part)
-
-
 async def happen(cluster: Cluster, truth: Path, seen: dict[str, Object]) -> None:
     for name in JOBS:
         (truth / name).mkdir(parents=True)
         await start(cluster, name, SCRIPT.replace("{truth}", str(truth / name)))
     await start(cluster, COMMANDED, "exec sleep 600")
-    killing = asyncio.create_task(kill_each(3))
+    # Every part that decides or remembers. What pods run in is left alone.
+    killing = asyncio.create_task(kill_each(PARTS.keys() - {"scaler", "kubelet"}, 3, 1.5))
     try:
         await until(lambda: _all_in(cluster, JOBS, "Completed"))
         await until(lambda: _all_in(cluster, (COMMANDED,), "Running"))
@@ -116,7 +106,7 @@ def test_jobs_restart_once_whatever_dies(tmp_path: Path):
         raise Over
 
     with contextlib.suppress(Over):
-        asyncio.run(up.run(up.Options(Settings(home=tmp_path / "home")), started=started))
+        asyncio.run(up.run(up.Options(settings(tmp_path / "home")), started=started))
     assert set(seen) == {*JOBS, COMMANDED}, "the house did not get as far as the Jobs"
     for name in JOBS:
         told = (name, seen[name])
