@@ -10,7 +10,7 @@ from tests.unit.controllers.flow_cluster import TASK, Cluster
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, Entry
-from workers.controllers.volcano.flow import status
+from workers.controllers.volcano.flow import status, telling
 from workers.controllers.volcano.flow.dependencies import Verdict, verdict
 from workers.controllers.volcano.flow.patching import merged
 from workers.controllers.volcano.flow.phases import Counts, following
@@ -423,6 +423,42 @@ def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
     cluster.obey()
     cluster.wait(5)
     assert settled(cluster).phase == "Failed"
+
+
+def test_a_long_flow_tells_of_phases_a_little_later_and_of_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "FEW", 0)
+    cluster = Cluster(entry("a"), entry("b", "a"))
+    cluster.reconcile()
+    written = cluster.status
+    for phase in ("Pending", "Restarting", "Aborting"):
+        cluster.end("f-a", phase)
+        cluster.reconcile()
+        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + telling.WAIT, 0)
+    cluster.wait(2)
+    cluster.reconcile()
+    assert (cluster.entry("a")["phase"], cluster.told["Created"]) == ("Aborting", 1)
+    assert cluster.status["conditions"]["f-a"]["phase"] == "Aborting"
+    cluster.end("f-a", "Completed")
+    cluster.reconcile()
+    assert (cluster.entry("a")["phase"], cluster.status["completedJobs"]) == ("Completed", ["f-a"])
+    assert (cluster.made, cluster.told["Created"]) == (["f-a", "f-b"], 1)
+
+
+def test_what_is_told_of_a_long_flow_never_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another Job changes all the time, or no Job says since when it is as it is."""
+    monkeypatch.setattr(telling, "FEW", 0)
+    cluster = settled(Cluster(entry("a"), entry("b")))
+    cluster.end("f-b", "Running")
+    for _ in range(4):
+        cluster.end("f-a", "Running" if cluster.phase_of("f-a") == "Pending" else "Pending")
+        cluster.reconcile()
+        cluster.wait(1)
+    assert cluster.entry("b")["phase"] == "Running"
+    cluster.jobs["f-b"]["status"] = {"state": {"phase": "Restarting"}}
+    cluster.catch_up()
+    cluster.wait(5)
+    cluster.reconcile()
+    assert cluster.status["unKnowJobs"] == ["f-b"]
 
 
 def test_what_refuses_one_job_leaves_the_status_of_the_others_true() -> None:

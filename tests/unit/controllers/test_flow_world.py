@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.flow_cluster import ENDED, Cluster
 from workers.admission import jobflow as admission
 from workers.api.volcano import jobflow as manifest
+from workers.controllers.volcano.flow import telling
 
 MEDDLING = ("suspend", "resume", "cancel")
 HOW = ("Completed", "Completed", "Completed", "Failed", "Terminated")
@@ -107,6 +109,12 @@ def happen(cluster: Cluster, data: st.DataObject, ended: dict[str, str]) -> None
 @settings(max_examples=150)
 @given(flows=entries(), ttl=st.sampled_from([None, 0, 30]), data=st.data())
 def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
+    """Also of flows so long that what is told of their Jobs waits."""
+    with patch.object(telling, "FEW", data.draw(st.sampled_from([0, 100]))):
+        check(flows, ttl, data)
+
+
+def check(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
     parallelism = data.draw(st.sampled_from([None, 1, 2]))
     cluster = Cluster(*flows, ttl=ttl, **({"parallelism": parallelism} if parallelism else {}))
     assert admission.faults("f", manifest.parse(cluster.body).spec) == []

@@ -13,7 +13,7 @@ from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
 from workers.api.volcano import jobflow as manifest
 from workers.controller import Controller
-from workers.controllers.volcano.flow import graph, jobs, phases, schedule, starting, status, tracks
+from workers.controllers.volcano.flow import graph, jobs, phases, schedule, starting, status, telling, tracks
 from workers.controllers.volcano.flow.phases import Counts
 from workers.controllers.volcano.flow.sight import Sight, relatives
 from workers.controllers.volcano.flow.starting import Round
@@ -165,8 +165,20 @@ class _Decision:
             if track.started and not known:
                 yield Record("Normal", "Created", f"create a job named {track.job}!")
 
+    @cached_property
+    def _new(self) -> Object:
+        """The status once all of this is done."""
+        return self._status()
+
+    @cached_property
+    def _held_back(self) -> datetime | None:
+        """Until when the status need not be written."""
+        return telling.waits(self.sight, self._tracks, self._new)
+
     def _written(self) -> Iterator[Step]:
-        yield from self._write(self._status())
+        if self._held_back:
+            return
+        yield from self._write(self._new)
         yield from self._created()
         observed, ready = self.sight.status, self._ready
         if ready.status == "False" and ready.reason != "Suspended" and ready.is_news(observed):
@@ -262,12 +274,13 @@ class _Decision:
         sight = self.sight
         known = self._tracks if made else self._all_timed(sight.tracks)
         before, final = sight.status, self._phase in phases.FINAL
-        reason, message = self._state
-        started = before.get("startTime") or (times.render(sight.now) if any(_begun(known)) else None)
+        why = zip(("phase", "reason", "message"), (self._phase, *self._state), strict=True)
+        begun = any(track.attempts for track in known.values())
+        started = before.get("startTime") or (times.render(sight.now) if begun else None)
         computed: Object = {
             **status.lists(sight.nodes, known, sight.jobs),
-            **self._told_of_jobs,
-            "state": {key: value for key, value in _state(self._phase, reason, message).items() if value},
+            **self._of_jobs,
+            "state": {name: text for name, text in why if text},
             "entries": {id: written for id, track in known.items() if (written := self._rendered(id, track))},
             "flowConditions": self._ready.render(before, sight.now),
             "startTime": started,
@@ -283,29 +296,13 @@ class _Decision:
         return self.sight.written.get(id) if track is self.sight.remembered[id] else track.render()
 
     @cached_property
-    def _told_of_jobs(self) -> Object:
-        """What the status tells of Jobs one by one."""
-        observed = self.sight.status.get("jobStatusList") or ()
-        found = status.histories(observed, self._listed, self.sight.now)
-        if len(found) > status.LISTED:
-            found = status.shortened(found, observed, self.sight.settled)
-        names = {each["name"] for each in found}
-        told = (job for job in self._listed if job["metadata"]["name"] in names)
-        return {"jobStatusList": found, "conditions": status.conditions(told)}
+    def _of_jobs(self) -> Object:
+        return telling.of_jobs(self.sight, self._tracks)
 
     @property
     def _kept_end(self) -> str | None:
         """The end that is written down already, of a flow that does not try again."""
         return None if self.sight.tries_again else self.sight.status.get("completionTime")
-
-    @cached_property
-    def _listed(self) -> list[Object]:
-        """The flow's Jobs that are there, in an order that stays."""
-        places = {track.job: place for place, track in enumerate(self._tracks.values())}
-        return sorted(
-            self.sight.jobs.values(),
-            key=lambda job: (places.get(job["metadata"]["name"], len(places)), job["metadata"]["name"]),
-        )
 
     # When to look again
 
@@ -319,6 +316,8 @@ class _Decision:
 
     def _moments(self) -> Iterator[datetime]:
         sight, now = self.sight, self.sight.now
+        if self._held_back:
+            yield self._held_back
         if sight.snapshot.failures >= FAILING:
             # What failed is known to work again then.
             yield now
@@ -383,14 +382,6 @@ class _Decision:
     def _why(self) -> str:
         over = sum(track.over for track in self._tracks.values())
         return f"{self._phase}: {over} of {len(self._tracks)} over, {len(self._round.jobs)} to create"
-
-
-def _begun(known: Mapping[str, Track]) -> Iterator[bool]:
-    return (track.attempts > 0 for track in known.values())
-
-
-def _state(phase: str, reason: str | None, message: str | None) -> Object:
-    return {"phase": phase, "reason": reason, "message": message}
 
 
 def _taken(job: Object) -> Record:
