@@ -87,6 +87,24 @@ def signal_group(group: int, number: int) -> bool:
     return True
 
 
+def is_group_alive(group: int) -> bool:
+    """Whether a process of the group is alive: one that has ended and whose exit code nobody fetched is not."""
+    if not signal_group(group, 0):
+        return False
+    if not Path("/proc/self/stat").exists():
+        return True
+    return any(_lives_in(path, group) for path in Path("/proc").glob("[0-9]*/stat"))
+
+
+def _lives_in(stat: Path, group: int) -> bool:
+    try:
+        # A program's name, in brackets, may hold anything.
+        state, _, number = stat.read_text().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return False
+    return int(number) == group and state not in ("Z", "X")
+
+
 def command_line(pid: int) -> str:
     """The command line of a process that is alive, its words separated by blanks; empty otherwise."""
     if Path("/proc/self/cmdline").exists():

@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deploy.local.guard import command_line, signal_group
+from deploy.local.guard import command_line, is_group_alive, signal_group
 from deploy.local.kubelet.states import LOST, Running, Terminated
 
 #: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which
@@ -113,14 +113,22 @@ class Attempt:
         return Terminated(LOST, started, max(started, _last_change(self.folder)))
 
     async def ended(self) -> None:
-        """Waits for the end of the shim, then ends what its command left behind in the group."""
+        """Waits for the end of the shim, then ends what its command left behind in the group, and waits for that.
+
+        Of a shim that ended before, nobody knows whose number it is by now.
+        """
         assert self.pid is not None
-        if self._is_alive():
-            await _gone(self.pid, self._child)
+        if not self._is_alive():
+            return
+        await _gone(self.pid, self._child)
         # our own child is still a zombie here, so the number cannot be somebody else's yet
         signal_group(self.pid, signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
+        # On a busy machine what was killed goes on for a while before it ends.
+        while is_group_alive(self.pid):  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(_SOON)
+        if self._child is not None:
             await self._outrun()
 
     def signal(self, number: int) -> None:

@@ -3,10 +3,13 @@
 import asyncio
 import os
 import signal
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
+from deploy.local.guard import signal_group
 from deploy.local.kubelet import attempt as attempts
 from deploy.local.kubelet import restore
 from deploy.local.kubelet.attempt import Attempt, NotStartable
@@ -120,8 +123,18 @@ async def test_killing_reaches_every_process(attempt: Attempt) -> None:
 async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
     start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
     assert (await finished(attempt)).code == 0
-    child = int((attempt.work / "child").read_text())
-    await eventually(lambda: not alive(child))
+    assert not alive(int((attempt.work / "child").read_text()))
+
+
+async def test_its_end_is_the_end_of_what_is_slow_to_die_too(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(group: int, number: int) -> bool:
+        threading.Timer(0.2, signal_group, (group, number)).start()
+        return True
+
+    monkeypatch.setattr(attempts, "signal_group", late)
+    start(attempt, "sh", "-c", "sleep 60 & echo $! > child")
+    assert (await finished(attempt)).code == 0
+    assert not alive(int((attempt.work / "child").read_text()))
 
 
 async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attempt) -> None:
@@ -169,11 +182,16 @@ async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the
 
 
 async def test_a_recycled_process_id_is_not_taken_for_it(attempt: Attempt) -> None:
-    (attempt.folder / "pid").write_text(f"{os.getpid()}\n")
-    state = attempt.state()
-    assert isinstance(state, Terminated)
-    attempt.signal(signal.SIGKILL)  # would end this test
-    await asyncio.wait_for(attempt.ended(), 30)
+    """Somebody else has the number by now, for a group of his own."""
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        (attempt.folder / "pid").write_text(f"{other.pid}\n")
+        state = attempt.state()
+        assert isinstance(state, Terminated)
+        attempt.signal(signal.SIGKILL)
+        await asyncio.wait_for(attempt.ended(), 30)
+        assert other.poll() is None
+        other.terminate()
+        assert other.wait() == -signal.SIGTERM
 
 
 async def test_an_end_is_noticed_without_the_help_of_the_system(
