@@ -15,14 +15,14 @@ from workers.cluster import Cluster
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The embedded cluster's kubeconfig."""
     with embedded_apiserver(tmp_path_factory.mktemp("embedded")) as server:
         yield server.kubeconfig
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A real control plane's kubeconfig; skips, loudly, when there are no binaries."""
     with kube.control_plane(kube.assets(), tmp_path_factory.mktemp("real")) as plane:

@@ -16,14 +16,14 @@ _numbers = itertools.count(1)
 REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     """One embedded API server for all tests that do not stop it."""
     with embedded_apiserver(tmp_path_factory.mktemp("embedded")) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a real control plane with its controllers."""
     with kube.control_plane(kube.assets(), tmp_path_factory.mktemp("real"), controllers=True) as plane:
