@@ -80,6 +80,11 @@ class Settings(BaseSettings):
         ge=0,
         description="how long an admitted gang may stay without nodes for its pods before it backs out; 0 is for ever",
     )
+    gang_overtaking: float = Field(
+        600.0,
+        ge=0,
+        description="how long smaller gangs may go past one that waits for more room than they need; 0 is for ever",
+    )
     pod_addresses: bool = Field(
         False,
         description="pods of Volcano Jobs find each other by loopback addresses, not by names: on the embedded cluster",

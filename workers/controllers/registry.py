@@ -74,7 +74,9 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             addresses=settings.pod_addresses,
         ),
         rules=Rules(
-            overcommit=Fraction(str(settings.gang_overcommit)), patience=timedelta(seconds=settings.gang_patience)
+            overcommit=Fraction(str(settings.gang_overcommit)),
+            patience=timedelta(seconds=settings.gang_patience),
+            overtaking=timedelta(seconds=settings.gang_overtaking),
         ),
         quirks=frozenset(settings.keda_quirks),
     )

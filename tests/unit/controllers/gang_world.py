@@ -18,7 +18,7 @@ from workers.controllers.volcano.gangs import round as rounds
 from workers.controllers.volcano.gangs import vectors
 from workers.controllers.volcano.gangs.decide import Gangs
 from workers.controllers.volcano.gangs.members import Member, member
-from workers.controllers.volcano.gangs.rules import Rules
+from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
 from workers.plan import Delete, Patch, PatchStatus, Plan, Step, Together
 
 PATIENCE = timedelta(seconds=60)
@@ -27,9 +27,17 @@ PATIENCE = timedelta(seconds=60)
 class World:
     """late: owners that make their pods when their group is admitted, as Jobs do; others make them held back."""
 
-    def __init__(self, queues: list[Object], cpus: Mapping[str, int], seed: int = 0, *, cut: float = 0.0) -> None:
+    def __init__(
+        self,
+        queues: list[Object],
+        cpus: Mapping[str, int],
+        seed: int = 0,
+        *,
+        cut: float = 0.0,
+        overtaking: timedelta = DEFAULT.overtaking,
+    ) -> None:
         self.queues = queues
-        self.nodes = {name: node(name, cpu=cpu, pods=50) for name, cpu in cpus.items()}
+        self.nodes = {name: node(name, cpu=cpu, pods=50, labels={"name": name}) for name, cpu in cpus.items()}
         self.groups: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
         self.late: dict[str, bool] = {}
@@ -38,24 +46,40 @@ class World:
         self._chance = random.Random(seed)
         self._cut = cut
         self._versions = 100
-        self._gangs = Gangs(Rules(patience=PATIENCE))
+        self._gangs = Gangs(Rules(patience=PATIENCE, overtaking=overtaking))
 
-    def arrive(self, name: str, *, least: int, cpu: int = 1, queue: str = "default", late: bool) -> None:
-        """A gang of so many pods of so many cpus each."""
+    def arrive(
+        self,
+        name: str,
+        *,
+        least: int,
+        cpu: int = 1,
+        queue: str = "default",
+        late: bool,
+        more: int = 0,
+        on: str | None = None,
+    ) -> None:
+        """A gang of so many pods of so many cpus each, and more beyond it. on: the only node that they may go to."""
         asks = {"cpu": str(least * cpu), "pods": str(least)}
-        made = group(name, least=least, asks=asks, queue=queue, created=self._seconds(), sizes=cpu)
-        self.groups[name] = made
+        where = {"nodeSelector": {"name": on}} if on else {}
+        told = {"minTaskMember": {"work": least}, "minTaskPlacement": {"work": where}} if late else {}
+        size = {"sizes": cpu, "replicas": least + more, "where": where}
+        self.groups[name] = group(name, least=least, asks=asks, queue=queue, created=self._seconds(), **told, **size)
         self.late[name] = late
 
     def step(self) -> None:
         """A second passes: owners, a round, every group, the scheduler."""
         self.now += timedelta(seconds=1)
         self._owners()
-        self._carry_out(None, rounds.admit(self._everything(), self.now, self._gangs.rules))
+        self._carry_out(None, self.round())
         for name in list(self.groups):
             own = [each for each in self.pods.values() if _group_of(each) == name]
             self._carry_out(name, self._gangs.decide(seen(self.groups[name], *own), self.now))
         self._schedule()
+
+    def round(self, *, mixed: bool = False) -> Plan:
+        """What a round decides now. mixed: everything is seen in another order."""
+        return rounds.admit(self._everything(mixed=mixed), self.now, self._gangs.rules)
 
     def end(self, name: str) -> None:
         """A pod that runs ends."""
@@ -83,18 +107,31 @@ class World:
         on = (member(each) for each in self.pods.values())
         return sum(each.requests["cpu"] for each in on if each.holds and each.node == node_name)
 
-    def _everything(self) -> Any:
-        return everything(
-            queues=self.queues, groups=self.groups.values(), pods=self.pods.values(), nodes=self.nodes.values()
-        )
+    def _everything(self, *, mixed: bool = False) -> Any:
+        known = {
+            "queues": list(self.queues),
+            "groups": list(self.groups.values()),
+            "pods": list(self.pods.values()),
+            "nodes": list(self.nodes.values()),
+        }
+        for objects in known.values() if mixed else ():
+            self._chance.shuffle(objects)
+        return everything(**known)
 
     def _owners(self) -> None:
         for name, body in self.groups.items():
-            admitted = body["status"]["phase"] != "Pending"
-            for index in range(body["spec"]["minMember"]):
-                if f"{name}-{index}" not in self.pods and (admitted or not self.late[name]):
-                    cpu = str(body["spec"]["sizes"])
-                    made = pod(f"{name}-{index}", name, cpu=cpu, gated=not self.late[name], created=self._seconds())
+            spec, late = body["spec"], self.late[name]
+            for index in range(spec["replicas"]):
+                if f"{name}-{index}" not in self.pods and (body["status"]["phase"] != "Pending" or not late):
+                    made = pod(
+                        f"{name}-{index}",
+                        name,
+                        cpu=str(spec["sizes"]),
+                        gated=not late or index >= spec["minMember"],
+                        created=self._seconds(),
+                        place=("work", index) if late else None,
+                        **spec["where"],
+                    )
                     self.pods[made["metadata"]["name"]] = made
 
     def _schedule(self) -> None:
@@ -107,6 +144,7 @@ class World:
                 name
                 for name, body in self.nodes.items()
                 if self.used(name) + asked <= vectors.read(body["status"]["allocatable"])["cpu"]
+                and (each["spec"].get("nodeSelector") or {}).get("name", name) == name
             ]
             if fitting:
                 change = {"spec": {"nodeName": self._chance.choice(fitting)}, "status": {"phase": "Running"}}

@@ -389,6 +389,50 @@ def test_nobody_takes_the_room_that_one_needs_who_has_waited_too_long() -> None:
     assert names(outcome(groups=known, nodes=[node(cpu=8, pods=9, memory="1Gi")], pods=busy)) == ["tiny"]
 
 
+LATE = {"created": -600}
+
+
+@pytest.mark.parametrize(
+    ("admitted", "waits", "others"),
+    [
+        pytest.param(["small"], {}, {}, id="it may be overtaken at first"),
+        pytest.param([], LATE, {}, id="not for ever"),
+        pytest.param(["small"], {"created": -599}, {}, id="a second before that"),
+        pytest.param(["small"], LATE, {"priorityClassName": "high"}, id="whoever is more important still goes first"),
+        pytest.param(["small"], {**LATE, "least": 99}, {}, id="one that can never start is nobody's obstacle"),
+        pytest.param(["small"], {**LATE, "queue": "tight"}, {}, id="nor one that waits for its own queue"),
+    ],
+)
+def test_a_gang_is_overtaken_only_for_so_long(
+    admitted: list[str], waits: dict[str, Any], others: dict[str, Any]
+) -> None:
+    known = [group("large", **{"least": 5, "created": -60, **waits}), group("small", least=2, created=-50, **others)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running"), pod("old-0", "old", node="one", phase="Running")]
+    queues = [queue(), queue("tight", capability={"cpu": "5"}, created=-9999)]
+    found = outcome(
+        groups=[*known, group("old", least=1, phase="Running", queue="tight")],
+        queues=queues,
+        nodes=[node(cpu=9, pods=99)] if "queue" not in waits else [node(cpu=12, pods=99)],
+        pods=busy,
+        priorities=[priority("high", 1)],
+    )
+    assert names(found) == admitted
+
+
+def test_nobody_comes_to_the_nodes_of_one_that_waits_for_pieces_to_become_whole() -> None:
+    large = group("large", least=1, asks={"cpu": "4", "pods": "1"}, created=-600)
+    busy = [pod(f"web-{name}", None, node=name, phase="Running") for name in "ab"]
+    machines = [node("a", cpu=4, pods=9), node("b", cpu=4, pods=9)]
+    found = outcome(groups=[large, group("small", least=1)], nodes=machines, pods=busy)
+    assert reasons(found) == {"large": "NotEnoughResources", "small": "NotEnoughResources"}
+    assert words(found)["small"].endswith("but nodes that it may go to are kept for one that has waited for longer")
+    # Nor where there is room elsewhere: a scheduler may put it anywhere.
+    assert (
+        names(outcome(groups=[large, group("small", least=1)], nodes=[*machines, node("c", cpu=2, pods=9)], pods=busy))
+        == []
+    )
+
+
 @pytest.mark.parametrize(
     ("reason", "limits", "used"),
     [

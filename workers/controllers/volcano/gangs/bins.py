@@ -79,12 +79,12 @@ class Bins:
         return not all(map(self._candidates, set(pods)))
 
     def hold(self, pods: Sequence[Shape]) -> None:
-        """Keep the nodes that these pods may go to free of pods that are let go one by one."""
+        """Keep the nodes that these pods may go to for them."""
         for shape in set(pods):
             self._held.update(self._candidates(shape))
 
     def keeps(self, pod: Shape) -> bool:
-        """Whether the pod might take room on a node that is kept free."""
+        """Whether the pod might take room on a node that is kept for others."""
         return bool(self._held) and not self._held.isdisjoint(self._candidates(pod))
 
     def _place(

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
+from workers.api import times
 from workers.controllers.volcano.gangs.group import SLA, Group
 from workers.controllers.volcano.gangs.ledger import Ledger
 from workers.controllers.volcano.gangs.tree import Tree
@@ -27,6 +28,11 @@ def urgency(group: Group, holds: bool, priorities: Mapping[str, int]) -> tuple[i
 def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetime) -> list[Group]:
     """The groups that have waited for longer than they were promised, the most urgent first."""
     return sorted((group for group in groups if group.elapsed(SLA, now)), key=lambda group: rank(group, priorities))
+
+
+def is_late(group: Group, limit: timedelta, now: datetime) -> bool:
+    """Whether a group has waited for so long that nobody goes past it any more. limit: 0 is for ever."""
+    return bool(limit) and group.age[0] != "" and now >= times.parse(group.age[0]) + limit
 
 
 class Waits(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object
+from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.ties import GROUP_NAME
 from workers.controllers.volcano.gangs import group as groups
 from workers.controllers.volcano.gangs import growing, nodes, order, tree, writing
@@ -72,39 +72,52 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
     """The round itself."""
     ledger = Ledger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
     voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups), now)
+    asking = _Asking(voting, now, rules)
     pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
-    admitted: list[Group] = []
-    waiting: list[tuple[Group, Refusal]] = []
     first = order.overdue(pending, scene.priorities, now)
     for late in first:
-        refusal = voting.ask(late)
-        if refusal is None:
-            admitted.append(late)
-            continue
-        waiting.append((late, refusal))
-        if refusal.room:
-            # Whoever came later gets what is left without this.
-            ledger.promise(late, running=False)
+        asking.ask(late, last=True)
     early = {group.ref for group in first}
-    others = sorted(
-        (each for each in pending if each.ref not in early), key=lambda each: order.rank(each, scene.priorities)
-    )
-    turns = order.Turns(others, scene.tree, ledger)
+    others = (each for each in pending if each.ref not in early)
+    turns = order.Turns(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
     while (group := turns.take()) is not None:
-        refusal = voting.ask(group)
+        refusal = asking.ask(group)
         if refusal is None:
-            admitted.append(group)
             turns.changed()
-            continue
-        waiting.append((group, refusal))
-        if _holds_up(scene.tree, group, refusal):
+        elif _holds_up(scene.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
-            waiting += [(each, behind) for each in turns.rest(group.queue)]
-    for group, refusal in waiting:
-        if group.ref not in early:
-            voting.keep(group, refusal)
+            asking.waiting += [(each, behind) for each in turns.rest(group.queue)]
+    asking.keep_the_rest()
     grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
-    return Outcome(tuple(admitted), tuple(waiting), grown)
+    return Outcome(tuple(asking.admitted), tuple(asking.waiting), grown)
+
+
+class _Asking:
+    """Group after group is asked; for some of those that wait what they need is kept at once."""
+
+    def __init__(self, voting: Voting, now: datetime, rules: Rules) -> None:
+        self.admitted: list[Group] = []
+        self.waiting: list[tuple[Group, Refusal]] = []
+        self._kept: set[Ref] = set()
+        self._voting, self._now, self._rules = voting, now, rules
+
+    def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
+        """Why the group waits, None if it may start. last: nobody goes past it, however long it has waited."""
+        refusal = self._voting.ask(group)
+        if refusal is None:
+            self.admitted.append(group)
+            return None
+        self.waiting.append((group, refusal))
+        if last or order.is_late(group, self._rules.overtaking, self._now):
+            self._voting.keep(group, refusal)
+            self._kept.add(group.ref)
+        return refusal
+
+    def keep_the_rest(self) -> None:
+        """From now on nobody gets what anybody waits for."""
+        for group, refusal in self.waiting:
+            if group.ref not in self._kept:
+                self._voting.keep(group, refusal)
 
 
 def observe(snapshot: Snapshot) -> Scene:

@@ -19,7 +19,7 @@ class Refusal:
     """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
 
     room: it waits for others to make room, and nobody who came later should take that if its time has come. short: the
-    queue that has too little left, empty if that is the cluster.
+    queue that has too little left, empty if that is the cluster. scattered: there is room, but in pieces.
     """
 
     reason: str
@@ -27,6 +27,7 @@ class Refusal:
     hopeless: bool = False
     room: bool = False
     short: str = ""
+    scattered: bool = False
 
 
 class Voting:
@@ -72,15 +73,19 @@ class Voting:
         return True
 
     def keep(self, group: Group, refusal: Refusal) -> None:
-        """What a gang waits for is for no pod that is beyond its own gang."""
+        """Whoever is asked from now on gets nothing of what this group waits for.
+
+        Where a queue has too little left that is only what the queue may have. Where there is room in pieces nobody
+        comes to the group's nodes any more: who gets which node is not ours to say.
+        """
         if not refusal.room:
             return
         if refusal.short:
             self._ledger.withhold(refusal.short, group.need)
-            return
-        self._ledger.promise(group, running=False)
-        if self._ledger.bins is not None and group.shapes:
-            self._ledger.bins.hold(group.shapes)
+        elif not refusal.scattered:
+            self._ledger.promise(group, running=False)
+        elif self._ledger.bins is not None:
+            self._ledger.bins.hold(group.shapes or ())
 
     def _malformed(self, group: Group) -> Refusal | None:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
@@ -182,7 +187,10 @@ class Voting:
     def _scattered(self, group: Group) -> Refusal | None:
         """The last rule: it takes the room on the nodes if there is."""
         bins = self._ledger.bins
-        if bins is None or not group.shapes or bins.take(group.shapes):
+        if bins is None or not group.shapes:
+            return None
+        kept = any(map(bins.keeps, group.shapes))
+        if not kept and bins.take(group.shapes):
             return None
         never = ": it can never start as things are"
         if bins.nowhere(group.shapes):
@@ -192,7 +200,9 @@ class Voting:
         if not bins.fits_alone(group.shapes):
             text = f"there is room for the gang on all nodes together, but {text}, even were they empty{never}"
             return Refusal("NeverFits", text, hopeless=True)
-        return Refusal("NotEnoughResources", f"there is room for the gang on all nodes together, but {text}", room=True)
+        there = "there is room for the gang on all nodes together, but "
+        text = "nodes that it may go to are kept for one that has waited for longer" if kept else text
+        return Refusal("NotEnoughResources", there + text, room=True, scattered=True)
 
 
 def _told(name: str, **amounts: int) -> Mapping[str, str]:
