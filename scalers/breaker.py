@@ -69,6 +69,10 @@ class Breakers:
         breaker = self._failing.pop(server, Breaker())
         return breaker.failures >= self.policy.threshold
 
+    def reason(self, server: Hashable) -> str:
+        """Of the server's last failure; empty if it was not the last thing that happened."""
+        return self._failing.get(server, Breaker()).reason
+
     def left_alone(self, server: Hashable) -> Breaker | None:
         """The server's breaker while it is open, half open too; None while the server is asked as usual."""
         breaker = self._failing.get(server, Breaker())

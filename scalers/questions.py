@@ -11,7 +11,7 @@ from scalers.connections import Connections
 from scalers.reasons import why
 from scalers.scaler import Measure, Scaler, TooSlow, attempt, patience
 from scalers.standing import Standing, Standings
-from scalers.turns import Turns
+from scalers.turns import NoTurn, Turns
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +57,11 @@ class Questions:
         if refused := self._slow.enter((source, asker), clock()) or self._breakers.refusal(source, clock()):
             return refused
         turns = self._turns.setdefault(source, Turns(self._at_once))
+        standing = self._standings.of(source, asker)
+        # What else its object measures is not to wait for the turn of what will probably be too slow again.
+        within = patience(scaler, self._timeout) if standing is Standing.SLOW else None
         try:
-            async with turns.turn(asker[0], self._standings.of(source, asker)):
+            async with turns.turn(asker[0], standing, within=within):
                 # It may have been given up while this question waited for its turn.
                 if refused := await self._refused(source, clock):
                     return refused
@@ -69,6 +72,8 @@ class Questions:
                     since = began if isinstance(answer, TooSlow) else now
                     self._judge(source, scaler, asker, answer, since, clock())
                 return answer if isinstance(answer, Measure) else why(answer, scaler)
+        except NoTurn:
+            return self._slow.reason((source, asker))
         finally:
             if turns.idle and self._turns.get(source) is turns:
                 del self._turns[source]

@@ -16,6 +16,10 @@ _Waiting = asyncio.Future[None]
 _SHARES = {Standing.ANSWERED: 1.0, Standing.NEW: 0.75, Standing.SLOW: 0.5}
 
 
+class NoTurn(Exception):  # noqa: N818 - what happened
+    """The turn did not come in time."""
+
+
 class Turns:
     """The turns of one server.
 
@@ -37,9 +41,13 @@ class Turns:
         return not any(self._taken.values()) and not any(self._waiting.values())
 
     @asynccontextmanager
-    async def turn(self, owner: Hashable, standing: Standing) -> AsyncIterator[None]:
-        """One turn, once it has come."""
-        await self._come(owner, standing)
+    async def turn(self, owner: Hashable, standing: Standing, *, within: float | None = None) -> AsyncIterator[None]:
+        """One turn, once it has come. Raises NoTurn if it does not come within so many seconds."""
+        try:
+            async with asyncio.timeout(within):
+                await self._come(owner, standing)
+        except TimeoutError:
+            raise NoTurn from None
         try:
             yield
         finally:

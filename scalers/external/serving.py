@@ -206,7 +206,7 @@ class Service:
 
     async def _ask(self, asked: _Asked) -> Answer:
         source = Source.of(asked.scaler, asked.key)
-        [answer] = await self._sources.read(source, [asked.scaler], self._clock())
+        [answer] = await self._sources.read(source, [asked.scaler], self._clock(), [(asked.key, 0)])
         return answer
 
 

@@ -1,5 +1,6 @@
 """KEDA's `kubernetes-resource` trigger: a number that stands in a ConfigMap or a Secret."""
 
+import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -10,6 +11,7 @@ from scalers.http import extracting
 from scalers.parameters import ParameterError
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
+from workers.cluster import Cluster
 from workers.errors import ClusterError, NotFound
 
 _M = (Source.METADATA,)
@@ -62,21 +64,12 @@ class KubernetesResource(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One read per object."""
+        """One read per object, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
-        data: dict[Ref, dict[str, str] | None] = {}
-        for ref in dict.fromkeys(scaler.ref for scaler in scalers):
-            try:
-                body: Any = await cluster.get(ref)
-                data[ref] = body.get("data") or {}
-            except NotFound:
-                data[ref] = None
-            except ClusterError as error:
-                raise SourceError(f"the API server: {error}") from error
-            except AttributeError:
-                raise SourceError(f"the API server: what it answers for {ref} is no object") from None
+        refs = list(dict.fromkeys(scaler.ref for scaler in scalers))
+        data = dict(zip(refs, await asyncio.gather(*(_data(cluster, ref) for ref in refs)), strict=True))
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | None) -> float | Exception:
@@ -110,3 +103,16 @@ class KubernetesResource(Scaler):
             return extracting.number(int(text) if self.value_type == "int64" else float(text), self.key)
         except ValueError:
             raise SourceError(f"it is no number of type {self.value_type}") from None
+
+
+async def _data(cluster: Cluster, ref: Ref) -> dict[str, str] | None:
+    """The entries of a ConfigMap or Secret, None if there is none. Raises SourceError."""
+    try:
+        body: Any = await cluster.get(ref)
+        return body.get("data") or {}
+    except NotFound:
+        return None
+    except ClusterError as error:
+        raise SourceError(f"the API server: {error}") from error
+    except AttributeError:
+        raise SourceError(f"the API server: what it answers for {ref} is no object") from None

@@ -13,7 +13,7 @@ from scalers.messaging.kafka_client import EXTRA, MECHANISMS, Client, Cluster, O
 from scalers.messaging.kafka_inquiry import Inquiry
 from scalers.messaging.kafka_lag import Partition, Rules
 from scalers.parameters import ParameterError
-from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, Unreached, parameter
 from scalers.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -156,6 +156,9 @@ class KafkaSource(Scaler):
                     answers.append(latest)
                 else:
                     answers.append(scaler.measured(partitions, offsets, latest, client))
+            unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
+            if len(unreached) == len(answers):
+                raise unreached[0]
             return answers
 
     def lost(self, there: Mapping[str, frozenset[int]]) -> str:

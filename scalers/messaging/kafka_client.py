@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalers.extras import needed
-from scalers.scaler import SourceError
+from scalers.scaler import SourceError, Unreached
 from scalers.tls import TLS
 
 #: The extra that brings the client.
@@ -145,11 +145,11 @@ class Client:
         try:
             return await answer
         except errors.KafkaError as error:
-            kind = Refused if isinstance(error, errors.GroupAuthorizationFailedError) else SourceError
+            kind = Refused if isinstance(error, errors.GroupAuthorizationFailedError) else Unreached
             raise kind(f"{self._cluster}: {' '.join(str(error).split())}") from None
         except (LookupError, ValueError) as error:
             # The library reads a refusal by SCRAM as if it were the next step.
             said = (
                 "refuses the login, or speaks no SASL" if self._cluster.mechanism else "does not speak Kafka's protocol"
             )
-            raise SourceError(f"{self._cluster}: {said}") from error
+            raise Unreached(f"{self._cluster}: {said}") from error

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import dataclass
 from typing import TypeVar
 
-from scalers.messaging.kafka_client import Client, Offsets, Refused
+from scalers.messaging.kafka_client import Client, Offsets
 from scalers.scaler import SourceError, TooSlow
 
 K = TypeVar("K", bound=Hashable)
@@ -24,8 +24,7 @@ Partitions = tuple[tuple[str, int], ...]
 class Inquiry:
     """Questions to one cluster. timeout: seconds for the whole poll.
 
-    What one group or some partitions are refused, or wait for in vain, is told in the place of their answer. Raises
-    SourceError when nothing at all is answered.
+    What one group or some partitions are refused, or wait for in vain, is told in the place of their answer.
     """
 
     client: Client
@@ -46,7 +45,7 @@ class Inquiry:
         if not isinstance(together, SourceError):
             return dict.fromkeys(wanted, together)
         if len(wanted) == 1:
-            raise together
+            return dict.fromkeys(wanted, together)
         return await self._each(wanted, lambda partitions: self.client.ends(frozenset(partitions)), _SHARE)
 
     async def _each(
@@ -59,11 +58,7 @@ class Inquiry:
             async with turns:
                 return await self._ask(_named(key), lambda: ask(key), share)
 
-        answers = dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
-        failures = [each for each in answers.values() if isinstance(each, SourceError)]
-        if failures and len(failures) == len(answers) and not any(isinstance(each, Refused) for each in failures):
-            raise failures[0]
-        return answers
+        return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
 
     async def _ask(self, what: str, ask: Callable[[], Awaitable[T]], share: float) -> T | SourceError:
         seconds = self.timeout * share

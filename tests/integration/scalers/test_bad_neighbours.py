@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from scalers.auth.lookups import Lookups
 from scalers.breaker import Breakers, Policy
 from scalers.connections import Connections
 from scalers.polling import Poller
@@ -23,7 +24,7 @@ from scheduler.queue import Lane
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
-from workers.api.kinds import Object
+from workers.api.kinds import Object, Ref
 from workers.controllers.scaledjob.status import Conditions
 from workers.drain import Drain
 from workers.holding import Hands
@@ -59,8 +60,10 @@ class House:
 
 
 @asynccontextmanager
-async def house(client: Redis, *, timeout: float, interval: float = 30.0) -> AsyncIterator[House]:
-    world = await build(client)
+async def house(
+    client: Redis, *, timeout: float, interval: float = 30.0, lookups: Lookups | None = None
+) -> AsyncIterator[House]:
+    world = await build(client, lookups=lookups)
     polls: Counter[str] = Counter()
     world.readings.__class__ = Counted
     world.readings.polls = polls  # type: ignore[attr-defined]
@@ -274,3 +277,31 @@ async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
         attempts = sum((Counter(servers.asked) - asked).values())
         assert attempts < 20 * 60 / 2, "twenty polls of sixty objects"
         assert len(asyncio.all_tasks()) < 100
+
+
+async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(
+    real_redis: Redis, redis_url: str
+) -> None:
+    """A Vault or an API server that hangs is one more server."""
+    port, given = port_of(redis_url), asyncio.Event()
+
+    async def get(ref: Ref) -> Object:
+        if "hangs" in ref.name:
+            await given.wait()
+        if "breaks" in ref.name:
+            raise RuntimeError("nobody foresaw this")
+        return {"data": {"port": str(port)}}
+
+    def of(name: str) -> Object:
+        reference = {"configMapKeyRef": {"name": name, "key": "port"}}
+        trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
+        return scaled_job(name, trigger, env=[{"name": "PORT", "valueFrom": reference}], pollingInterval=1)
+
+    good, bad = [f"good-{i}" for i in range(5)], ["hangs", "breaks"]
+    async with house(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
+        await running.world.apply(*map(of, [*bad, *good]))
+        await eventually(lambda: running.least(good) >= 2)
+        assert [running.polls[name] for name in bad] == [0, 0]
+        assert (await running.world.poll.stats()).failing == 1, "what breaks comes back with backoff"
+        given.set()
+        await eventually(lambda: running.least(["hangs"]) >= 1)

@@ -1,10 +1,13 @@
 """What a Kafka cluster's answers mean that the broker of the other tests does not give: all topics of a group."""
 
+import asyncio
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
 
 from scalers.connections import Connections
 from scalers.messaging.kafka import ApacheKafka
@@ -38,7 +41,7 @@ class Answers:
         return dict.fromkeys(partitions, 10)
 
 
-async def read(answers: Answers, **metadata: str) -> Any:
+async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) -> Any:
     metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", **metadata}
     scaler = ApacheKafka.parse(Trigger(0, "t", metadata=metadata))
     client: Any = Client(scaler.server)
@@ -48,6 +51,7 @@ async def read(answers: Answers, **metadata: str) -> Any:
         return None
 
     connections = Connections()
+    connections.timeout = timeout
     async with connections.use(scaler.server, lambda: client, close):
         [found] = await ApacheKafka.read([scaler], connections)
     return found
@@ -65,6 +69,58 @@ async def read(answers: Answers, **metadata: str) -> Any:
 )
 async def test_all_topics_of_a_group(committed: dict[tuple[str, int], int], expected: Measure) -> None:
     assert await read(Answers(committed)) == expected
+
+
+class Partly(Answers):
+    """Answers nothing of group `slow`, nothing of where topic `c` ends, and refuses group `away`."""
+
+    async def list_consumer_group_offsets(self, group: str, partitions: list[TopicPartition] | None = None) -> Any:
+        if group == "slow":
+            await asyncio.Event().wait()
+        if group == "away":
+            raise KafkaConnectionError("its broker is gone")
+        return await super().list_consumer_group_offsets(group, partitions)
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> Any:
+        if any(each.topic == "c" for each in partitions):
+            await asyncio.Event().wait()
+        return await super().end_offsets(partitions)
+
+
+async def test_what_one_broker_does_not_tell_is_unknown_by_itself() -> None:
+    asked = [("g", "a"), ("slow", "a"), ("away", "a"), ("slow", ""), ("g", "c"), ("g", "b")]
+    scalers = [
+        ApacheKafka.parse(
+            Trigger(
+                0,
+                "t",
+                metadata={"bootstrapServers": "a:1", "consumerGroup": group, **({"topic": name} if name else {})},
+            )
+        )
+        for group, name in asked
+    ]
+    client: Any = Client(scalers[0].server)
+    client._admin = client._consumer = Partly({("a", 0): 7, ("a", 1): 9, ("b", 0): 10, ("b", 1): 10, ("c", 0): 1})
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    connections.timeout = 0.2
+    async with connections.use(scalers[0].server, lambda: client, close):
+        answers = await ApacheKafka.read(scalers, connections)
+    assert [answers[0], answers[5]] == [Measure(4.0, True), Measure(0.0, False)]
+    assert [str(answer) for answer in answers[1:5]] == [
+        "kafka://a:1: group slow: no answer within 0.12 s",
+        "kafka://a:1: KafkaConnectionError: its broker is gone",
+        "kafka://a:1: group slow: no answer within 0.12 s",
+        "kafka://a:1: the ends of partitions: no answer within 0.06 s",
+    ]
+
+
+async def test_a_cluster_that_tells_nothing_has_failed() -> None:
+    with pytest.raises(SourceError, match=r"group slow: no answer within 0\.12 s"):
+        await read(Partly({}), timeout=0.2, topic="a", consumerGroup="slow")
 
 
 @pytest.mark.parametrize(

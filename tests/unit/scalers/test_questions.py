@@ -106,6 +106,17 @@ async def test_a_server_that_stops_answering_is_left_alone() -> None:
     assert not Asked.log
 
 
+async def test_what_was_too_slow_waits_for_a_turn_no_longer_than_for_an_answer() -> None:
+    names = [f"{number}" for number in range(40)]
+    Asked.script = {name: ["slow"] for name in names}
+    asking = Asking(threshold=99)
+    assert await asking.poll("quick", *names) == ["5", *[SLOW] * 40]
+    Asked.log.clear()
+    # Four at a time, for one turn's time or two: the others would be asked after ten.
+    assert await asking.poll("quick", *names) == ["5", *[SLOW] * 40]
+    assert 4 <= len(Asked.log) - 1 <= 12
+
+
 async def test_those_that_wait_for_a_turn_while_it_is_given_up_are_not_asked() -> None:
     asking = Asking(threshold=1, base=3600)
     names = [f"{number}" for number in range(40)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.standing import Standing, Standings
-from scalers.turns import Turns
+from scalers.turns import NoTurn, Turns
 
 ANSWERED, NEW, SLOW = Standing
 
@@ -93,6 +93,18 @@ async def test_slow_ones_get_their_turn_however_many_others_wait() -> None:
     await server.answer()
     assert "slow" in server.log
     await server.finish()
+
+
+async def test_a_turn_that_does_not_come_in_time_is_none() -> None:
+    server = Server(1)
+    await server.ask("first")
+    with pytest.raises(NoTurn):
+        async with server.turns.turn("late", SLOW, within=0.001):
+            raise AssertionError
+    await server.ask("last")
+    await server.finish()
+    assert server.log == ["first", "last"]
+    assert server.turns.idle
 
 
 async def test_who_gives_up_waiting_loses_nobody_a_turn() -> None:

@@ -127,6 +127,19 @@ async def test_scarce_jobs_are_shared_evenly_once_they_come_free(world):
     assert world.jobs == {"a": 2, "b": 2, "c": 2}
 
 
+async def test_one_that_asks_a_hundred_times_as_often_gets_no_more_than_its_share(world):
+    """Its Jobs end one by one, and it is always there first when one does."""
+    await world.works("a", 99)
+    await world.works("b", 99)
+    for _ in range(6):
+        await world.jobs_of("a", world.jobs["a"] - 1 if world.jobs["a"] > 3 else 3)
+        for _ in range(100):
+            await world.works("a", 99)
+        await world.works("b", 99)
+    assert world.jobs["a"] + world.jobs["b"] == 6
+    assert world.jobs["b"] == 3
+
+
 async def test_what_one_does_not_want_the_others_may_have(world):
     assert await world.works("a", 1) == 1
     assert await world.works("b", 9) == 5
