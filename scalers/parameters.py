@@ -49,6 +49,16 @@ class ParameterError(ValueError):
         self.field = field
 
 
+def require(parameters: Mapping[str, str | SecretStr | None], instead: str) -> None:
+    """For a scaler's own validators: raises ParameterError for the first of these, by its name, that is missing.
+
+    instead: the parameter that replaces them all.
+    """
+    for name, value in parameters.items():
+        if value is None:
+            raise ParameterError(name, f"is required, or {instead}")
+
+
 class Source(Enum):
     """Where a parameter may come from."""
 

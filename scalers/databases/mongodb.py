@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 from pydantic import SecretStr, model_validator
 
 from scalers.extras import needed
-from scalers.parameters import ParameterError
+from scalers.parameters import ParameterError, require
 from scalers.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
 from scalers.tls import TLS
 
@@ -108,11 +108,8 @@ class MongoDB(Scaler):
         needed("pymongo", EXTRA)
         self.filter()
         if self.connection_string is None:
-            needs_port = self.scheme == "mongodb"
             wanted = {"host": self.host, "username": self.username, "password": self.password}
-            for name, value in {**wanted, **({"port": self.port} if needs_port else {})}.items():
-                if value is None:
-                    raise ParameterError(name, "is required, or connectionString")
+            require({**wanted, **({"port": self.port} if self.scheme == "mongodb" else {})}, "connectionString")
         if (self.cert is None) != (self.key is None):
             raise ParameterError("cert", "and key must come together")
         self._check_uri()

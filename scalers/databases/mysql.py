@@ -9,7 +9,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.databases.sql import Link, Lost, SQLSource
 from scalers.extras import needed
-from scalers.parameters import ParameterError
+from scalers.parameters import ParameterError, require
 from scalers.scaler import Source, SourceError, parameter
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -56,15 +56,8 @@ class MySQL(SQLSource):
     def _reachable(self) -> Self:
         needed("aiomysql", "mysql")
         if self.connection_string is None:
-            for name, value in (
-                ("host", self.host),
-                ("port", self.port),
-                ("dbName", self.db_name),
-                ("username", self.username),
-                ("password", self.password),
-            ):
-                if value is None:
-                    raise ParameterError(name, "is required, or connectionString")
+            login = {"username": self.username, "password": self.password}
+            require({"host": self.host, "port": self.port, "dbName": self.db_name, **login}, "connectionString")
             if not (self.port or "").isdecimal() or not 0 < int(self.port or 0) < 65536:
                 raise ParameterError("port", "must be a port such as 3306")
         self.server  # noqa: B018 - raises for a connection string that cannot be read

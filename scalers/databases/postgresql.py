@@ -8,7 +8,7 @@ from pydantic import SecretStr, model_validator
 
 from scalers.databases.sql import Link, Lost, SQLSource
 from scalers.extras import needed
-from scalers.parameters import ParameterError
+from scalers.parameters import ParameterError, require
 from scalers.scaler import Source, SourceError, parameter
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -42,15 +42,10 @@ class PostgreSQL(SQLSource):
     @model_validator(mode="after")
     def _reachable(self) -> Self:
         psycopg = needed("psycopg", "postgresql")
-        for name, value in (
-            ("host", self.host),
-            ("port", self.port),
-            ("userName", self.user_name),
-            ("dbName", self.db_name),
-            ("sslmode", self.sslmode),
-        ):
-            if value is None and self.connection is None:
-                raise ParameterError(name, "is required, or connection")
+        if self.connection is None:
+            place = {"host": self.host, "port": self.port}
+            login = {"userName": self.user_name, "dbName": self.db_name, "sslmode": self.sslmode}
+            require({**place, **login}, "connection")
         try:
             self.server  # noqa: B018 - libpq reads it, and refuses what it does not understand
         except psycopg.ProgrammingError:
