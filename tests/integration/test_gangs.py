@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
+from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.cluster import Cluster
 from workers.controllers import conditions
@@ -212,3 +212,146 @@ async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None
     gangs = [[pod for pod in pods if pod["metadata"]["name"].startswith(f"{name}-")] for name in ("ant", "bee", "cat")]
     assert [len(gang) for gang in gangs] == [4, 4, 4]
     assert _one_after_the_other(*gangs)
+
+
+@pytest.fixture
+async def here(cluster: Cluster) -> AsyncIterator[Object]:
+    """What pods that must run on the one node select; there is a larger one, and nothing ever runs on that."""
+    (known,) = (await cluster.list(NODE))[0]
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "large", "labels": {"zone": "far"}}, "spec": {}}
+    await cluster.create(NODE, body)
+    status = {
+        "allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    await cluster.patch(Ref(NODE, "", "large"), {"status": status}, subresource="status")
+    yield {"nodeSelector": {"kubernetes.io/hostname": known["metadata"]["name"]}}
+    await cluster.patch(Ref(NODE, "", known["metadata"]["name"]), {"spec": {"unschedulable": None}})
+    await cluster.delete(Ref(NODE, "", "large"))
+
+
+async def _waits(cluster: Cluster, name: str) -> str:
+    """Why a group waits."""
+    try:
+        group = await cluster.get(Ref(POD_GROUP, "default", name))
+    except NotFound:
+        return ""
+    return str((conditions.find(group, "Unschedulable") or {}).get("message") or "")
+
+
+async def test_a_gang_starts_only_where_its_pods_may_go(cluster: Cluster, here: Object) -> None:
+    await cluster.create(POD_GROUP, _group("five", least=5))
+    await cluster.create(POD_GROUP, _group("four", least=4))
+    for name, pods in (("five", 5), ("four", 4)):
+        for index in range(pods):
+            body = _pod(f"{name}-{index}", name)
+            await cluster.create(POD, {**body, "spec": {**body["spec"], **here}})
+    await eventually(lambda: _are(cluster, {"four": "Completed"}), within=60)
+
+    async def told() -> bool:
+        return "not for each of its 5 pods on one that takes it, even were they empty" in await _waits(cluster, "five")
+
+    await eventually(told)
+    assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "five"))
+
+
+async def test_a_job_waits_while_its_node_is_cordoned(cluster: Cluster, here: Object) -> None:
+    node = Ref(NODE, "", here["nodeSelector"]["kubernetes.io/hostname"])
+    await cluster.patch(node, {"spec": {"unschedulable": True}})
+    job = _job("picky", 0.1, replicas=2)
+    job["spec"]["tasks"][0]["template"]["spec"].update(here)
+    made = await cluster.create(VC_JOB, job)
+
+    async def told() -> bool:
+        text = await _waits(cluster, f"picky-{made['metadata']['uid']}")
+        return "there is a pod in the gang that no node takes" in text
+
+    await eventually(told, within=60)
+    assert await _names(cluster, "picky") == []
+    await cluster.patch(node, {"spec": {"unschedulable": None}})
+    await eventually(lambda: _job_is(cluster, "picky", "Completed"), within=60)
+
+
+async def _names(cluster: Cluster, job: str, *, placed: bool | None = None) -> list[str]:
+    """The pods of a job; placed: only those that have a node, or none."""
+    found, _ = await cluster.list(POD, "default")
+    return sorted(
+        pod["metadata"]["name"]
+        for pod in found
+        if (pod["metadata"].get("labels") or {}).get("volcano.sh/job-name") == job
+        and not pod["metadata"].get("deletionTimestamp")
+        and (placed is None or bool(pod["spec"].get("nodeName")) == placed)
+    )
+
+
+async def _job_is(cluster: Cluster, name: str, phase: str) -> bool:
+    job = await cluster.get(Ref(VC_JOB, "default", name))
+    return ((job.get("status") or {}).get("state") or {}).get("phase") == phase
+
+
+async def test_an_elastic_job_takes_what_is_left_and_leaves_later_gangs_their_turn(cluster: Cluster) -> None:
+    job = _job("wide", 600, replicas=9)
+    job["spec"]["minAvailable"] = 1
+    await cluster.create(VC_JOB, job)
+
+    async def full() -> bool:
+        return len(await _names(cluster, "wide")) == 9 and len(await _names(cluster, "wide", placed=True)) == 4
+
+    await eventually(full, within=60)
+    assert await _names(cluster, "wide", placed=True) == [f"wide-work-{index}" for index in range(4)]
+    await _made(cluster, "late", pods=2, seconds=0.1)
+
+    async def told() -> bool:
+        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "late")), "Unschedulable")
+        return found is not None and found["reason"] == "NotEnoughResources"
+
+    await eventually(told)
+    for index in (2, 3):
+        await cluster.delete(Ref(POD, "default", f"wide-work-{index}"), grace=0)
+    # They are made again, and wait behind a gang that came later than their job.
+    await eventually(lambda: _are(cluster, {"late": "Completed"}), within=60)
+    await eventually(full, within=60)
+
+
+async def test_a_job_never_grows_over_what_its_queue_may_have(cluster: Cluster) -> None:
+    spec = {"weight": 1, "capability": {"pods": "2"}}
+    await cluster.create(
+        QUEUE, {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "narrow"}, "spec": spec}
+    )
+    job = _job("long", 0.5, replicas=6)
+    job["spec"] |= {"minAvailable": 1, "queue": "narrow"}
+
+    async def open_() -> bool:
+        return ((await cluster.get(Ref(QUEUE, "", "narrow"))).get("status") or {}).get("state") == "Open"
+
+    await eventually(open_)
+    await cluster.create(VC_JOB, job)
+    most = 0
+
+    async def done() -> bool:
+        nonlocal most
+        found, _ = await cluster.list(POD, "default")
+        alive = [pod for pod in found if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
+        most = max(most, sum(bool(pod["spec"].get("nodeName")) for pod in alive))
+        return await _job_is(cluster, "long", "Completed")
+
+    await eventually(done, within=60)
+    assert most in (1, 2)
+    assert len(await _names(cluster, "long")) == 6
+
+
+async def test_pods_that_wait_for_a_timeout_are_one_entry_of_the_status(cluster: Cluster) -> None:
+    job = _job("patient", 600, replicas=40)
+    policy = {"event": "PodPending", "action": "AbortJob", "timeout": "4s"}
+    job["spec"] |= {"minAvailable": 1, "policies": [policy]}
+    await cluster.create(VC_JOB, job)
+    most = 0
+
+    async def aborted() -> bool:
+        nonlocal most
+        status = (await cluster.get(Ref(VC_JOB, "default", "patient"))).get("status") or {}
+        most = max(most, len(status.get("delayed") or ()))
+        return await _job_is(cluster, "patient", "Aborted")
+
+    await eventually(aborted, within=90)
+    assert most == 1

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import COMMAND, EVENT, POD_GROUP, QUEUE, Object, Ref, ref_of
+from workers.api.kinds import COMMAND, EVENT, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.cluster import Cluster
 from workers.errors import NotFound
 
@@ -219,3 +219,31 @@ async def test_a_queue_opens_only_below_an_open_one(cluster: Cluster, make: Call
         return "OpenQueue" in await reasons(cluster, "lower")
 
     await eventually(told)
+
+
+async def test_a_queue_counts_what_pods_of_those_below_it_take(
+    cluster: Cluster, make: Callable[..., Awaitable[Object]]
+) -> None:
+    await make("whole")
+    await make("half", parent="whole")
+    await make("quarter", parent="half")
+    container = {"name": "main", "image": "none", "command": ["/bin/sleep", "600"]}
+    container["resources"] = {"requests": {"cpu": "100m"}}  # type: ignore[assignment]
+    task = {"replicas": 2, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    body = {
+        "apiVersion": VC_JOB.api_version,
+        "kind": VC_JOB.kind,
+        "metadata": {"name": "counted", "namespace": "default"},
+        "spec": {"queue": "quarter", "tasks": [{"name": "work", **task}]},
+    }
+    await cluster.create(VC_JOB, body)
+
+    async def counted(allocated: Object) -> bool:
+        found = [(await status_of(cluster, name)).get("allocated") for name in ("quarter", "half", "whole", "root")]
+        return found == [allocated] * 4
+
+    await eventually(lambda: counted({"cpu": "200m", "pods": "2"}), within=60)
+    await cluster.delete(Ref(VC_JOB, "default", "counted"))
+    await eventually(lambda: counted({}), within=60)
+    levels = [(await status_of(cluster, name)).get("levels") for name in ("quarter", "half", "whole")]
+    assert levels == [None, 2, 3]
