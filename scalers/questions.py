@@ -54,7 +54,9 @@ class Questions:
 
         now: when the poll began that asks this. clock: broker's (both µs).
         """
-        if refused := self._slow.enter((source, asker), clock()) or self._breakers.refusal(source, clock()):
+        if refused := self._slow.enter((source, asker), clock()):
+            return refused
+        if source not in self._trials and (refused := self._breakers.refusal(source, clock())):
             return refused
         turns = self._turns.setdefault(source, Turns(self._at_once))
         standing = self._standings.of(source, asker)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from scalers.connections import Connections
+from scalers.errors import SourceError, Unreached
 
 
 @dataclass
@@ -39,6 +40,29 @@ async def test_a_retired_client_is_closed_when_its_last_user_is_done() -> None:
         assert not old.closed
         async with connections.use("a", make, Client.close) as fresh:
             assert fresh is not old
+    assert (old.closed, fresh.closed) == (True, False)
+
+
+async def test_a_client_that_was_replaced_already_takes_no_other_with_it() -> None:
+    connections, make = Connections(), Factory()
+    async with connections.use("a", make, Client.close) as old:
+        await connections.retire("a", old)
+        async with connections.use("a", make, Client.close) as fresh:
+            await connections.retire("a", old)
+        async with connections.use("a", make, Client.close) as again:
+            assert again is fresh
+
+
+async def test_a_client_by_which_nobody_was_reached_is_retired() -> None:
+    connections, make = Connections(), Factory()
+    with pytest.raises(Unreached):
+        async with connections.use("a", make, Client.close) as old:
+            raise Unreached("a: refused")
+    with pytest.raises(SourceError):
+        async with connections.use("a", make, Client.close) as fresh:
+            raise SourceError("a: not this question")
+    async with connections.use("a", make, Client.close) as again:
+        assert again is fresh
     assert (old.closed, fresh.closed) == (True, False)
 
 

@@ -34,6 +34,9 @@ class Asked(Scaler):
 
     async def answer(self, connections: Connections) -> float:
         self.log.append(self.name)
+        # As over a network: everybody else who may ask does so meanwhile.
+        for _ in range(5):
+            await asyncio.sleep(0)
         told = self.script.get(self.name, [5])
         step = told.pop(0) if len(told) > 1 else told[0]
         if step == "slow":
