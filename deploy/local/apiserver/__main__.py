@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -60,6 +61,9 @@ def options(arguments: list[str] | None = None) -> Options:
 def main() -> int:
     """Runs until a signal comes; answers the process's exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # Modules and schemas stay until the end, and large objects are read in between: they are not walked over again.
+    gc.collect()
+    gc.freeze()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options()))

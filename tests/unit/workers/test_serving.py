@@ -14,6 +14,14 @@ from workers.errors import UserError
 from workers.settings import Settings
 
 
+@pytest.fixture(autouse=True)
+def frozen(monkeypatch):
+    """How often what is there was set aside; not in this process, where tests come and go."""
+    freeze = Mock()
+    monkeypatch.setattr("workers.serving.gc", Mock(freeze=freeze))
+    return freeze
+
+
 class Process:
     """Counts how often it was opened and closed."""
 
@@ -52,6 +60,17 @@ def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celer
     serving.serve("poll", poll)
     celery("penstock.poll")
     assert (reconcile.started, poll.started, poll.stopped) == (0, 1, 1)
+
+
+def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
+    opened = []
+    process = Process()
+    frozen.side_effect = lambda: opened.append(process.started)
+    serving.serve("reconcile", process)
+    celery("penstock.poll")
+    assert opened == []
+    celery("penstock.reconcile")
+    assert opened == [1]
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
