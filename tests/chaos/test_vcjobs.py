@@ -11,9 +11,9 @@ import pytest
 from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import everything, insist, until
-from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref
+from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref, ref_of
 from workers.cluster import Cluster
-from workers.errors import AlreadyExists
+from workers.errors import AlreadyExists, NotFound
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -26,6 +26,8 @@ SCRIPT = """
 JOBS = tuple(f"train-{number}" for number in range(8))
 #: Aborted once, and resumed.
 COMMANDED = "paused"
+#: Held by every Command: one that was obeyed already is still there for whoever was not told that it was stored.
+WITNESS = "chaos.penstock.dev/witness"
 
 
 async def start(cluster: Cluster, name: str, script: str) -> None:
@@ -47,7 +49,7 @@ async def start(cluster: Cluster, name: str, script: str) -> None:
 async def command(cluster: Cluster, action: str) -> None:
     job = await insist(lambda: cluster.get(Ref(VC_JOB, "default", COMMANDED)))
     target = {"apiVersion": VC_JOB.api_version, "kind": "Job", "name": COMMANDED, "uid": job["metadata"]["uid"]}
-    metadata = {"namespace": "default", "name": f"{COMMANDED}-{action.lower()}"}
+    metadata = {"namespace": "default", "name": f"{COMMANDED}-{action.lower()}", "finalizers": [WITNESS]}
     body = {"apiVersion": COMMAND.api_version, "kind": "Command", "metadata": metadata}
     # A server that died may have stored it before it could say so.
     with contextlib.suppress(AlreadyExists):
@@ -76,12 +78,20 @@ async def happen(cluster: Cluster, truth: Path, seen: dict[str, Object]) -> None
             await insist(lambda action=action: command(cluster, action))
             await until(lambda comes_to=comes_to: _all_in(cluster, (COMMANDED,), comes_to))
         await killing
+        await _let_go(cluster)
         await until(lambda: _nothing_left(cluster))
     finally:
         killing.cancel()
         await asyncio.gather(killing, return_exceptions=True)
         for name in (*JOBS, COMMANDED):
             seen[name] = await status(cluster, name)
+
+
+async def _let_go(cluster: Cluster) -> None:
+    """Take the test's own finalizer off the Commands."""
+    for ref in [ref_of(COMMAND, each) for each in await everything(cluster, COMMAND)]:
+        with contextlib.suppress(NotFound):
+            await insist(lambda ref=ref: cluster.patch(ref, {"metadata": {"finalizers": None}}))
 
 
 async def _all_in(cluster: Cluster, names: tuple[str, ...], wanted: str) -> bool:
