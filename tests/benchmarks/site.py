@@ -5,6 +5,7 @@ BENCH_PROFILE=1 prints where the time of its process goes.
 
 import asyncio
 import cProfile
+import gc
 import os
 import pstats
 import sys
@@ -151,6 +152,9 @@ async def until(site_: Site, done: asyncio.Event) -> None:
                     await asyncio.sleep(0.002)
             await site_.worker.drain.bell()
 
+    # As a worker's process does when it begins (`workers.serving`).
+    gc.collect()
+    gc.freeze()
     with _profiled():
         await asyncio.gather(*(answer() for _ in range(SLOTS)))
 

@@ -3,12 +3,15 @@
 Next to a bare client that makes as many writes of each sort to the same API server, as many in flight, and decides
 nothing. Pods end as soon as they may start, and the Jobs of flows as soon as they are there.
 
-BENCH_VCJOBS and BENCH_ENTRIES shorten a run, BENCH_PROFILE=1 prints where the time of the worker's process goes.
+Of a chain, in which every entry waits for the one before, several lengths show how the cost of an entry grows.
+
+BENCH_VCJOBS, BENCH_CHAINS and BENCH_ENTRIES shorten a run, BENCH_PROFILE=1 prints where the time of the worker's
+process goes.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter, process_time
 from typing import Any
@@ -22,6 +25,7 @@ from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Ki
 from workers.mirror import Change
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
+CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)
 ENTRIES = int(os.environ.get("BENCH_ENTRIES", "1000"))
 PODS = 3
 
@@ -31,9 +35,9 @@ _POD = {"spec": {"restartPolicy": "Never", "containers": [_CONTAINER]}}
 
 async def figures() -> list[Figure]:
     found = await _jobs()
-    for shape, targets in (("a chain", _chain), ("a fan", _fan)):
-        found += await _flow(shape, targets)
-    return found
+    for length in CHAINS:
+        found += await _flow("a chain", [_chain(number) for number in range(length)])
+    return found + await _flow("a fan", [_fan(number) for number in range(ENTRIES)])
 
 
 def _body(kind: Kind, name: str, **content: Any) -> Object:
@@ -149,7 +153,8 @@ def _fan(number: int) -> tuple[int, ...]:
     return (0,) if number else ()
 
 
-async def _flow(shape: str, targets: Callable[[int], tuple[int, ...]]) -> list[Figure]:
+async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
+    """targets: of each entry, the numbers of those it waits for."""
     async with site(VC_JOB) as running:
         done, waiting = asyncio.Event(), asyncio.Queue[Ref]()
         last: Object = {}
@@ -175,16 +180,15 @@ async def _flow(shape: str, targets: Callable[[int], tuple[int, ...]]) -> list[F
             await running.worker.mirror.apply(VC_JOB, [Change(body) for body in bodies])
 
         await running.add(JOB_TEMPLATE, _body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
-        entries = [_entry(number, targets(number)) for number in range(ENTRIES)]
+        entries = [_entry(number, waits) for number, waits in enumerate(targets)]
         used, started = process_time(), perf_counter()
         async with hands(end, IN_FLIGHT), hands(tell, 1):
             await running.add(JOB_FLOW, _body(JOB_FLOW, "flow", spec={"flows": entries}))
             await until(running, done)
         seconds, used = perf_counter() - started, process_time() - used
-        bare = await _bare_flow(running, 1 if shape == "a chain" else IN_FLIGHT)
-    return _flow_figures(
-        f"a flow of {ENTRIES:,} entries, {shape}, {EMBEDDED}, worker alone", running, seconds, used, bare
-    )
+        bare = await _bare_flow(running, len(entries), 1 if shape == "a chain" else IN_FLIGHT)
+    group = f"a flow of {len(entries):,} entries, {shape}, {EMBEDDED}, worker alone"
+    return _flow_figures(group, running, len(entries), seconds, used, bare)
 
 
 def _entry(number: int, targets: tuple[int, ...]) -> Object:
@@ -197,7 +201,7 @@ def _completed() -> Object:
     return {"status": {"state": {"phase": "Completed", "lastTransitionTime": moment}, "minAvailable": PODS}}
 
 
-async def _bare_flow(running: Site, in_flight: int) -> float:
+async def _bare_flow(running: Site, entries: int, in_flight: int) -> float:
     """The Jobs and their ends; seconds. A chain has one after the other."""
     server = running.server
 
@@ -205,19 +209,19 @@ async def _bare_flow(running: Site, in_flight: int) -> float:
         job = ref_of(VC_JOB, await server.create(VC_JOB, _job(number, "bare")))
         await server.patch(job, _completed(), **_STATUS)
 
-    return await side_by_side(write, ENTRIES, in_flight)
+    return await side_by_side(write, entries, in_flight)
 
 
-def _flow_figures(group: str, running: Site, seconds: float, used: float, bare: float) -> list[Figure]:
+def _flow_figures(group: str, running: Site, entries: int, seconds: float, used: float, bare: float) -> list[Figure]:
     costs = running.costs
     of_flow = costs.spent[JOB_FLOW.id]
-    against = f"bare client, {ENTRIES / bare:,.0f} entries/s"
+    against = f"bare client, {entries / bare:,.0f} entries/s"
     return [
-        Figure(group, "bare client, Jobs only", ENTRIES / bare, "entries/s"),
-        Figure(group, "flow", ENTRIES / seconds, "entries/s", against=against, ratio=bare / seconds),
+        Figure(group, "bare client, Jobs only", entries / bare, "entries/s"),
+        Figure(group, "flow", entries / seconds, "entries/s", against=against, ratio=bare / seconds),
         Figure(group, "until it succeeded", seconds, "s"),
         Figure(group, "decisions on the flow", len(of_flow), "decisions"),
         Figure(group, "one of them", costs.mean(JOB_FLOW.id), "ms"),
         Figure(group, "the longest", 1000 * max(of_flow), "ms"),
-        Figure(group, "CPU of the worker for each entry", 1000 * used / ENTRIES, "ms"),
+        Figure(group, "CPU of the worker for each entry", 1000 * used / entries, "ms"),
     ]
