@@ -129,7 +129,7 @@ def test_a_gang_starts_where_its_pods_may_go(
 def test_pods_of_several_tasks_have_places_of_their_own() -> None:
     tasks: dict[str, Any] = {
         "minTaskMember": {"any": 2, "there": 1},
-        "minTaskResources": {"any": {"cpu": "1"}, "there": {"cpu": "1"}},
+        "minTaskResources": {"any": {"cpu": "1"}, "there": {"cpu": "500m"}},
         "minTaskPlacement": {"there": ZONE_B},
     }
     small = [node("a", cpu=2, pods=9), node("b", cpu=1, pods=9, labels={"zone": "b"})]
@@ -193,6 +193,12 @@ def test_a_refusal_takes_nothing_and_is_told_again(cpus: list[int], asked: list[
     if not bins.take((*pods, shape({"cpu": 99}))):
         assert not bins.take((*pods, shape({"cpu": 99})))
     assert bins.take(pods) == _bins(*cpus).take(pods) == _bins(*cpus).fits_alone(pods)
+
+
+def test_fewer_of_those_that_did_not_fit_may_fit() -> None:
+    bins, pod_ = _bins(4, 4), shape({"cpu": 3})
+    assert not bins.take((pod_,) * 3)
+    assert bins.take((pod_,) * 2)
 
 
 def test_what_does_not_fit_of_those_on_their_way_is_left_out() -> None:
