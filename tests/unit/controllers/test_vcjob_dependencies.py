@@ -76,3 +76,58 @@ def test_the_tasks_that_wait_are_told_together():
     assert dependencies.waiting(found, {}) == {"worker", "eval"}
     assert dependencies.waiting(found, known(UP)) == {"eval"}
     assert dependencies.waiting(found, known(UP, vcpod("train-worker-0"))) == set()
+
+
+# What can never start any more
+
+FAILED = [vcpod(name, "Failed") for name in ("train-ps-0", "train-ps-1", "train-db-0")]
+LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def going(pod, **metadata):
+    return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("names", "iteration", "pods", "expected"),
+    [
+        pytest.param(["ps"], None, (), (), id="nothing has begun"),
+        pytest.param(["ps"], None, FAILED[:1], (), id="the other one is enough"),
+        pytest.param(["ps"], None, FAILED[:2], ("ps",), id="all that could serve failed"),
+        pytest.param(["db"], None, (vcpod("train-db-0", "Unknown"),), (), id="nobody knows: it may be heard of again"),
+        pytest.param(["db"], None, (going(FAILED[2], **LEAVING),), (), id="one that is going is made again"),
+        pytest.param(
+            ["db"],
+            None,
+            (going(FAILED[2], annotations={"volcano.sh/controller-out-of-sync": "true"}),),
+            (),
+            id="one that was given up goes",
+        ),
+        pytest.param(["ps", "db"], None, FAILED[2:], ("db",), id="one of all is enough"),
+        pytest.param(["ps", "db"], "any", FAILED[2:], (), id="any: the other may come"),
+        pytest.param(["ps", "db"], "any", FAILED, ("ps", "db"), id="any: none can come"),
+        pytest.param(["ps", "db"], "any", (*FAILED[:2], DOWN), (), id="any: one is there"),
+        pytest.param(["ghost"], None, (), ("ghost",), id="a task that does not exist never comes"),
+    ],
+)
+def test_what_a_task_waits_for_in_vain(names, iteration, pods, expected):
+    assert dependencies.lost(job(names, iteration), known(*pods)).get("worker", ()) == expected
+
+
+def test_what_waits_for_something_lost_is_lost_as_well_and_only_its_missing_pods_count():
+    found = parsed(
+        DB,
+        task("worker", 3, dependsOn={"name": ["db"]}),
+        task("eval", 2, dependsOn={"name": ["worker"]}),
+        task("free", 1),
+    )
+    assert dependencies.lost(found, known(FAILED[2])) == {"worker": ("db",), "eval": ("worker",)}
+    assert dependencies.unmade(found, known(FAILED[2])) == 5
+    assert dependencies.unmade(found, known(FAILED[2], vcpod("train-worker-1"))) == 4
+    assert dependencies.unmade(found, known(FAILED[2], *(vcpod(f"train-worker-{index}") for index in range(3)))) == 0
+    assert dependencies.unmade(found, known(DOWN)) == 0
+
+
+def test_tasks_that_wait_in_a_circle_wait_and_are_not_lost():
+    around = parsed(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]}))
+    assert dependencies.lost(around, {}) == {}

@@ -82,6 +82,8 @@ FOUR = (task("ps", 1), task("worker", 3))
         pytest.param(4, Counts(running=3, terminating=1), "Pending", id="one on its way out does not count"),
         pytest.param(4, Counts(running=3, unknown=1), "Pending", id="one of which nobody hears does not count"),
         pytest.param(0, Counts(), "Running", id="none must"),
+        pytest.param(4, Counts(failed=1, lost=3), "Running", id="those that never start count as failed"),
+        pytest.param(4, Counts(pending=1, lost=2), "Pending", id="one that may still start"),
     ],
 )
 def test_rule_p(least, counts, phase):
@@ -113,6 +115,14 @@ def ended(ps: int, worker: int, failed: int = 0) -> Counts:
         ),
         pytest.param({}, Counts(running=3, pending=1), "Pending", id="more wait than may"),
         pytest.param({"minAvailable": 3}, Counts(running=3, pending=1), "Running", id="as many wait as may"),
+        pytest.param({}, Counts(failed=1, lost=3, succeeded_of={"ps": 0}), "Failed", id="what is left never starts"),
+        pytest.param(
+            {"minAvailable": 1},
+            Counts(succeeded=1, failed=1, lost=2),
+            "Completed",
+            id="enough without what never starts",
+        ),
+        pytest.param({}, Counts(running=1, failed=1, lost=2), "Running", id="some never start, one runs"),
         pytest.param({}, Counts(running=3, terminating=1), "Running", id="one is on its way out"),
         pytest.param({}, Counts(running=2, unknown=2), "Running", id="of two nobody hears"),
     ],

@@ -26,8 +26,19 @@ class Tally:
     present: Mapping[str, str]
 
 
-def tally(pods: Iterable[Pod], version: int, *, victims: Set[str] = frozenset(), made: Iterable[Place] = ()) -> Tally:
-    """Count the pods. version: of the job. victims: uids of pods that are about to go. made: pods about to be made."""
+def tally(
+    pods: Iterable[Pod],
+    version: int,
+    *,
+    victims: Set[str] = frozenset(),
+    made: Iterable[Place] = (),
+    lost: int = 0,
+) -> Tally:
+    """Count the pods.
+
+    version: of the job. victims: uids of pods that are about to go. made: pods about to be made. lost: pods that never
+    are.
+    """
     tasks: dict[str, Counter[str]] = {}
     present: dict[str, list[int]] = {}
     terminating = 0
@@ -49,6 +60,7 @@ def tally(pods: Iterable[Pod], version: int, *, victims: Set[str] = frozenset(),
         failed=total["Failed"],
         terminating=terminating,
         unknown=total["Unknown"],
+        lost=lost,
         succeeded_of={name: phases[_SUCCEEDED] for name, phases in tasks.items()},
     )
     return Tally(

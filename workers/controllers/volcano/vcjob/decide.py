@@ -170,14 +170,15 @@ class _Decision:
             draft.add(Record("Warning", "PluginError", remark) for remark in plugins.remarks(sight.job))
         work = working.work(sight, course, self.site, self.now)
         resources = work.resources if work.resources is not None else sight.memory.controlled_resources or {}
-        tally = counting.tally(sight.pods, course.version, victims={pod.uid for pod in work.victims}, made=work.made)
+        victims = {pod.uid for pod in work.victims}
+        tally = counting.tally(sight.pods, course.version, victims=victims, made=work.made, lost=work.lost)
         draft.add(work.first)
         if work.victims:
             # The status forgets them before they go, so that nobody takes them for evicted.
             draft.write(self._render(draft, course, self._tally(course, Removal(work.victims, ())), resources))
         draft.add(work.making)
-        moved = self._moved(course, self._outcome(course, tally))
-        if moved.phase == course.phase:
+        moved = self._moved(course, self._outcome(course, tally), work.problem if work.lost else None)
+        if moved.phase == course.phase or (work.lost and moved.phase not in phases.FINAL):
             moved = self._explained(moved, work.problem)
         last = self._finish(draft, course, moved, tally, resources)
         self._told_problem(draft, work.problem)
@@ -219,8 +220,11 @@ class _Decision:
                 waits = outcome.phase == "Pending" and courses.waits(course, self.now)
                 return Outcome("Restarting") if waits else outcome
 
-    def _moved(self, course: Course, outcome: Outcome) -> Course:
-        """The course in the phase that follows. What made a job fail is told together with the rule it failed by."""
+    def _moved(self, course: Course, outcome: Outcome, problem: Problem | None = None) -> Course:
+        """The course in the phase that follows. What made a job fail is told together with the rule it failed by.
+
+        problem: what else there is to say of it.
+        """
         if outcome.phase == course.phase:
             return course
         message = outcome.message
@@ -228,7 +232,7 @@ class _Decision:
             known = failures.remembered(self.sight.memory.failures or (), self.sight.pods)
             last = course.message if course.phase == "Restarting" else None
             cause = last or (failures.told(known[-1]) if known else None)
-            message = "; ".join(part for part in (message, cause) if part)
+            message = "; ".join(part for part in (message, cause, problem.message if problem else None) if part)
         moved = course.moved(outcome.phase, outcome.reason, message)
         started = course.started or (self.now if outcome.phase == "Running" else None)
         return replace(moved, ready_at=None, started=started)

@@ -106,7 +106,10 @@ def cell(phase: Phase, action: str) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted."""
+    """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted.
+
+    lost: pods that were never made and never will be, because of `dependsOn`: rules take them for failed.
+    """
 
     pending: int = 0
     running: int = 0
@@ -114,6 +117,7 @@ class Counts:
     failed: int = 0
     terminating: int = 0
     unknown: int = 0
+    lost: int = 0
     succeeded_of: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -128,7 +132,7 @@ class Outcome:
 
 def pending(spec: Spec, counts: Counts) -> Outcome:
     """Rule P: enough pods run, or have run."""
-    started = counts.running + counts.succeeded + counts.failed
+    started = counts.running + counts.succeeded + counts.failed + counts.lost
     return Outcome("Running" if spec.gang <= started else "Pending")
 
 
@@ -138,7 +142,7 @@ def running(spec: Spec, counts: Counts) -> Outcome:
         return Outcome("Running")
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
         return Outcome("Completed")
-    if counts.succeeded + counts.failed == spec.total:
+    if counts.succeeded + counts.failed + counts.lost == spec.total:
         return _ended(spec, counts)
     if counts.pending > spec.total - spec.gang:
         return Outcome("Pending", "TooFewPods", f"{counts.pending} of {spec.total} pods wait, {spec.gang} must not")

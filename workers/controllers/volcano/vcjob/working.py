@@ -32,13 +32,14 @@ class Problem:
 class Work:
     """What is done. first: what pods need; victims: pods too many; made: places that get a pod, by steps.
 
-    resources: what plugins and volumes have made. back: when to look again.
+    lost: pods that are never made. resources: what plugins and volumes have made. back: when to look again.
     """
 
     first: tuple[Step, ...] = ()
     victims: tuple[Pod, ...] = ()
     made: tuple[Place, ...] = ()
     making: tuple[Step, ...] = ()
+    lost: int = 0
     resources: Mapping[str, str] | None = None
     problem: Problem | None = None
     back: datetime | None = None
@@ -60,10 +61,13 @@ def work(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     if claims.problem and not sight.group:
         return Work(problem=Problem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
     first = tuple(_needs(sight, site, claims))
+    # An action that is delayed may bring back what failed.
+    lost = 0 if course.timers else dependencies.unmade(sight.job, _by_name(sight))
     if _group_waits(sight):
-        return Work(first=first, resources=resources, problem=_group_problem(sight))
+        waits = _waiting(sight, lost) if lost else _group_problem(sight)
+        return Work(first=first, lost=lost, resources=resources, problem=waits)
     done = _pods(sight, course, site, now)
-    return replace(done, first=first, resources=resources, problem=missing or _waiting(sight))
+    return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(sight, lost))
 
 
 def _missing(sight: Sight) -> Problem | None:
@@ -72,9 +76,11 @@ def _missing(sight: Sight) -> Problem | None:
     return Problem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
 
 
-def _waiting(sight: Sight) -> Problem | None:
-    """Which tasks wait for which."""
+def _waiting(sight: Sight, lost: int) -> Problem | None:
+    """Which tasks wait for which. lost: pods for which that is in vain."""
     there = _by_name(sight)
+    if lost:
+        return Problem("DependencyFailed", "DependencyFailed", dependencies.told(sight.job, there))
     found = {task.name: dependencies.waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
     texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
     return Problem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
