@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from redis.exceptions import RedisError
 
 from deploy.processes import ready, running
-from workers import base, queues
+from workers import base, builtin_queues
 from workers.api.kinds import POD, Kind
 from workers.controller import Controller
 from workers.controllers import registry
@@ -56,18 +56,25 @@ async def serve(settings: Settings) -> None:
     kinds = followed(controllers, settings.selector)
     async with base.base(settings, controllers) as parts:
         cluster = await base.connect(settings)
+        tried = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring))
-                group.create_task(_announce(parts.mirror, kinds))
+                group.create_task(_announce(parts.mirror, kinds, tried))
                 if settings.volcano:
-                    group.create_task(queues.keep(cluster))
+                    group.create_task(builtin_queues.keep(cluster, tried))
+                else:
+                    tried.set()
         finally:
             await cluster.close()
 
 
-async def _announce(mirror: Mirror, kinds: Collection[Kind]) -> None:
-    """Say that this process is ready when every kind is known to be fresh, whoever leads it."""
+async def _announce(mirror: Mirror, kinds: Collection[Kind], queues: asyncio.Event) -> None:
+    """Say that this process is ready when every kind is known to be fresh, whoever leads it.
+
+    queues: set when the built-in queues have been seen to: work that names none is refused before.
+    """
+    await queues.wait()
     while not await _fresh(mirror, kinds):  # noqa: ASYNC110 - what is waited for is in the broker
         await asyncio.sleep(0.1)
     ready.announce()

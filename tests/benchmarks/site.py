@@ -24,7 +24,7 @@ from deploy.processes.informers import followed
 from tests.benchmarks.harness import broker
 from tests.benchmarks.stack import EMBEDDED, apiserver
 from tests.benchmarks.worker import Worker, client_of, worker
-from workers import queues
+from workers import builtin_queues
 from workers.api import crds
 from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
 from workers.cluster import Cluster
@@ -126,7 +126,7 @@ async def site(*without: Kind) -> AsyncIterator[Site]:
         connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
         async with connected as server, client_of(url) as client:
             await up.install(server, crds.all_crds(volcano=True))
-            await queues.establish(server)
+            await builtin_queues.establish(server)
             cluster = Watched(server)
             async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
                 for kind in followed(controllers):

@@ -42,8 +42,11 @@ async def establish(cluster: Cluster) -> list[str]:
     return made
 
 
-async def keep(cluster: Cluster) -> None:
-    """Sees to it until cancelled that they are there; any number of processes may."""
+async def keep(cluster: Cluster, tried: asyncio.Event) -> None:
+    """Sees to it until cancelled that they are there; any number of processes may.
+
+    tried: set after the first attempt, whatever came of it: who may not make queues may still watch them.
+    """
     outage = Outage(log)
     while True:
         try:
@@ -51,7 +54,9 @@ async def keep(cluster: Cluster) -> None:
                 log.info("queues were made", extra={"queues": ", ".join(made)})
         except ClusterError as error:
             outage.lasts("the queues that must be there are not known to be", error=str(error))
+            tried.set()
             await asyncio.sleep(AGAIN)
         else:
             outage.over("the queues that must be there are")
+            tried.set()
             await asyncio.sleep(LOOK)

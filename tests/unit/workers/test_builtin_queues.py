@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.unit.workers.clusters import MemoryCluster
-from workers import queues
+from workers import builtin_queues
 from workers.api.kinds import QUEUE, Ref
 from workers.errors import AlreadyExists, NotFound
 
@@ -22,7 +22,7 @@ async def test_what_is_missing_is_made_and_what_is_there_is_left(there: tuple[st
     cluster = MemoryCluster()
     for name in there:
         cluster.add(QUEUE, {"metadata": {"name": name}, "spec": {"weight": 7}})
-    assert await queues.establish(cluster) == made  # type: ignore[arg-type]
+    assert await builtin_queues.establish(cluster) == made  # type: ignore[arg-type]
     assert cluster.log == [("create", name) for name in made]
     weights = {ref.name: body["spec"]["weight"] for ref, body in cluster.objects.items()}
     assert weights == {"root": 1, "default": 1} | dict.fromkeys(there, 7)
@@ -35,11 +35,11 @@ async def test_two_processes_may_look_at_once() -> None:
         raise AlreadyExists("the other one was quicker", status=409)
 
     cluster.refuse = refuse
-    assert await queues.establish(cluster) == []  # type: ignore[arg-type]
+    assert await builtin_queues.establish(cluster) == []  # type: ignore[arg-type]
 
 
 async def test_a_definition_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "AGAIN", 0.001)
+    monkeypatch.setattr(builtin_queues, "AGAIN", 0.001)
     cluster = MemoryCluster()
     tries = 0
 
@@ -50,8 +50,11 @@ async def test_a_definition_that_comes_late_is_waited_for(monkeypatch: pytest.Mo
             raise NotFound("no such resource", status=404)
 
     cluster.refuse = refuse
-    keeping = asyncio.create_task(queues.keep(cluster))  # type: ignore[arg-type]
+    tried = asyncio.Event()
+    keeping = asyncio.create_task(builtin_queues.keep(cluster, tried))  # type: ignore[arg-type]
     try:
+        await asyncio.wait_for(tried.wait(), 10)
+        assert not cluster.objects, "whoever may not make them does not wait for them for ever"
         await eventually(lambda: set(cluster.objects) == {ROOT, DEFAULT})
     finally:
         keeping.cancel()
