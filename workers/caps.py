@@ -31,8 +31,12 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What an object asks of the limits it is under: so many unfinished Jobs, of which so many are there already."""
+    """What an object asks of the limits it is under: so many unfinished Jobs, of which so many are there already.
+
+    held: Jobs that are there or whose work it has in its hands; what it was granted for these is not taken back.
+    """
 
     caps: tuple[Cap, ...]
     alive: int
     wanted: int
+    held: int = 0

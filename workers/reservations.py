@@ -65,8 +65,8 @@ class Reservations:
         ledgers = [self._ledger(cap) for cap in asked.caps]
         # After a failure something may have been made that nobody has seen yet.
         keep = "1" if snapshot.failures else "0"
-        args: list[Arg] = ["", snapshot.ref.key, snapshot.body["metadata"]["uid"], asked.alive, asked.wanted, keep]
-        args += [KEPT, BELIEVED, *(cap.limit for cap in asked.caps)]
+        args: list[Arg] = ["", snapshot.ref.key, snapshot.body["metadata"]["uid"], asked.alive, asked.wanted]
+        args += [asked.held, keep, KEPT, BELIEVED, *(cap.limit for cap in asked.caps)]
         while True:
             answer = await _RESERVE(self._client, ledgers, args)
             if answer[0] == b"granted":

@@ -2,9 +2,9 @@
 -- than a limit, and of what is scarce no more than a fair share.
 -- KEYS: one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' says that everything
 --       that was there before the ledger is in it
--- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 '1' to give back
---       nothing, else '0', 7 seconds that a ledger nobody asks is kept, 8 seconds that what others wanted is believed,
---       then per ledger its limit
+-- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs for which
+--       nothing is taken back that it was granted, 7 '1' to give back nothing, else '0', 8 seconds that a ledger nobody
+--       asks is kept, 9 seconds that what others wanted is believed, then per ledger its limit
 -- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of
 --       objects that wait for what was given back}
 -- Replay: asking again changes nothing.
@@ -12,7 +12,8 @@
 
 local now = clock(ARGV[1])
 local me, uid, alive, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local keep, seconds, believed = ARGV[6] == '1', tonumber(ARGV[7]), tonumber(ARGV[8]) * 1000000
+local held, keep = tonumber(ARGV[6]), ARGV[7] == '1'
+local seconds, believed = tonumber(ARGV[8]), tonumber(ARGV[9]) * 1000000
 
 local function parse(value)
   local of, reserved, wants, us = string.match(value, '^(%S*) (%d+) (%d+) (%d+)$')
@@ -36,7 +37,7 @@ end
 
 local grants, waiting, before = {}, {}, 0
 for i, key in ipairs(KEYS) do
-  local limit = tonumber(ARGV[8 + i])
+  local limit = tonumber(ARGV[9 + i])
   local all = redis.call('HGETALL', key)
   local seeded, others, above, wishes, mine = false, 0, 0, { wanted }, nil
   local known = {}
@@ -68,10 +69,11 @@ for i, key in ipairs(KEYS) do
     end
     share = above < extra and share + 1 or share
   end
-  grants[i] = math.max(alive, math.min(wanted, share or wanted, limit - others))
-  if mine and mine.uid == uid then
-    before = math.max(before, mine.reserved)
-  end
+  local reserved = mine and mine.uid == uid and mine.reserved or 0
+  before = math.max(before, reserved)
+  -- What was granted for work that is in its hands by now is its own beyond a fair share.
+  share = math.max(share or wanted, math.min(held, reserved))
+  grants[i] = math.max(alive, math.min(wanted, share, limit - others))
 end
 local granted = math.max(alive, math.min(unpack(grants)))
 local reserved = keep and math.max(granted, before) or granted

@@ -18,7 +18,7 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.claim_world import Visit, World, item_of, work
 from tests.unit.controllers.factories import NOW, at
 from workers.claims import Settlement
-from workers.controllers.scaledjob import binding, claiming, claims, decide, names
+from workers.controllers.scaledjob import binding, claims, decide, names, sight
 from workers.plan import Plan, Unfinalize
 
 PAUSED = "autoscaling.keda.sh/paused"
@@ -250,7 +250,7 @@ def test_every_item_has_exactly_one_completed_job_whatever_happens_in_which_orde
 
 
 _bind, _claimed, _with_job, _without_job = binding.bind, names.claimed, claims._with_job, claims._without_job
-_carry_out, _order = ListLedger.carry_out, claiming.Order
+_carry_out = ListLedger.carry_out
 _numbers = count()
 
 
@@ -289,15 +289,15 @@ def _old_orders_are_obeyed(ledger, order):
     ("place", "name", "mutant"),
     [
         (binding, "bind", _jobs_may_go_before_their_claim_is_settled),
-        (claiming, "_unbound", _deleted_jobs_are_let_go_as_they_are),
+        (sight, "_unbound", _deleted_jobs_are_let_go_as_they_are),
         (names, "claimed", _names_are_new_every_time),
         (names, "claimed", _names_forget_the_ledger),
         (claims, "_with_job", _jobs_that_are_gone_have_done_their_item),
         (claims, "_without_job", _what_has_no_job_is_returned),
         (claims, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
-        (claiming._Sight, "is_closed", property(lambda sight: sight.is_known and not sight.claims)),
-        (claiming._Sight, "is_closed", property(lambda sight: sight.is_known and sight.found.limit == 0)),
+        (sight.Sight, "is_closed", property(lambda of: of.is_known and not of.claims)),
+        (sight.Sight, "is_closed", property(lambda of: of.is_known and of.found.limit == 0)),
     ],
     ids=[
         "Jobs may go before their claim is settled",

@@ -2,15 +2,17 @@
 
 from datetime import timedelta
 
+import orjson
 import pytest
 
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, status_of
 from workers.api.kinds import JOB, SCALE_POLICY
-from workers.caps import Reservation
-from workers.controllers.scaledjob import CONTROLLER, controller, decide, policy
+from workers.claims import LEDGER, Claim, Ledger, name_of
+from workers.controllers.scaledjob import CONTROLLER, binding, controller, decide, names, policy
 from workers.errors import UserError
-from workers.plan import ComeBack
+from workers.plan import ComeBack, Poll
+from workers.snapshot import Entry
 
 
 def scale_policy(name="quota", *, most=5, **spec):
@@ -120,11 +122,115 @@ def test_the_condition_goes_with_the_policy():
     assert capped(decided(status=status, policies=())) is None
 
 
-def test_an_object_that_claims_asks_for_what_waits_and_takes_no_more_than_it_may():
-    asked = decided(child("work-z-0"), scalingStrategy={"strategy": "claim"}, queue=3).reservation
-    assert asked == Reservation(asked.caps, 1, 4)
-    most = decided(scalingStrategy={"strategy": "claim"}, queue=300, maxReplicaCount=7).reservation
-    assert most.wanted == 7
+TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
+ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
+OF = name_of(ANNOTATION)
+
+
+def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False, **more):
+    """The decision on an object that claims; without claims it has no ledger yet."""
+    annotations = {LEDGER: ANNOTATION} if held else {}
+    annotations |= {"autoscaling.keda.sh/paused": "true"} if paused else {}
+    claims = tuple(Claim(id, size=1, item="x") for id in held)
+    spec = {"scalingStrategy": {"strategy": "claim", "claim": {"retries": 1}}, "maxReplicaCount": 6}
+    of = snapshot(
+        scaled_job(metadata={"annotations": annotations}, **spec),
+        *jobs,
+        reading=reading(sample(waiting, claimable=True), ledger=Ledger(OF, limit, claims) if held else None),
+        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        **more,
+    )
+    return decide(of, NOW)
+
+
+def bound(id, *ended):
+    """The Job of a claim."""
+    job = child(names.claimed("work", OF, id, 0), *ended)
+    metadata = {
+        **job.body["metadata"],
+        "annotations": {**job.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: "0"},
+        "finalizers": [binding.FINALIZER],
+    }
+    return Entry(job.ref, {**job.body, "metadata": metadata}, job.seen)
+
+
+@pytest.mark.parametrize(
+    ("held", "jobs", "more", "asked"),
+    [
+        ((), (child("other"),), {}, (1, 4, 1)),
+        ((), (), {"waiting": 300}, (0, 6, 0)),
+        (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
+        (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
+        (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
+        (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
+        (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
+    ],
+    ids=[
+        "what waits, before there is a ledger",
+        "no more than its own limit",
+        "claims whose Jobs are still to be made",
+        "claims with and without Jobs, and what waits",
+        "no claim that is done",
+        "one that is tried again",
+        "nothing new while it is paused",
+    ],
+)
+def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
+    plan = claiming(*held, jobs=jobs, **more)
+    assert plan.steps == ()
+    assert (plan.reservation.alive, plan.reservation.wanted, plan.reservation.held) == asked
+
+
+@pytest.mark.parametrize(
+    ("allowance", "jobs", "made", "limit", "held_back"),
+    [
+        (6, (), 4, 6, False),
+        (7, (), 4, 6, False),
+        (3, (), 3, 3, True),
+        (2, (bound("1"),), 1, 2, True),
+        (1, (bound("1"),), 0, 1, True),
+        (0, (), 0, 0, True),
+        (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
+    ],
+    ids=[
+        "all claims get theirs",
+        "more than it may have by itself",
+        "some claims wait",
+        "a Job counts",
+        "none may be made",
+        "nothing may run at all",
+        "Jobs of no claim count too",
+    ],
+)
+def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
+    plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)
+    assert len(created(plan)) == made
+    orders = [step.order.limit for step in plan.steps if isinstance(step, Poll)]
+    assert orders == ([limit] if limit != 4 else [])
+    assert held_back == (capped(plan)["status"] == "True") == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    # It does not turn in circles over what must wait.
+    assert ComeBack(NOW) not in plan.steps
+
+
+def test_what_keeps_an_object_that_claims_from_working_is_said():
+    plan = claiming("1", allowance=0, waiting=2, policies=(scale_policy(most=0),))
+    assert capped(plan) == {
+        "type": "Capped",
+        "status": "True",
+        "reason": "ScalePolicy",
+        "message": "3 Jobs are wanted and 0 allowed by ScalePolicy quota",
+    }
+    assert "waiting for room" in plan.why
+    before_there_is_a_ledger = claiming(allowance=0, waiting=2)
+    assert capped(before_there_is_a_ledger)["status"] == "True"
+    assert capped(claiming("1", allowance=3, waiting=2))["reason"] == "WithinLimits"
+    assert capped(claiming("1", policies=())) is None
+
+
+def test_a_maximum_that_was_lowered_holds_for_items_that_were_taken_before():
+    plan = claiming(*map(str, range(9)), limit=9, policies=(), waiting=0)
+    assert len(created(plan)) == 6
+    assert ComeBack(NOW) not in plan.steps
 
 
 def test_policies_are_looked_at_where_they_are_obeyed():

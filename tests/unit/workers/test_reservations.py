@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support.caps import SharedCap
 from workers import reservations as module
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.caps import Cap, Reservation
@@ -79,9 +80,9 @@ class World:
         changes += [Change.gone(Ref(JOB, "default", f"{name}-{i}"), f"uid-{name}-{i}") for i in range(number, had)]
         await self.mirror.apply(JOB, changes)
 
-    async def ask(self, name, wanted, *, caps=None, alive=None, **snapshot):
+    async def ask(self, name, wanted, *, caps=None, alive=None, held=0, **snapshot):
         body = self.body(SCALED_JOB, name)
-        asked = Reservation(caps or (cap(self.limit),), self.jobs[name] if alive is None else alive, wanted)
+        asked = Reservation(caps or (cap(self.limit),), self.jobs[name] if alive is None else alive, wanted, held)
         return await self.reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body, **snapshot), asked)
 
     async def works(self, name, wanted):
@@ -115,6 +116,65 @@ async def test_what_was_reserved_and_not_used_gives_way_to_fair_shares(world):
     assert await world.ask("a", 6) == 6
     assert await world.ask("b", 6) == 0
     assert [await world.ask(name, 6) for name in "aba"] == [3, 3, 3]
+
+
+async def test_what_was_granted_for_work_in_hand_is_not_taken_back(world):
+    """Items that were taken out of a queue get their Jobs; shares are made even as those end."""
+    assert await world.ask("a", 9) == 6
+    assert await world.ask("b", 9) == 0
+    assert await world.ask("a", 9, held=5) == 5
+    assert await world.ask("b", 9) == 1
+    await world.jobs_of("a", 5)
+    await world.jobs_of("a", 4)
+    assert await world.ask("a", 9, held=4) == 4
+    assert await world.ask("b", 9) == 2
+
+
+async def test_work_in_hand_that_nothing_was_granted_for_gets_no_more_than_its_share(world):
+    assert await world.ask("a", 2) == 2
+    assert await world.ask("b", 9) == 4
+    assert await world.ask("a", 9, held=9) == 2
+    assert await world.ask("b", 9, held=9) == 4
+    await world.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
+    assert [await world.ask(name, 9, held=9) for name in "ba"] == [6, 0]
+
+
+async def test_work_in_hand_waits_while_there_are_jobs_beyond_the_limit(world):
+    await world.works("a", 6)
+    await world.jobs_of("b", 3)
+    await world.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
+    assert await world.ask("b", 3) == 3
+    await world.jobs_of("a", 2)
+    assert await world.ask("a", 9, held=6) == 3
+
+
+@given(
+    limit=st.integers(0, 9),
+    steps=st.lists(
+        st.tuples(st.sampled_from("abc"), *(st.integers(0, 9) for _ in range(3)), st.booleans()), max_size=20
+    ),
+)
+@settings(max_examples=60)
+def test_the_script_answers_as_the_arithmetic_says(limit, steps):
+    """What is reserved never exceeds the limit but by Jobs that are there."""
+    asyncio.run(_as_the_model(limit, steps))
+
+
+async def _as_the_model(limit, steps):
+    async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
+        model, ledger = SharedCap(limit), "{x}:cap"
+        await client.hset(ledger, "#", "1")
+        for name, alive, more, held, keep in steps:
+            before = dict(model.granted)
+            arguments = ["", name, "uid", alive, alive + more, held, int(keep), 60, 60, limit]
+            answer = await module._RESERVE(client, [ledger], arguments)
+            assert answer[1] == model.ask(name, alive=alive, wanted=alive + more, held=held, keep=keep)
+            values = await client.hgetall(ledger)
+            assert {
+                key.decode(): int(value.split()[1]) for key, value in values.items() if key != b"#"
+            } == model.granted
+            rise = model.granted[name] - max(before.get(name, 0), alive)
+            assert rise <= 0 or sum(model.granted.values()) <= limit
 
 
 async def test_scarce_jobs_are_shared_evenly_once_they_come_free(world):

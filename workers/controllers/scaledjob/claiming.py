@@ -7,22 +7,24 @@ none, and when the object is deleted.
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from math import ceil
 
 import orjson
 
 from workers.api import flags
 from workers.api.kinds import JOB, Object
 from workers.api.scaledjob import ScaledJob, Spec
-from workers.claims import LEDGER, Claim, Ledger, Order, ledger_of, name_of
+from workers.caps import Cap, Reservation
+from workers.claims import LEDGER, Claim, ledger_of
+from workers.controllers import rounding
 from workers.controllers.keda.metadata import change, hold_on, let_go
 from workers.controllers.keda.status import Status, activity, described
 from workers.controllers.keda.users import unlisted
-from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, names, rollout
-from workers.controllers.scaledjob.claims import Verdict, judge
+from workers.controllers.scaledjob import binding, bounds, cause, history, jobs, policy, rollout
+from workers.controllers.scaledjob.claims import Verdict
 from workers.controllers.scaledjob.demand import Demand
+from workers.controllers.scaledjob.sight import Sight
 from workers.controllers.scaledjob.status import Conditions, last_active, write
-from workers.plan import NOTHING, ComeBack, Delete, Patch, Plan, Poll, Record, Step, Together
+from workers.plan import NOTHING, ComeBack, Delete, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
 
 
@@ -33,7 +35,7 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
 
 def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     """What to do about a ScaledJob that is being deleted and has a ledger: its items go back first."""
-    ledger = _Sight(snapshot, body, closing=True)
+    ledger = Sight(snapshot, body, closing=True)
     deletes = tuple(Delete(entry.ref, entry.body["metadata"]["uid"]) for entry in ledger.running if entry.body)
     steps: list[Step] = [*ledger.ask(0), *((Together(deletes),) if deletes else ()), *ledger.let_go()]
     if ledger.is_closed and not deletes:
@@ -60,106 +62,6 @@ def forsaken(snapshot: Snapshot) -> Plan:
     return Plan(steps, "gone, and nobody settles its claims any more") if steps else NOTHING
 
 
-@dataclass(frozen=True)
-class _Sight:
-    """An object's ledger and the Jobs of its claims. closing: no new Jobs are wanted."""
-
-    snapshot: Snapshot
-    body: Object
-    closing: bool = False
-    retries: int = 0
-    tail: bool = False
-
-    @cached_property
-    def jobs(self) -> tuple[Entry, ...]:
-        return self.snapshot.children.get(JOB.id, ())
-
-    @cached_property
-    def name(self) -> str:
-        """The ledger's."""
-        return name_of(ledger_of(self.body) or "")
-
-    @cached_property
-    def reading(self) -> Reading | None:
-        """The last reading of this ledger, whether it could be read or not."""
-        reading = self.snapshot.reading
-        return reading if reading and reading.ledger and reading.ledger.of == self.name else None
-
-    @cached_property
-    def found(self) -> Ledger:
-        return (self.reading and self.reading.ledger) or Ledger(self.name)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the ledger could be read."""
-        return self.found.claims is not None
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What is claimed, as far as that is known."""
-        return self.found.claims or ()
-
-    @property
-    def problem(self) -> str | None:
-        """Why the ledger could not be read."""
-        reading = self.reading
-        if reading is None or self.is_known:
-            return None
-        return reading.problem or next((sample.error for sample in reading.samples if sample.error), None)
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        if self.reading is None or not self.is_known:
-            return Verdict()
-        # What has no Job goes back only when nothing more is taken: until then nobody makes a Job for it.
-        closing = self.closing and self.found.limit == 0
-        if self.closing and not closing:
-            return Verdict(bound=[claim.id for claim in self.claims])
-        return judge(self.found, self.jobs, self.reading.started, self.job_name, retries=self.retries, closing=closing)
-
-    @cached_property
-    def running(self) -> list[Entry]:
-        """Unfinished Jobs of claims that nobody deletes, whatever is known of the ledger."""
-        return [
-            each for each in self.jobs if each.body and binding.claim_of(each.body) and not binding.has_ended(each.body)
-        ]
-
-    @property
-    def is_closed(self) -> bool:
-        """Nothing is claimed, nothing will be, and no Job waits to hear so."""
-        verdict = self.verdict
-        empty = self.is_known and self.found.limit == 0 and not self.claims
-        return empty and not verdict.given_up and not verdict.unclear
-
-    def job_name(self, claim: Claim) -> str:
-        return names.claimed(self.body["metadata"]["name"], self.name, claim.id, claim.attempt)
-
-    def ask(self, limit: int) -> tuple[Step, ...]:
-        """Give the order that follows from what is known, unless it stands already and nothing is to be settled."""
-        verdict = self.verdict
-        stands = self.is_known and self.found.limit == limit and not verdict.settlements and not verdict.unclear
-        if stands or self.problem:
-            return ()
-        order = Order(
-            id=self.snapshot.at,
-            of=self.name,
-            limit=limit,
-            tail=self.tail,
-            settlements=tuple(verdict.settlements),
-            bound=tuple(verdict.bound),
-        )
-        return (Poll(order),)
-
-    def let_go(self) -> tuple[Step, ...]:
-        """Let Jobs go whose claims are settled, and those that somebody deleted before they finished.
-
-        The latter only as they were observed: had one finished since, its item would be done, and must not go back.
-        """
-        given_up = tuple(_unbound(entry, entry.body) for entry in self.verdict.given_up if entry.body)
-        stage = (Together(given_up, vital=False),) if given_up else ()
-        return (*stage, *binding.unbind(self.verdict.freed))
-
-
 def _unfit(spec: Spec) -> str | None:
     """What in a spec contradicts that there is one Job per item."""
     if len(spec.triggers) > 1:
@@ -173,11 +75,6 @@ def _unfit(spec: Spec) -> str | None:
     return None
 
 
-def _unbound(entry: Entry, job: Object) -> Patch:
-    finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
-    return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])
-
-
 @dataclass(frozen=True)
 class _Claiming:
     """The decision about one valid ScaledJob that is not being deleted."""
@@ -188,6 +85,9 @@ class _Claiming:
     now: datetime
 
     def plan(self) -> Plan:
+        if self._caps and self.snapshot.allowance is None:
+            held = self._alive + self._sight.verdict.owed
+            return Plan(reservation=Reservation(self._caps, self._alive, self._jobs_wanted, held))
         problem = self._problem()
         if ledger_of(self.body) is None:
             return self._unclaimed(problem)
@@ -230,15 +130,55 @@ class _Claiming:
         return self._wanted != ledger_of(self.body)
 
     @cached_property
-    def _sight(self) -> _Sight:
+    def _sight(self) -> Sight:
         claim = self.scaled.spec.strategy.claim
-        return _Sight(
+        return Sight(
             self.snapshot,
             self.body,
             closing=self._closing,
             retries=(claim and claim.retries) or 0,
             tail=bool(claim and claim.take_from == "Tail"),
         )
+
+    @cached_property
+    def _caps(self) -> tuple[Cap, ...]:
+        return policy.caps(self.snapshot, self.body)
+
+    @cached_property
+    def _alive(self) -> int:
+        """Jobs that are not finished."""
+        return policy.unfinished(self._sight.jobs)
+
+    @cached_property
+    def _is_paused(self) -> bool:
+        return flags.is_paused(self.body)
+
+    @cached_property
+    def _jobs_wanted(self) -> int:
+        """Unfinished Jobs that the object would have were it under no limit but its own."""
+        if self._is_paused or self._wanted is None or (self._closing and ledger_of(self.body)):
+            return self._alive
+        reading = self._sight.reading if ledger_of(self.body) else self._spec_reading
+        samples = reading.samples if reading else ()
+        waiting = rounding.up(sum(sample.value for sample in samples if sample.error is None))
+        wanted = self._alive + self._sight.verdict.owed + waiting
+        return max(self._alive, min(self._maximum, wanted))
+
+    @cached_property
+    def _maximum(self) -> int:
+        """Most Jobs by the object's own spec."""
+        return bounds.effective(self.scaled.spec).maximum
+
+    @cached_property
+    def _allowed(self) -> int:
+        """Most unfinished Jobs, by the object's own limit and those it shares."""
+        shared = self.snapshot.allowance
+        return self._maximum if shared is None else min(self._maximum, shared)
+
+    @property
+    def _held_back(self) -> bool:
+        """Whether limits shared with others keep items from being claimed, or claims from getting their Job."""
+        return self.snapshot.allowance is not None and self.snapshot.allowance < self._jobs_wanted
 
     @cached_property
     def _before(self) -> Conditions:
@@ -248,11 +188,11 @@ class _Claiming:
         """There is no ledger yet: open one as soon as the trigger is known to be one whose items can be claimed."""
         steps: list[Step] = [*hold_on(self.snapshot, self.body)]
         reading = self._spec_reading
-        conditions = self._before.pausing() if flags.is_paused(self.body) else self._before.resumed()
+        conditions = self._before.pausing() if self._is_paused else self._before.resumed()
         why = "no reading of this spec yet"
         if problem or (reading and reading.problem):
             conditions, why = conditions.refused(problem or (reading and reading.problem) or ""), "nothing is claimed"
-        elif flags.is_paused(self.body):
+        elif self._is_paused:
             why = "paused"
         elif reading is None:
             steps.append(Poll())
@@ -276,13 +216,12 @@ class _Claiming:
 
     def _open(self, problem: str | None) -> Plan:
         """Settle, make what is missing, and clean up."""
-        paused = flags.is_paused(self.body)
+        paused = self._is_paused
         verdict = self._sight.verdict
-        maximum = bounds.effective(self.scaled.spec).maximum
-        if self.snapshot.allowance is not None:
-            maximum = min(maximum, self.snapshot.allowance)
-        limit = 0 if paused or self._closing else max(0, maximum - verdict.strays)
-        missing = [] if paused else verdict.missing[: jobs.HELPING]
+        limit = 0 if paused or self._closing else max(0, self._allowed - verdict.strays)
+        # An order that was given when there was more room may have taken more: those wait.
+        room = 0 if paused else max(0, self._allowed - self._alive)
+        missing = verdict.missing[: min(room, jobs.HELPING)]
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]
         warned = self._warning() if missing else ()
         steps += [*warned, *self._creates(missing)]
@@ -290,8 +229,10 @@ class _Claiming:
         cleaning = None if paused or rolled else history.clean_up(self.scaled.spec, self._settled_jobs())
         steps += [*rolled, *([cleaning] if cleaning else ())]
         steps += write(self._settled(problem, paused), self._before, reading=self._sight.reading, anyway=bool(warned))
-        if rolled or len(verdict.missing) > len(missing) > 0:
+        if rolled or min(room, len(verdict.missing)) > len(missing):
             steps.append(ComeBack(self.now))
+        if self._held_back:
+            steps.append(policy.ask_again(self.now))
         return Plan(tuple(steps), self._why(verdict, missing))
 
     def _creates(self, missing: list[Claim]) -> tuple[Step, ...]:
@@ -305,7 +246,7 @@ class _Claiming:
         reading = self._sight.reading
         if reading is None:
             return self.scaled
-        waiting = ceil(sum(sample.value for sample in reading.samples))
+        waiting = rounding.up(sum(sample.value for sample in reading.samples))
         by = tuple(sample.name for sample in reading.samples)
         return cause.told(self.scaled, reading, Demand(waiting, waiting, waiting, active=True, by=by))
 
@@ -345,14 +286,17 @@ class _Claiming:
         return Status(status.observed, status.conditions, fields)
 
     def _status(self, conditions: Conditions) -> Status[Conditions]:
-        return Status(self.body.get("status") or {}, conditions, described(self.scaled.spec))
+        allowed = self._jobs_wanted if self.snapshot.allowance is None else self.snapshot.allowance
+        limited = policy.condition(self._caps, wanted=self._jobs_wanted, allowed=allowed)
+        return Status(self.body.get("status") or {}, conditions.limited(limited), described(self.scaled.spec))
 
     def _why(self, verdict: Verdict, missing: list[Claim]) -> str:
         """One line for people: what was decided and from which numbers."""
         if not self._sight.is_known:
             return "the ledger could not be read" if self._sight.reading else "no reading of the ledger yet"
         closing = ", closing the ledger" if self._closing else ""
+        waiting = ", waiting for room under what is shared" if self._held_back else ""
         return (
             f"{len(self._sight.claims)} claimed, {len(verdict.settlements)} to settle, "
-            f"{len(missing)} to create{closing}"
+            f"{len(missing)} to create{waiting}{closing}"
         )

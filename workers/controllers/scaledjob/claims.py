@@ -22,7 +22,8 @@ class Verdict:
     """missing: claims that are to have a Job and have none. settlements: claims whose fate is known. bound: claims
     whose Job exists. freed: Jobs that have ended and whose claim is settled. given_up: Jobs that are being deleted,
     unfinished, and still hold their claim. running: unfinished Jobs that nobody deletes. strays: how many Jobs run
-    whose claim is not in the ledger. unclear: only a fresh reading can tell more.
+    whose claim is not in the ledger. owed: how many claims have no unfinished Job and are to have one, now or when more
+    is known. unclear: only a fresh reading can tell more.
     """
 
     missing: list[Claim] = field(default_factory=list)
@@ -32,6 +33,7 @@ class Verdict:
     given_up: list[Entry] = field(default_factory=list)
     running: list[Entry] = field(default_factory=list)
     strays: int = 0
+    owed: int = 0
     unclear: bool = False
 
 
@@ -74,6 +76,7 @@ def _without_job(claim: Claim, verdict: Verdict, closing: bool) -> Settlement | 
         return Settlement(claim.id, "parked", problem)
     if closing:
         return Settlement(claim.id, "returned")
+    verdict.owed += 1
     if claim.item is None:
         verdict.unclear = True
     else:
@@ -90,6 +93,7 @@ def _with_job(claim: Claim, entry: Entry, verdict: Verdict, retries: int) -> Set
         case "Complete":
             return Settlement(claim.id, "done")
         case "Failed" if claim.attempt < retries:
+            verdict.owed += 1
             return Settlement(claim.id, "retried", attempt=claim.attempt + 1)
         case "Failed":
             return Settlement(claim.id, "parked", _why(entry, job))

@@ -62,8 +62,7 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
         steps = write(Status(body.get("status") or {}, before.refused(str(error))), before)
         return Plan((*hold_on(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
-        asked = policy.of_claims(snapshot, body, bounds.effective(scaled.spec).maximum)
-        return Plan(reservation=asked) if asked else claiming.decide(snapshot, body, scaled, now)
+        return claiming.decide(snapshot, body, scaled, now)
     if flags.is_paused(body):
         status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")

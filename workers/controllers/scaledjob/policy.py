@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from workers.api import scalepolicy
-from workers.api.kinds import JOB, SCALE_POLICY, Object
-from workers.caps import Cap, Reservation
-from workers.controllers import conditions, rounding
+from workers.api.kinds import SCALE_POLICY, Object
+from workers.caps import Cap
+from workers.controllers import conditions
 from workers.controllers.keda.conditions import Condition
 from workers.controllers.selectors import selects
 from workers.plan import ComeBack, Figure
@@ -33,19 +33,6 @@ def caps_of(policies: Iterable[Object], body: Object) -> tuple[Cap, ...]:
             labels = metadata.get("labels") or {}
             found.append(Cap(policy, spec.max_jobs, labels.get(spec.group_by, "") if spec.group_by else None))
     return tuple(found)
-
-
-def of_claims(snapshot: Snapshot, body: Object, maximum: int) -> Reservation | None:
-    """What an object that claims items asks of its limits; None under none, and once they have answered.
-
-    maximum: most Jobs by its own spec.
-    """
-    if snapshot.allowance is not None or not (limits := caps(snapshot, body)):
-        return None
-    alive = unfinished(snapshot.children.get(JOB.id, ()))
-    samples = snapshot.reading.samples if snapshot.reading else ()
-    waiting = rounding.up(sum(sample.value for sample in samples if sample.error is None))
-    return Reservation(limits, alive, max(alive, min(maximum, alive + waiting)))
 
 
 def unfinished(jobs: Iterable[Entry]) -> int:
