@@ -123,6 +123,21 @@ def test_why_is_told_in_the_state_the_failures_and_an_event():
     assert cluster.events == [("ExecuteAction", "Start to execute action AbortJob"), ("PodFailed", why)]
 
 
+@pytest.mark.parametrize("action", ["AbortJob", "TerminateJob"])
+def test_why_is_told_of_containers_that_were_started_again_in_place(action):
+    cluster = begun([on("TaskFailed", action)])
+    cluster.second = 20
+    cluster.set("train-worker-1", "Running", 5, restarts=3)
+    cluster.settle()
+    assert cluster.alive() == [], "no pod is left that could tell"
+    why = "pod train-worker-1: container main exited with 5"
+    assert cluster.state["message"] == (
+        f"containers of task worker restarted 3 times, maxRetry is 3; {why}; the policy for TaskFailed is {action}"
+    )
+    assert [(one["pod"], one["exitCode"]) for one in cluster.status["failures"]] == [("train-worker-1", 5)]
+    assert cluster.events.count(("PodFailed", why)) == 1
+
+
 def test_a_job_that_fails_without_policies_says_which_pod_and_why():
     cluster = begun()
     cluster.end()

@@ -1,5 +1,6 @@
 """What a Volcano Job's status says: counts, durations, the history of phases, and why pods failed."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.job.indexes import Indexes
 from workers.controllers.volcano.vcjob import counting, failures, status
-from workers.controllers.volcano.vcjob.sight import Pod
+from workers.controllers.volcano.vcjob.sight import Pod, Sight, observe
 
 
 def pod(task_: str, index: int, phase: str = "Running", *, version: int = 0, leaving: bool = False, **more) -> Pod:
@@ -116,10 +117,53 @@ def test_why_a_pod_failed(given, told):
     assert failures.told(failures.of(pod("worker", 0, "Failed", **given))) == told
 
 
+def seen(job: Object, *pods: Pod, known: tuple[Failure, ...] = ()) -> Sight:
+    """A job as it is observed. known: the failures that its status tells."""
+    found = observe(VcJobCluster(job).snapshot())
+    return replace(found, pods=pods, memory=found.memory.model_copy(update={"failures": known}))
+
+
 def test_the_newest_failures_are_remembered_each_once():
     known = tuple(Failure(pod=f"old-{number:02}", time=at(-600 + number)) for number in range(failures.REMEMBERED))
     pods = [pod("worker", index, "Failed", containerStatuses=[ended(1)]) for index in range(2)]
-    found = failures.remembered(known, pods)
+    found = failures.remembered(seen(vcjob(task("worker", 2)), *pods, known=known))
     assert [one.pod for one in found[-3:]] == ["old-09", "train-worker-0", "train-worker-1"]
     assert len(found) == failures.REMEMBERED
-    assert failures.remembered(found, pods) == found
+    assert failures.remembered(seen(vcjob(task("worker", 2)), *pods, known=found)) == found
+
+
+def again(times_: int, code: int, second: int = -5) -> Object:
+    """A container that was started again so often."""
+    last = {"exitCode": code, "reason": "Error", "finishedAt": at(second)}
+    return {"name": "main", "restartCount": times_, "state": {"running": {}}, "lastState": {"terminated": last}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [
+        pytest.param([pod("worker", 0, containerStatuses=[again(1, 5)])], [], id="not too often yet"),
+        pytest.param([pod("worker", 0, containerStatuses=[again(2, 5)])], [5], id="too often"),
+        pytest.param(
+            [pod("worker", index, containerStatuses=[again(1, 5 + index)]) for index in range(2)],
+            [5, 6],
+            id="both together",
+        ),
+        pytest.param([pod("worker", 0, initContainerStatuses=[again(2, 7)])], [7], id="before it began"),
+        pytest.param([pod("worker", 0, containerStatuses=[again(2, 0)])], [], id="its end was none to speak of"),
+        pytest.param([pod("worker", 0, containerStatuses=[again(2, 5)], leaving=True)], [], id="on its way out"),
+        pytest.param([pod("worker", 0, version=-1, containerStatuses=[again(2, 5)])], [], id="of an older version"),
+    ],
+)
+def test_containers_that_were_started_again_too_often_are_failures(pods, told):
+    job = vcjob(task("worker", 2, maxRetry=2))
+    found = failures.remembered(seen(job, *pods))
+    assert [one.exit_code for one in found] == told
+    assert failures.remembered(seen(job, *pods, known=found)) == found
+
+
+def test_of_a_pod_that_is_started_again_and_again_the_first_failure_is_told():
+    job = vcjob(task("worker", 1, maxRetry=1))
+    first = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(1, 5, -9)])))
+    later = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(2, 6, -3)]), known=first))
+    assert [one.exit_code for one in first] == [5]
+    assert later == first

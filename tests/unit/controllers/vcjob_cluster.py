@@ -163,10 +163,13 @@ class VcJobCluster:
         self.put(ref_of(POD_GROUP, group), {**group, "status": {"phase": phase, **more}})
 
     def set(self, name: str, phase: str, code: int = 0, *, restarts: int = 0, **status: Any) -> None:
-        """What has become of a pod."""
+        """What has become of a pod. restarts: how often its container, which ended with the code, was started again."""
         container: Object = {"name": "main", "ready": phase == "Running", "restartCount": restarts}
+        ended = {"terminated": {"exitCode": code, "finishedAt": times.render(self.now)}}
         if phase in ("Succeeded", "Failed"):
-            container["state"] = {"terminated": {"exitCode": code, "finishedAt": times.render(self.now)}}
+            container["state"] = ended
+        elif restarts:
+            container["lastState"] = ended
         pod = self.pods[name]
         self.put(ref_of(POD, pod), {**pod, "status": {"phase": phase, "containerStatuses": [container], **status}})
 

@@ -229,7 +229,7 @@ class _Decision:
             return course
         message = outcome.message
         if outcome.phase == "Failed":
-            known = failures.remembered(self.sight.memory.failures or (), self.sight.pods)
+            known = failures.remembered(self.sight)
             last = course.message if course.phase == "Restarting" else None
             cause = last or (failures.told(known[-1]) if known else None)
             message = "; ".join(part for part in (message, cause, problem.message if problem else None) if part)
@@ -264,7 +264,7 @@ class _Decision:
     def _failed(self) -> list[Record]:
         """One Event for each pod that was not known to have failed."""
         known = self.sight.memory.failures or ()
-        news = failures.remembered(known, self.sight.pods)
+        news = failures.remembered(self.sight)
         return [Record("Warning", "PodFailed", failures.told(one)) for one in news if one not in known]
 
     def _told_problem(self, draft: _Draft, problem: Problem | None) -> None:

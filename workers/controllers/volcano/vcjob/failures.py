@@ -1,20 +1,24 @@
-"""Why a pod failed: which container, with which exit code, and what the kubelet said of it."""
+"""Why a pod failed: which container, with which exit code, and what the kubelet said of it.
+
+A pod whose containers are started again in place never fails; those of a task that had too many restarts are told of
+all the same.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.volcano.job import Failure
+from workers.api.volcano.job import Failure, Task
 from workers.controllers import conditions
-from workers.controllers.volcano.vcjob.sight import Pod
+from workers.controllers.volcano.vcjob.sight import Pod, Sight
 
 #: Failures that a status remembers.
 REMEMBERED = 10
 
 
 def of(pod: Pod) -> Failure:
-    """What is to be said of a pod that failed."""
+    """What is to be said of a pod that failed, or whose containers did."""
     status = pod.body.get("status") or {}
     name, ended = next(_ended_badly(pod.body), (None, {}))
     return Failure(
@@ -57,14 +61,42 @@ def told(failure: Failure) -> str:
     return f"{text} ({details})" if details else f"{text} failed" if failure.container is None else text
 
 
-def remembered(known: Iterable[Failure], pods: Iterable[Pod]) -> tuple[Failure, ...]:
+def worn(pods: Iterable[Pod], task: Task) -> dict[str, int]:
+    """How often containers of each of a task's pods at work were started again; nothing while that is not too often."""
+    found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
+    return found if sum(found.values()) >= task.retries else {}
+
+
+def remembered(sight: Sight) -> tuple[Failure, ...]:
     """The newest failures: those that were known, and those of pods that failed since."""
+    known = sight.memory.failures or ()
     failures = {(failure.pod, failure.time): failure for failure in known}
-    for pod in pods:
+    for pod in sight.pods:
         if pod.phase == "Failed" and not pod.leaving:
             failure = of(pod)
             failures.setdefault((failure.pod, failure.time), failure)
+    for pod in _worn_out(sight):
+        # Every further restart would be one more: of each pod the first is told.
+        born = pod.body["metadata"]["creationTimestamp"]
+        if not any(failure.pod == pod.name and (failure.time or "") > born for failure in known):
+            failure = of(pod)
+            failures[failure.pod, failure.time] = failure
     return tuple(sorted(failures.values(), key=lambda one: (one.time or "", one.pod))[-REMEMBERED:])
+
+
+def _worn_out(sight: Sight) -> Iterator[Pod]:
+    """The pods, of tasks whose containers restarted too often, of which a container ended badly."""
+    current = [pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving]
+    for task in sight.job.spec.tasks:
+        pods = [pod for pod in current if pod.task == task.name]
+        restarts = worn(pods, task)
+        yield from (pod for pod in pods if restarts.get(pod.name) and any(_ended_badly(pod.body)))
+
+
+def _restarts(pod: Object) -> int:
+    status = pod.get("status") or {}
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return sum(container.get("restartCount") or 0 for container in containers)
 
 
 def _ended_badly(pod: Object) -> Iterator[tuple[str, Object]]:
@@ -75,5 +107,7 @@ def _ended_badly(pod: Object) -> Iterator[tuple[str, Object]]:
 def _ended(status: Object, *parts: str) -> Iterator[tuple[str, Object]]:
     for part in parts:
         for container in status.get(part) or ():
-            if ended := (container.get("state") or {}).get("terminated"):
-                yield container.get("name") or "", ended
+            for state in ("state", "lastState"):
+                if ended := (container.get(state) or {}).get("terminated"):
+                    yield container.get("name") or "", ended
+                    break

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api import times
-from workers.api.kinds import Object
 from workers.api.volcano.job import Task
 from workers.controllers.job.indexes import Indexes
 from workers.controllers.volcano.vcjob import failures, names
@@ -96,15 +95,7 @@ def _completed(pods: tuple[Pod, ...], task: Task, version: int) -> Iterator[Happ
 
 def _restarted(pods: tuple[Pod, ...], task: Task, now: datetime) -> Iterator[Happening]:
     """Containers have been started again too often in the pods at work."""
-    working = [pod for pod in pods if not pod.ended and pod.phase != "Unknown"]
-    restarts = {pod.name: _restarts(pod.body) for pod in working}
-    if sum(restarts.values()) >= task.retries:
-        worst = max(working, key=lambda pod: (restarts[pod.name], pod.name))
+    if restarts := failures.worn(pods, task):
+        worst = max((pod for pod in pods if pod.name in restarts), key=lambda pod: (restarts[pod.name], pod.name))
         text = f"containers of task {task.name} restarted {sum(restarts.values())} times, maxRetry is {task.retries}"
-        yield _of(worst, "TaskFailed", now, text)
-
-
-def _restarts(pod: Object) -> int:
-    status = pod.get("status") or {}
-    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return sum(container.get("restartCount") or 0 for container in containers)
+        yield _of(worst, "TaskFailed", now, f"{text}; {failures.told(failures.of(worst))}")

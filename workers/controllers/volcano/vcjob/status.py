@@ -36,7 +36,7 @@ def render(
         "conditions": _history(seen.get("conditions") or [], state),
         "killing": [_dump(one) for one in course.killing],
         "delayed": [_dump(one) for one in timers.stored(course.timers)],
-        "failures": [_dump(one) for one in failures.remembered(sight.memory.failures or (), sight.pods)],
+        "failures": [_dump(one) for one in failures.remembered(sight)],
         "handled": list(course.handled),
         "restartTime": times.render(course.ready_at) if course.ready_at else None,
         "startTime": times.render(course.started) if course.started else None,
