@@ -1,6 +1,7 @@
 """Lifecycle policies of Volcano's Jobs and tasks: which of them may stand in one list."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 from workers.admission.findings import Finding
 from workers.api.volcano.job import Policy
@@ -28,6 +29,8 @@ def _each(policies: Sequence[Policy], path: str) -> Iterator[Finding]:
     codes: dict[int, int] = {}
     for index, policy in enumerate(policies):
         place = f"{path}[{index}]"
+        if policy.delay is not None and policy.delay < timedelta():
+            yield Finding(f"{place}.timeout", f"must not be below 0, {policy.timeout}")
         if policy.all_events and policy.exit_code is not None:
             yield Finding(place, "must not have both an event and an exitCode")
         if policy.exit_code is not None:

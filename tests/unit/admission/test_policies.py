@@ -29,6 +29,7 @@ REFUSED = {
     "an action of a code that is none": ([{"exitCode": 1, "action": "RestartJobs"}], "[0].action"),
     "a queue's action": ([{"exitCode": 1, "action": "OpenQueue"}], "[0].action"),
     "an action for an event that does nothing": ([on("PodFailed", action="SyncJob")], "[0].action"),
+    "a timeout below 0": ([on("PodFailed", timeout="-5s")], "[0].timeout"),
     "all events and one of them": ([on("*"), on("PodFailed")], ""),
     "one of all events in the same policy": ([on("*", "PodFailed")], ""),
     "only the first is told": ([{"exitCode": 0, "action": "AbortJob"}, {"action": "AbortJob"}], "[0].exitCode"),
@@ -44,6 +45,7 @@ ACCEPTED = {
     "a code without an action": [{"exitCode": 1}],
     **{f"a code's action {action}": [{"exitCode": 1, "action": action}] for action in policies.ACTIONS},
     "a code below 0": [{"exitCode": -1, "action": "AbortJob"}],
+    "a timeout of nothing": [on("PodFailed", timeout="0s")],
     "a timeout": [on("PodPending", timeout="10m")],
 }
 

@@ -15,6 +15,9 @@ from workers.controllers.volcano.vcjob.course import SUSPENDED, Course, Request
 from workers.controllers.volcano.vcjob.happenings import Happening
 from workers.controllers.volcano.vcjob.sight import Pod, Sight
 
+#: What a policy for an exit code may say so that nothing is done about it.
+_SILENT = frozenset(("", "SyncJob", "EnqueueJob"))
+
 
 def answered(sight: Sight, now: datetime) -> Course:
     """The course of the job after everything that has been asked for, and has happened."""
@@ -87,6 +90,8 @@ def _policed(course: Course, sight: Sight, now: datetime) -> Course:
             continue
         request = _request(policy, one)
         if not courses.does_anything(course, request, sight, now):
+            if request.action not in _SILENT and course.ignored is None:
+                course = replace(course, ignored=f"{request.message}, which does nothing here")
             continue
         if policy.delay is not None and policy.delay > timedelta():
             waiting.append((policy, one))

@@ -38,7 +38,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Where a job stands and what is decided about it. records: Events about what was decided just now."""
+    """Where a job stands and what is decided about it.
+
+    records: Events about what was decided just now. ignored: what a policy should answer now and cannot, for people.
+    """
 
     phase: Phase
     reason: str | None
@@ -51,6 +54,7 @@ class Course:
     ready_at: datetime | None
     started: datetime | None
     records: tuple[Record, ...] = ()
+    ignored: str | None = None
 
     @property
     def is_full_kill(self) -> bool:

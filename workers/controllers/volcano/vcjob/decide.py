@@ -20,6 +20,7 @@ from workers.controllers.volcano.vcjob import (
     killing,
     phases,
     plugins,
+    remarks,
     status,
     ttl,
     working,
@@ -168,6 +169,7 @@ class _Decision:
         self._early(draft, course)
         if sight.new:
             draft.add(Record("Warning", "PluginError", remark) for remark in plugins.remarks(sight.job))
+            draft.add(remarks.of(sight.job.spec))
         work = working.work(sight, course, self.site, self.now)
         resources = work.resources if work.resources is not None else sight.memory.controlled_resources or {}
         victims = {pod.uid for pod in work.victims}
@@ -178,10 +180,11 @@ class _Decision:
             draft.write(self._render(draft, course, self._tally(course, Removal(work.victims, ())), resources))
         draft.add(work.making)
         moved = self._moved(course, self._outcome(course, tally), work.problem if work.lost else None)
+        problem = work.problem or _ignored(course)
         if moved.phase == course.phase or (work.lost and moved.phase not in phases.FINAL):
-            moved = self._explained(moved, work.problem)
+            moved = self._explained(moved, problem)
         last = self._finish(draft, course, moved, tally, resources)
-        self._told_problem(draft, work.problem)
+        self._told_problem(draft, problem)
         return replace(last, back=_first(last.back, work.back))
 
     def _early(self, draft: _Draft, course: Course) -> None:
@@ -190,7 +193,7 @@ class _Decision:
         before = courses.remembered(sight)
         if sight.failures >= _TOLD_AFTER and sight.error:
             course = replace(course, reason="Retrying", message=sight.error)
-        elif replace(course, records=(), timers=delayed.stored(course.timers)) == before:
+        elif replace(course, records=(), ignored=None, timers=delayed.stored(course.timers)) == before:
             return
         draft.write(self._render(draft, course, self._tally(course), sight.memory.controlled_resources or {}))
         self._told(draft, course)
@@ -287,6 +290,10 @@ class _Last:
 
     course: Course
     back: datetime | None = None
+
+
+def _ignored(course: Course) -> Problem | None:
+    return Problem("PolicyIgnored", "PolicyIgnored", course.ignored) if course.ignored else None
 
 
 def _first(*moments: datetime | None) -> datetime | None:
