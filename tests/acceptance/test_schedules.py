@@ -103,6 +103,56 @@ def test_a_run_now_gets_its_variables_and_tells_its_outcome_by_the_exit_code(clu
     assert "no ScheduledJob and no CronJob called nothing" in cluster.type("run", "nothing", code=1)
 
 
+#: Fails until it was started so often.
+FAILING = """
+import pathlib, sys
+with open({path!r}, "a") as starts:
+    starts.write("x")
+sys.exit(len(pathlib.Path({path!r}).read_text()) < {starts})
+"""
+
+#: ScheduledJobs that forget: the spec, and which of its starts succeeds.
+FORGETFUL: dict[str, tuple[dict[str, Any], int]] = {
+    "no history of failed attempts": ({"retry": {"limit": 2, "delaySeconds": 1}, "failedJobsHistoryLimit": 0}, 3),
+    "no outcomes": ({"retry": {"limit": 2, "delaySeconds": 1}, "outcomesLimit": 0, "failedJobsHistoryLimit": 10}, 3),
+    "no outcomes and no history": ({"outcomesLimit": 0, "successfulJobsHistoryLimit": 0}, 1),
+    "one outcome, a run each second": ({"outcomesLimit": 1, "schedule": "* * * * * *", "suspend": False}, 1),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("spec", "starts"), FORGETFUL.values(), ids=FORGETFUL.keys())
+def test_the_exit_code_is_the_runs_whatever_is_forgotten(
+    spec: dict[str, Any], starts: int, cluster: Terminal, tmp_path: Path
+) -> None:
+    program = FAILING.format(path=str(tmp_path / "starts"), starts=starts)
+    manifest = scheduled_job("forgetful", program, **{"schedule": "0 2 29 2 *", "suspend": starts < 2, **spec})
+    cluster.type("apply", "-f", "-", stdin=manifest)
+    said = cluster.type("run", "forgetful", "--wait", "--timeout", "60")
+    assert re.search(r"^job\.batch/forgetful-\S+ (Succeeded|Complete)$", said, re.MULTILINE), said
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("limits", "job", "code"),
+    [
+        ({"successfulJobsHistoryLimit": 0}, {}, 0),
+        ({}, {"ttlSecondsAfterFinished": 0}, 0),
+        ({"failedJobsHistoryLimit": 0}, {"backoffLimit": 0}, 3),
+    ],
+    ids=["no history", "gone when finished", "no history of failures"],
+)
+def test_the_exit_code_of_a_cronjobs_run_is_the_runs(
+    limits: dict[str, int], job: dict[str, int], code: int, cluster: Terminal
+) -> None:
+    body = yaml.safe_load(scheduled_job("brief", f"import sys; sys.exit({code})", schedule="0 2 29 2 *", **limits))
+    body |= {"apiVersion": "batch/v1", "kind": "CronJob"}
+    body["spec"]["jobTemplate"]["spec"] |= job
+    cluster.type("apply", "-f", "-", stdin=yaml.safe_dump(body))
+    said = cluster.type("run", "cronjob/brief", "--wait", "--timeout", "60", code=1 if code else 0)
+    assert ("Failed" if code else "Complete") in said
+
+
 @pytest.mark.timeout(300)
 def test_a_cronjob_of_kubernetes_is_listed_described_and_run(cluster: Terminal) -> None:
     body = yaml.safe_load((EXAMPLES / "cronjob.yaml").read_text())

@@ -1,30 +1,30 @@
 """``penstock run``: what is asked for, and what a wait makes of what happens."""
 
+import asyncio
+import copy
 import json
 import re
-from collections.abc import Callable
-from itertools import count
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from deploy.cli import run
+from deploy.cli import awaiting, run
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"
 ANNOTATION = f"penstock.dev/run.{ID}"
-#: More looks than any story here needs.
-LOOKS = 100
+RUN = {"job": f"nightly-{ID}", "outcome": "Running"}
 identity = run.identity
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that is known, and no time between two looks."""
+    """An id that is known, and little time between two looks."""
     monkeypatch.setattr(run, "identity", lambda: ID)
-    monkeypatch.setattr(run, "LOOK", 0)
+    monkeypatch.setattr(awaiting, "LOOK", 0.05)
 
 
 def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
@@ -33,18 +33,33 @@ def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
 
 
 def story(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """What happens while the command waits: one step before each look at the Job; after the last nothing more."""
-    original = cluster.request
-    left = iter(steps)
-    looks = count()
+    """What happens while the command waits: step by step as soon as both watches follow, and then nothing more."""
+    queues: dict[str, asyncio.Queue[bytes]] = {}
 
-    async def request(method: str, path: str, **more: Any) -> Any:
-        if method == "GET" and path == JOB.path("default", f"nightly-{ID}"):
-            next(left, lambda: None)()
-            assert next(looks) < LOOKS, "it waits for what does not come"
-        return await original(method, path, **more)
+    def tell(before: dict[str, Any]) -> None:
+        for path in sorted({*before, *cluster.objects}):
+            old, new = before.get(path), cluster.objects.get(path)
+            if old != new:
+                type_ = "DELETED" if new is None else "MODIFIED" if old else "ADDED"
+                queues[path.rpartition("/")[0]].put_nowait(cluster.event(type_, copy.deepcopy(new or old)))
 
-    monkeypatch.setattr(cluster, "request", request)
+    async def happen() -> None:
+        for step in steps:
+            before = copy.deepcopy(cluster.objects)
+            step()
+            tell(before)
+            for _ in range(10):
+                # Until the command has heard of it.
+                await asyncio.sleep(0)
+
+    async def stream(path: str, *_: Any, **__: Any) -> AsyncIterator[bytes]:
+        queue = queues[path] = asyncio.Queue()
+        happening = asyncio.create_task(happen()) if len(queues) == 2 else None
+        while True:
+            yield await queue.get()
+            assert happening is None or not happening.done() or happening.exception() is None
+
+    monkeypatch.setattr(cluster, "stream_lines", stream)
 
 
 def scheduled(cluster: FakeCluster, **fields: Any) -> dict[str, Any]:
@@ -172,12 +187,9 @@ def test_a_scheduledjobs_run_ends_as_its_outcome_says(
     story(
         cluster,
         monkeypatch,
-        lambda: None,
-        lambda: job(cluster, owner, **finished("Failed")),
-        lambda: settle(cluster, outcomes=[{"job": "nightly-29000000", "outcome": "Succeeded"}]),
-        lambda: settle(
-            cluster, runs=[{"job": f"nightly-{ID}", "reason": "TooOften", "retryTime": "2026-03-01T12:00:00Z"}]
-        ),
+        lambda: job(cluster, owner, active=1),
+        lambda: settle(cluster, runs=[RUN], outcomes=[{"job": "nightly-29000000", "outcome": "Succeeded"}]),
+        lambda: settle(cluster, runs=[{**RUN, "reason": "TooOften", "retryTime": "2026-03-01T12:00:00Z"}]),
         lambda: settle(cluster, outcomes=[{"job": last, **outcome}]),
     )
     printed = penstock("run", "nightly", "--wait")
@@ -222,6 +234,100 @@ def test_where_there_are_no_outcomes_the_job_tells(
     )
     printed = penstock("run", "nightly", "--wait")
     assert (printed.code, printed.out.splitlines()[1:]) == (code, [f"job.batch/nightly-{ID} {line}"])
+
+
+def gone(cluster: FakeCluster, name: str = f"nightly-{ID}") -> None:
+    """The Job is deleted."""
+    del cluster.objects[JOB.path("default", name)]
+
+
+AGAIN = {**RUN, "job": f"nightly-{ID}-r2"}
+RETRYING = {**RUN, "reason": "TooOften", "retryTime": "2026-03-01T12:00:00Z"}
+OTHER = [{"job": "nightly-29000000", "outcome": "Succeeded"}]
+
+
+@pytest.mark.parametrize("limit", [0, 1], ids=["no outcomes kept", "the outcome of another run took its place"])
+@pytest.mark.parametrize(
+    ("last", "code", "line"),
+    [("Complete", 0, "Complete"), ("Failed", 1, "Failed: TooOften"), ("", 1, "Deleted: the Job was deleted before")],
+    ids=["succeeds", "fails", "is deleted"],
+)
+def test_a_run_of_several_attempts_ends_as_the_last_of_them(
+    limit: int, last: str, code: int, line: str, cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the Jobs of those before are long gone, and nobody remembers how it ended."""
+    owner = scheduled(cluster)
+    owner["spec"]["outcomesLimit"] = limit
+    again = f"nightly-{ID}-r2"
+    story(
+        cluster,
+        monkeypatch,
+        lambda: job(cluster, owner, active=1),
+        lambda: settle(cluster, runs=[RUN]),
+        lambda: job(cluster, owner, **finished("Failed", reason="BackoffLimitExceeded")),
+        lambda: settle(cluster, runs=[RETRYING]),
+        lambda: gone(cluster),
+        lambda: job(cluster, owner, again, active=1),
+        lambda: settle(cluster, runs=[AGAIN]),
+        lambda: job(cluster, owner, again, **(finished(last, reason="TooOften") if last else {})),
+        lambda: gone(cluster, again),
+        lambda: settle(cluster, outcomes=OTHER[:limit]),
+    )
+    printed = penstock("run", "nightly", "--wait")
+    assert printed.code == code
+    assert printed.out.splitlines()[1].startswith(f"job.batch/{again} {line}")
+
+
+def test_an_outcome_that_is_displaced_at_once_is_seen(
+    cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled(cluster)
+    story(
+        cluster,
+        monkeypatch,
+        lambda: settle(cluster, outcomes=[{"job": f"nightly-{ID}", "outcome": "Succeeded"}]),
+        lambda: settle(cluster, outcomes=OTHER),
+    )
+    assert penstock("run", "nightly", "--wait").code == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "word"),
+    [(finished("Complete"), 0, "Complete"), (finished("Failed"), 1, "Failed"), ({"active": 1}, 1, "Deleted")],
+    ids=["complete", "failed", "unfinished"],
+)
+def test_a_job_that_goes_as_soon_as_it_has_ended_is_seen(
+    status: Any, code: int, word: str, cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = cluster.add(CRON_JOB, "nightly", spec={})
+    story(
+        cluster,
+        monkeypatch,
+        lambda: job(cluster, owner, active=1),
+        lambda: job(cluster, owner, **status),
+        lambda: gone(cluster),
+        lambda: settle(cluster, CRON_JOB),
+    )
+    printed = penstock("run", "nightly", "--wait")
+    assert printed.code == code
+    assert printed.out.splitlines()[1].startswith(f"job.batch/nightly-{ID} {word}")
+
+
+def test_what_the_watches_lost_is_looked_at(
+    cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = cluster.add(CRON_JOB, "nightly", spec={})
+    original = cluster.request
+    looks = iter([{"active": 1}, finished("Complete")])
+
+    async def request(method: str, path: str, **more: Any) -> Any:
+        if method == "GET" and path == JOB.path("default", f"nightly-{ID}"):
+            job(cluster, owner, **next(looks))
+        return await original(method, path, **more)
+
+    monkeypatch.setattr(cluster, "request", request)
+    story(cluster, monkeypatch)
+    assert penstock("run", "nightly", "--wait").code == 0
 
 
 def test_a_run_that_waits_for_another_says_so(

@@ -79,11 +79,25 @@ def test_between_two_attempts_a_run_is_at_work(policy, made):
 
 
 def test_an_attempt_does_not_need_the_job_of_the_one_before():
-    here = running("1 12 * * *", retry={"limit": 3}, failedJobsHistoryLimit=0)
+    here = running("1 12 * * *", retry={"limit": 3})
     failing(here, second("12:01"), clock("12:01:05"))
-    assert here.jobs == {}
+    here.remove(second("12:01"))
     here.settle(clock("12:01:15"))
     assert here.active() == [f"{second('12:01')}-r2"]
+
+
+def test_attempts_are_history_once_their_run_is_over():
+    run = second("12:01")
+    here = running("1 12 * * *", retry={"limit": 2, "delaySeconds": 5}, failedJobsHistoryLimit=0)
+    failing(here, run, clock("12:01:05"))
+    here.settle(clock("12:01:10"))
+    failing(here, f"{run}-r2", clock("12:01:15"))
+    assert sorted(here.jobs) == [run, f"{run}-r2"]
+    here.settle(clock("12:01:25"))
+    here.end(f"{run}-r3", at=clock("12:01:30"))
+    here.settle(clock("12:01:30"))
+    assert sorted(here.jobs) == [f"{run}-r3"]
+    assert outcomes(here) == [(f"{run}-r3", "Succeeded")]
 
 
 def test_a_run_whose_job_is_deleted_by_hand_is_not_tried_again():

@@ -187,7 +187,10 @@ class _Decision:
     @property
     def _cleaning(self) -> Step | None:
         spec = self.sight.spec
-        return history.clean_up(self.sight.finished, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
+        # Attempts of a run that goes on are no history yet.
+        at_work = self.sight.attempts_of(run for run in self._runs if not run.over)
+        finished = [job for job in self.sight.finished if job["metadata"]["name"] not in at_work]
+        return history.clean_up(finished, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
 
     @property
     def _doomed(self) -> list[Object]:

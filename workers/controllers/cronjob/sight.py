@@ -1,5 +1,6 @@
 """What one reconcile sees of a CronJob or ScheduledJob: its runs, its Jobs and how far its slots are handled."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -89,6 +90,11 @@ class Sight:
     def finished(self) -> tuple[Object, ...]:
         """The Jobs that are over."""
         return tuple(job for job in self.jobs if ending.finished(job))
+
+    def attempts_of(self, runs: Iterable[Run]) -> set[str]:
+        """The names of all Jobs of these runs."""
+        attempts = (self.children.by_run.get(run.name, {}) for run in runs)
+        return {job["metadata"]["name"] for each in attempts for job in each.values()}
 
     @cached_property
     def limits(self) -> Limits:
