@@ -76,6 +76,17 @@ async def ended(cluster: Cluster, ref: Ref) -> Object:
     return await status(cluster, ref)
 
 
+async def tried_again(cluster: Cluster, ref: Ref, token: str) -> None:
+    """Wait until another try of the flow is over."""
+    await cluster.patch(ref, {"metadata": {"annotations": {RETRY: token}}})
+
+    async def over() -> bool:
+        found = await status(cluster, ref)
+        return found.get("retried") == token and found["state"]["phase"] in phases.FINAL
+
+    await eventually(over, 60)
+
+
 async def entry_is(cluster: Cluster, ref: Ref, name: str, *wanted: str) -> None:
     """Wait until an entry is in one of these phases."""
 
@@ -180,6 +191,22 @@ async def test_what_failed_runs_again_when_somebody_asks(cluster: Cluster, tmp_p
 
     await eventually(succeeded, 60)
     assert lines(log) == ["once"]
+
+
+async def test_each_attempt_that_fails_is_rolled_back_once(cluster: Cluster, tmp_path: Path) -> None:
+    good, log = tmp_path / "good", tmp_path / "log"
+    await template(cluster, "deploy", f"echo deploy >> {log}; test -e {good}")
+    await template(cluster, "roll-back", f"echo back >> {log}")
+    ref = await start(cluster, entry("deploy"), entry("roll-back", "deploy", when={"phases": ["Failed"]}))
+    await ended(cluster, ref)
+    assert lines(log) == ["deploy", "back"]
+    await tried_again(cluster, ref, "1")
+    assert lines(log) == ["deploy", "back"] * 2
+    good.touch()
+    await tried_again(cluster, ref, "2")
+    assert lines(log) == [*["deploy", "back"] * 2, "deploy"]
+    found = await status(cluster, ref)
+    assert (found["state"]["phase"], found["entries"]["roll-back"]["phase"]) == ("Succeed", "Skipped")
 
 
 async def test_an_entry_waits_for_a_server_that_listens(cluster: Cluster, tmp_path: Path) -> None:

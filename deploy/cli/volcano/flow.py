@@ -204,7 +204,7 @@ def cancel(name: str, target: connection.Target) -> None:
 def retry(name: str, target: connection.Target) -> None:
     """Run once more what failed, was terminated or was skipped in a flow that ended so.
 
-    What completed stays. A flow that was cancelled is no longer.
+    What completed stays, unless it depends on what failed. A flow that was cancelled is no longer.
 
     \b
     Examples:

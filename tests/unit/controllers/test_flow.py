@@ -507,6 +507,106 @@ def test_what_failed_is_run_again_for_whoever_asks_once() -> None:
     assert cluster.made == ["f-a", "f-b", "f-b-r1", "f-b-r2", "f-c"]
 
 
+def on(*phases: str, match: str = "all") -> Object:
+    return {"phases": [*phases], "match": match}
+
+
+#: A deployment that is rolled back when it fails, and somebody who hears of that.
+DEPLOY = (
+    entry("test"),
+    entry("deploy", "test"),
+    entry("back", "deploy", when=on("Failed")),
+    entry("tell", "back"),
+)
+ROLLED_BACK = {"test": "Completed", "deploy": "Failed", "back": "Completed", "tell": "Completed"}
+
+
+def test_a_compensation_runs_once_for_every_attempt_that_fails() -> None:
+    cluster = run(Cluster(*DEPLOY), **ROLLED_BACK)
+    assert cluster.phase == "Failed"
+    for attempt in ("r1", "r2"):
+        cluster.annotate(**{RETRY: attempt})
+        settled(cluster)
+        assert cluster.made[-1] == f"f-deploy-{attempt}"
+        assert not {cluster.entry("back").get("phase"), cluster.entry("tell").get("phase")} & {"Completed"}
+        ends = {f"deploy_{attempt}": "Failed", f"back_{attempt}": "Completed", f"tell_{attempt}": "Completed"}
+        assert run(cluster, **ends).phase == "Failed"
+    assert cluster.made == [
+        *("f-test", "f-deploy", "f-back", "f-tell"),
+        *("f-deploy-r1", "f-back-r1", "f-tell-r1", "f-deploy-r2", "f-back-r2", "f-tell-r2"),
+    ]
+
+
+def test_a_compensation_is_skipped_when_the_next_attempt_completes() -> None:
+    cluster = run(Cluster(*DEPLOY), **ROLLED_BACK)
+    cluster.annotate(**{RETRY: "1"})
+    assert run(cluster, deploy_r1="Completed").phase == "Succeed"
+    assert cluster.made[4:] == ["f-deploy-r1"]
+    assert {name: cluster.entry(name)["phase"] for name in ("test", "back", "tell")} == {
+        "test": "Completed",
+        "back": "Skipped",
+        "tell": "Skipped",
+    }
+
+
+@pytest.mark.parametrize("dies_after", range(6))
+def test_whatever_dies_another_try_makes_each_job_once(dies_after: int) -> None:
+    cluster = run(Cluster(*DEPLOY), **ROLLED_BACK)
+    cluster.annotate(**{RETRY: "1"})
+    cluster.reconcile(dies_after=dies_after)
+    cluster.wait(6)
+    settled(cluster)
+    cluster.end("f-deploy-r1", "Failed")
+    cluster.reconcile(dies_after=dies_after)
+    cluster.wait(6)
+    assert run(cluster, back_r1="Completed", tell_r1="Completed").phase == "Failed"
+    assert cluster.made[4:] == ["f-deploy-r1", "f-back-r1", "f-tell-r1"]
+
+
+def test_a_join_of_a_branch_that_was_never_taken_is_not_run_again() -> None:
+    join = entry("join", "a", "b", when=on("Completed", match="any"))
+    cluster = Cluster(entry("a"), entry("b", **{"if": "false"}), join, entry("c", "join"))
+    assert run(cluster, a="Completed", join="Completed", c="Failed").phase == "Failed"
+    cluster.annotate(**{RETRY: "1"})
+    assert run(cluster, c_r1="Completed").phase == "Succeed"
+    assert cluster.made == ["f-a", "f-join", "f-c", "f-c-r1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [("Completed", ["f-back-r1"]), ("Failed", ["f-back-r1"]), (None, ["f-back-r1"])],
+)
+def test_what_still_runs_for_the_attempt_before_is_waited_for_and_runs_again(end: str | None, expected: Any) -> None:
+    cluster = Cluster(entry("deploy"), entry("back", "deploy", when=on("Failed")), entry("other"))
+    run(cluster, deploy="Failed", other="Failed")
+    assert (cluster.phase, cluster.entry("back")["phase"]) == ("Failed", "Pending")
+    cluster.annotate(**{RETRY: "1"})
+    run(cluster, deploy_r1="Failed", other_r1="Completed")
+    assert cluster.made == ["f-deploy", "f-other", "f-back", "f-deploy-r1", "f-other-r1"], "one at a time"
+    if end:
+        cluster.end("f-back", end)
+    else:
+        cluster.remove("f-back")
+    settled(cluster)
+    assert cluster.made[5:] == expected
+    assert run(cluster, back_r1="Completed").phase == "Failed"
+    assert cluster.made[5:] == expected
+
+
+@pytest.mark.parametrize("dies_after", range(4))
+def test_what_was_waited_for_is_run_again_once_whatever_dies(dies_after: int) -> None:
+    back = entry("back", "deploy", when=on("Failed"), retry={"limit": 1, "backoffSeconds": 0})
+    cluster = run(Cluster(entry("deploy"), back, entry("other")), deploy="Failed", other="Failed")
+    cluster.annotate(**{RETRY: "1"})
+    run(cluster, deploy_r1="Failed", other_r1="Completed")
+    cluster.end("f-back", "Failed")
+    cluster.reconcile(dies_after=dies_after)
+    cluster.wait(6)
+    run(cluster, back_r1="Failed", back_r2="Completed")
+    assert cluster.made[5:] == ["f-back-r1", "f-back-r2"], "its retries count from the new attempt on"
+    assert cluster.phase == "Failed"
+
+
 def test_a_cancelled_flow_tries_again_once_that_is_taken_back() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a"), cancel=None), a="Running")
     cluster.edit(cancel=True)

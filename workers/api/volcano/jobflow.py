@@ -256,6 +256,8 @@ class EntryStatus(Model):
     retry_time: Instant | None = None
     reason: str | None = None
     message: str | None = None
+    stale: bool | None = None
+    """What its Job depends on is tried again: it begins anew when that Job has ended."""
 
 
 class Status(Model):

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, Spec
-from workers.controllers.volcano.flow import graph, phases, tracks
+from workers.controllers.volcano.flow import graph, phases, retrying, tracks
 from workers.controllers.volcano.flow.graph import Graph
 from workers.controllers.volcano.flow.tracks import Track
 from workers.errors import UserError
@@ -71,7 +71,7 @@ class Sight:
         found: set[str] = set()
         for node in self.nodes:
             track = self.remembered[node.id]
-            ended = track.attempts if track.over else track.attempts - 1
+            ended = track.attempts if track.over or track.attempts == track.before else track.attempts - 1
             found.update(node.job(self.name, attempt) for attempt in range(1, ended + 1))
         return frozenset(found)
 
@@ -110,7 +110,7 @@ class Sight:
         """How far each node is, by its id."""
         found = self.remembered
         if self.tries_again:
-            found = {id: _fresh(track) for id, track in found.items()}
+            found = retrying.begun(self.graph, found)
         return {
             node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
             for node in self.nodes
@@ -150,10 +150,3 @@ def _token(body: Object) -> str | None:
 def _asked(body: Object) -> bool:
     token = _token(body)
     return token is not None and token != (body.get("status") or {}).get("retried")
-
-
-def _fresh(track: Track) -> Track:
-    """A track that begins again if it did not end well. Jobs that were made keep their names."""
-    if track.over and track.phase != tracks.COMPLETED:
-        return Track(attempts=track.attempts, before=track.attempts)
-    return track

@@ -33,7 +33,8 @@ class Track:
     phase: of its Job (Pending, Running...), Retrying between two Jobs, one of `ENDS`; None before anything was made.
     attempts: Jobs that were made. before: of these, made before somebody asked for another try. again: when the next
     attempt is due. started: when its Job was made, None as long as nobody has seen it. lost: its Job was deleted before
-    it ended. taken: its Job could not be made because somebody else has the name.
+    it ended. taken: its Job could not be made because somebody else has the name. stale: its Job is about an attempt of
+    another node that was replaced meanwhile; when it has ended the node begins anew.
     """
 
     phase: str | None = None
@@ -47,6 +48,7 @@ class Track:
     message: str | None = None
     lost: bool = False
     taken: bool = False
+    stale: bool = False
 
     @property
     def over(self) -> bool:
@@ -80,6 +82,7 @@ class Track:
             "retryTime": times.render(self.again) if self.again else None,
             "reason": self.reason,
             "message": self.message[:_TOLD] if self.message else None,
+            "stale": self.stale or None,
         }
         return {key: value for key, value in fields.items() if value is not None}
 
@@ -88,6 +91,10 @@ class Track:
         return replace(
             self, phase=phase, ended=now, again=None, reason=reason, message=message, lost=False, taken=False
         )
+
+    def anew(self) -> "Track":
+        """The track that begins again. Jobs that were made keep their names."""
+        return Track(attempts=self.attempts, before=self.attempts)
 
 
 _UNTOUCHED = Track()
@@ -112,6 +119,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
         again=moments["retryTime"],
         reason=fields.get("reason"),
         message=fields.get("message"),
+        stale=bool(fields.get("stale")),
     )
 
 
@@ -121,6 +129,13 @@ def observed(
     """The track by what is there. jobs: the flow's, by name. gone: names of those that were deleted lately."""
     if track.over:
         return track
+    found = _observed(node, track, flow, jobs, gone, now)
+    return found.anew() if found.stale and not found.live else found
+
+
+def _observed(
+    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
+) -> Track:
     attempts = track.attempts
     while node.job(flow, attempts + 1) in jobs:
         attempts += 1
@@ -128,7 +143,9 @@ def observed(
         # Nothing was made since the beginning, or since somebody asked for another try.
         return track
     if attempts > track.attempts:
-        track = replace(track, attempts=attempts, phase=None, started=None, again=None, reason=None, message=None)
+        # The one that was stale had ended, or no other would have been made.
+        before = track.attempts if track.stale else track.before
+        track = Track(attempts=attempts, before=before)
     name = node.job(flow, attempts)
     if (job := jobs.get(name)) is not None:
         return _of_job(node, replace(track, job=name), job, now)
