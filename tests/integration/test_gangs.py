@@ -355,3 +355,54 @@ async def test_pods_that_wait_for_a_timeout_are_one_entry_of_the_status(cluster:
 
     await eventually(aborted, within=90)
     assert most == 1
+
+
+async def _queue(cluster: Cluster, name: str, **capability: str) -> None:
+    """A queue of so much, once it is open."""
+    head = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}}
+    await cluster.create(QUEUE, {**head, "spec": {"weight": 1, "capability": capability}})
+
+    async def open_() -> bool:
+        return ((await cluster.get(Ref(QUEUE, "", name))).get("status") or {}).get("state") == "Open"
+
+    await eventually(open_)
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.5], ids=["at once", "when its first stage has been running for a while"])
+async def test_a_stage_waits_for_room_in_its_queue(cluster: Cluster, delay: float) -> None:
+    queue = f"narrow-{int(delay)}"
+    await _queue(cluster, queue, cpu="1")
+    job = _job("staged", 600)
+    (first,) = job["spec"]["tasks"]
+    first["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "600m"}}
+    probe = {"exec": {"command": ["/bin/sleep", str(delay)]}, "periodSeconds": 1, "timeoutSeconds": 5}
+    first["template"]["spec"]["containers"][0] |= {"readinessProbe": probe} if delay else {}
+    second = {**first, "name": "then", "dependsOn": {"name": [first["name"]]}}
+    job["spec"] |= {"queue": queue, "tasks": [{**first, "replicas": 1}, {**second, "replicas": 1}]}
+    job["spec"].pop("minAvailable", None)
+    made = await cluster.create(VC_JOB, job)
+    group = f"staged-{made['metadata']['uid']}"
+
+    async def told() -> bool:
+        return f"queue {queue} has 400m of 1 cpu left, the gang needs 600m" in await _waits(cluster, group)
+
+    await eventually(told, within=60)
+    assert await _names(cluster, "staged", placed=True) == [f"staged-{first['name']}-0"]
+    await cluster.patch(Ref(QUEUE, "", queue), {"spec": {"capability": {"cpu": "2"}}})
+
+    async def both() -> bool:
+        return len(await _names(cluster, "staged", placed=True)) == 2
+
+    await eventually(both, within=60)
+
+
+async def test_no_pod_of_a_group_that_was_let_through_before_it_had_any_starts_alone(cluster: Cluster) -> None:
+    await cluster.create(POD_GROUP, _group("trio", least=3, minResources={"cpu": "300m"}))
+    await eventually(lambda: _are(cluster, {"trio": "Inqueue"}))
+    for index in range(2):
+        await cluster.create(POD, _pod(f"trio-{index}", "trio"))
+    # Time passes, and with it the time that a gang has: the two are held back, and their room is others'.
+    await eventually(lambda: _are(cluster, {"trio": "Pending"}), within=60)
+    assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "trio"))
+    await cluster.create(POD, _pod("trio-2", "trio"))
+    await eventually(lambda: _are(cluster, {"trio": "Completed"}), within=60)

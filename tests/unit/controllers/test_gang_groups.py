@@ -17,6 +17,7 @@ from workers.controllers.volcano.gangs.members import member
 from workers.controllers.volcano.gangs.rules import Rules
 from workers.plan import Delete, Mark, Patch, Plan, Together
 
+ONE = 10**9
 LOOKED_FOR = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 STATES: dict[str, dict[str, Any]] = {
     "waiting": {},
@@ -117,7 +118,7 @@ def test_nothing_is_written_twice() -> None:
 def test_an_admitted_group_lets_its_pods_go() -> None:
     body = group(phase="Inqueue", status={"admitted": at(-1)})
     other = {"name": "example.com/other"}
-    held = pods("gated", "waiting")
+    held = pods("waiting", "gated", "waiting")
     held[-2]["spec"]["schedulingGates"].append(other)
     (stage,) = [step for step in decide(body, *held).steps if isinstance(step, Together)]
     (patch,) = stage.steps
@@ -138,6 +139,10 @@ def let_go(plan: Plan) -> list[str]:
             "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"], id="one was let go before"
         ),
         pytest.param("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"], id="two have their places"),
+        pytest.param("Inqueue", ["gated"], [], id="the first of three: it would start alone"),
+        pytest.param("Inqueue", ["gated", "gated"], [], id="two of three"),
+        pytest.param("Inqueue", ["running", "gated"], [], id="one runs, one is there, one is to come"),
+        pytest.param("Inqueue", ["gated", "gated", "left"], [], id="the third leaves and had no node"),
         pytest.param("Running", ["running"] * 3 + ["gated"], [], id="the rest is the round's"),
         pytest.param("Completed", ["succeeded"] * 3 + ["gated"], [], id="of a completed one, too"),
     ],
@@ -163,17 +168,57 @@ def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
     first: dict[str, int], places: list[tuple[str, int]], going: list[str]
 ) -> None:
     held = [pod(f"{task}-{index}", gated=True, place=(task, index)) for task, index in places]
-    body = group(phase="Inqueue", status={"admitted": at(-1)}, minTaskMember={"a": 9, "b": 9}, minTaskPods=first)
-    assert let_go(decide(body if first else group(phase="Inqueue", status={"admitted": at(-1)}), *held)) == going
+    tasks = {"minTaskMember": {"a": 9, "b": 9}, "minTaskPods": first} if first else {}
+    body = group(phase="Inqueue", status={"admitted": at(-1)}, least=len(going), **tasks)
+    assert let_go(decide(body, *held)) == going
 
 
 def test_the_last_gate_takes_the_list_with_it() -> None:
     (stage,) = [
         step
-        for step in decide(group(phase="Inqueue", status={"admitted": at(-1)}), *pods("gated")).steps
+        for step in decide(group(phase="Inqueue", least=1, status={"admitted": at(-1)}), *pods("gated")).steps
         if isinstance(step, Together)
     ]
     assert [step.body for step in stage.steps if isinstance(step, Patch)] == [{"spec": {"schedulingGates": None}}]
+
+
+FOR_ONE = {"admitted": at(-1), "admittedFor": {"minMember": 1, "minResources": {"cpu": "1", "pods": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("states", "least", "after", "going", "again"),
+    [
+        pytest.param(["running"], 1, "Running", [], False, id="asks for what it was let through for"),
+        pytest.param(["running", "gated"], 2, "Running", [], True, id="whole as it was, and asks for one more"),
+        pytest.param(["waiting", "gated"], 2, "Inqueue", [], False, id="not whole yet as it was"),
+        pytest.param(["gated", "gated"], 2, "Inqueue", ["gang-0"], False, id="none of it has a node"),
+        pytest.param([], 2, "Inqueue", [], False, id="no pods yet"),
+        pytest.param([], 0, "Completed", [], False, id="asks for nothing any more"),
+    ],
+)
+def test_a_group_is_let_through_for_what_it_asked_for_then(
+    states: list[str], least: int, after: str, going: list[str], again: bool
+) -> None:
+    body, made = group(phase="Inqueue", least=least, status=FOR_ONE), pods(*states)
+    plan = decide(body, *made)
+    assert phases.phase(observe(body, map(member, made))) == after
+    assert let_go(plan) == going
+    assert (back(plan) == 0.0) == again
+
+
+def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whole() -> None:
+    body = group(phase="Inqueue", least=2, status=FOR_ONE)
+    assert observe(body, ()).need == {"cpu": ONE, "pods": ONE}
+    made = pods("running", "gated")
+    body = {**body, "status": status_of(decide(body, *made))}
+    assert "admittedFor" not in body["status"]
+    plan = decide(body, *made)
+    assert (status_of(plan)["phase"], let_go(plan), Mark(ROUND) in plan.steps) == ("Pending", [], True)
+
+
+@pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
+def test_a_grant_that_nobody_can_read_is_none(nonsense: Object) -> None:
+    assert observe(group(phase="Inqueue", least=2, status={"admittedFor": nonsense}), ()).least == 2
 
 
 def test_pods_of_a_group_that_waits_are_held_back() -> None:
@@ -256,6 +301,12 @@ def test_pods_that_nobody_would_make_again_are_not_taken_away() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("running", "waiting", owned=False))
     assert status_of(plan)["phase"] == "Inqueue"
     assert back(plan) is None
+
+
+def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -> None:
+    plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("gated", "gated", owned=False))
+    assert status_of(plan)["phase"] == "Pending"
+    assert _going(plan) == [], "they wait on, for the others"
 
 
 @pytest.mark.parametrize(

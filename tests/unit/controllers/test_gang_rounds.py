@@ -587,7 +587,8 @@ def _patches(plan: Any) -> dict[str, Object]:
 
 def test_an_admitted_group_is_inqueue_and_knows_since_when() -> None:
     plan = rounds.admit(everything(groups=[group()], nodes=[node()]), NOW)
-    assert _patches(plan) == {"gang": {"phase": "Inqueue", "admitted": at(0)}}
+    what = {"minMember": 3, "minResources": {"cpu": "3", "pods": "3"}}
+    assert _patches(plan) == {"gang": {"phase": "Inqueue", "admitted": at(0), "admittedFor": what}}
     assert not [step for step in plan.steps if isinstance(step, ComeBack)]
 
 

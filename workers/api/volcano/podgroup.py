@@ -69,8 +69,15 @@ class BackOff(Model):
     """Not before this instant is it let through again."""
 
 
+class Grant(Model):
+    """What the group asked for when it was let through. Not Volcano's."""
+
+    min_member: Count = 0
+    min_resources: Resources | None = None
+
+
 class Status(Model):
-    """What is written back. What Volcano does not have: allocated, admitted, backOff."""
+    """What is written back. What Volcano does not have: allocated, admitted, admittedFor, backOff."""
 
     phase: Literal["", "Pending", "Inqueue", "Running", "Unknown", "Completed"] | None = None
     conditions: Items[Condition] | None = None
@@ -81,6 +88,8 @@ class Status(Model):
     """What its pods take of nodes."""
     admitted: Instant | None = None
     """When it was let through."""
+    admitted_for: Grant | None = None
+    """What for, until it is whole: more than that it is let through for when it is asked anew."""
     back_off: BackOff | None = None
 
 

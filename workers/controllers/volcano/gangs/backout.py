@@ -22,12 +22,12 @@ OURS = "volcano.sh/controller-out-of-sync"
 def deadline(group: Group, phase: str, rules: Rules) -> datetime | None:
     """When an admitted group that is not whole gives up; None if it never does.
 
-    A pod that nobody would make again is not taken away: its group is left as it is.
+    A pod that was let go and that nobody would make again is not taken away: its group is left as it is.
     """
     patience = group.durations.get(PATIENCE, rules.patience)
     if phase != INQUEUE or group.admitted_at is None or not patience:
         return None
-    if not all(each.replaced for each in group.waiting):
+    if not all(each.replaced or each.gated for each in group.waiting):
         return None
     return group.admitted_at + patience
 

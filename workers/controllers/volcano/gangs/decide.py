@@ -6,7 +6,7 @@ from datetime import datetime
 from workers.admission.queues import ROOT
 from workers.api.kinds import POD, QUEUE, Ref
 from workers.controllers.volcano.gangs import backout, conditions, phases, vectors
-from workers.controllers.volcano.gangs.group import COMPLETED, PENDING, RUNNING, Group, observe
+from workers.controllers.volcano.gangs.group import COMPLETED, INQUEUE, PENDING, RUNNING, Group, observe
 from workers.controllers.volcano.gangs.members import let_go, member
 from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
 from workers.plan import NOTHING, ComeBack, Mark, PatchStatus, Plan, Record, Step, Together
@@ -39,6 +39,8 @@ class Gangs:
         # Not before the phase is written down: whoever is let go counts as admitted.
         steps += _let_go(group) if phase != PENDING else []
         steps += [Mark(ROUND)] if _is_news(group, phase) else []
+        # A gang that is whole as it was let through, and has grown meanwhile, is asked anew.
+        steps += [ComeBack(now)] if group.grows and phase != INQUEUE else []
         steps += [ComeBack(deadline)] if deadline else []
         return Plan(tuple(steps), f"{phase}, {group.placed} of {group.least} pods have a node") if steps else NOTHING
 
@@ -55,7 +57,12 @@ def _back_out(group: Group, now: datetime) -> Plan:
 
 
 def _let_go(group: Group) -> list[Step]:
-    """The pods that make the gang whole. The rest of them are let go by rounds, one by one, as there is room."""
+    """The pods that make the gang whole, once all of them are there.
+
+    The rest of them are let go by rounds, one by one, as there is room.
+    """
+    if group.gathers:
+        return []
     gated = tuple(let_go(each) for each in group.missing if each.gated)
     return [Together(gated)] if gated else []
 

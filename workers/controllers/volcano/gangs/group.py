@@ -53,9 +53,35 @@ class BackOff:
         return {"count": self.count, "since": times.render(self.since), "until": times.render(self.until)}
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a group was let through for. Its spec may ask for more since then: nobody has looked for room for that."""
+
+    least: int
+    minimum: Vector | None
+
+    @classmethod
+    def parse(cls, body: Object) -> "Grant | None":
+        """From a status; None for what nobody of ours wrote."""
+        least, resources = body.get("minMember"), body.get("minResources")
+        if not isinstance(least, int):
+            return None
+        return cls(least, None if resources is None else vectors.readable(resources))
+
+    def of(self, least: int, minimum: Vector | None) -> tuple[int, Vector | None]:
+        """The part of what is asked for now that was granted."""
+        if minimum is None or self.minimum is None:
+            return min(least, self.least), None
+        known = self.minimum
+        return min(least, self.least), {name: min(value, known.get(name, 0)) for name, value in minimum.items()}
+
+
 @dataclass(frozen=True)
 class Group:
-    """One PodGroup. problem: what of it cannot be understood; it waits then, whatever there is room for."""
+    """One PodGroup. problem: what of it cannot be understood; it waits then, whatever there is room for.
+
+    While it is Inqueue `least` and `minimum` are what it was let through for; grows: by now it asks for more pods.
+    """
 
     body: Object
     ref: Ref
@@ -66,6 +92,7 @@ class Group:
     members: tuple[Member, ...] = ()
     problem: str | None = None
     durations: Mapping[str, timedelta] = field(default_factory=dict)
+    grows: bool = False
 
     @property
     def admitted(self) -> bool:
@@ -106,6 +133,11 @@ class Group:
         tasks = parts.tasks(self.body.get("spec") or {})
         able = [each for each in self.waiting if not each.gated or each.is_first(tasks)]
         return tuple(sorted(able, key=lambda each: each.gated)[:number])
+
+    @property
+    def gathers(self) -> bool:
+        """Whether pods of the gang are still to come: none that is held back goes alone."""
+        return self.placed + len(self.missing) < self.least
 
     @cached_property
     def rest(self) -> tuple[Member, ...]:
@@ -195,7 +227,7 @@ class Group:
 
 def observe(body: Object, pods: Iterable[Member]) -> Group:
     """The PodGroup with its pods."""
-    spec = body.get("spec") or {}
+    spec, status = body.get("spec") or {}, body.get("status") or {}
     durations, problem = _durations(body["metadata"].get("annotations") or {})
     minimum: Vector | None = None
     try:
@@ -203,16 +235,20 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
             minimum = vectors.read(spec["minResources"])
     except ValueError as error:
         problem = f"spec.minResources: {error}"
+    phase, asked = status.get("phase") or PENDING, int(spec.get("minMember") or 0)
+    grant = Grant.parse(status.get("admittedFor") or {}) if phase == INQUEUE else None
+    least, minimum = grant.of(asked, minimum) if grant else (asked, minimum)
     return Group(
         body=body,
         ref=ref_of(POD_GROUP, body),
         queue=spec.get("queue") or DEFAULT_QUEUE,
-        least=int(spec.get("minMember") or 0),
-        phase=(body.get("status") or {}).get("phase") or PENDING,
+        least=least,
+        phase=phase,
         minimum=minimum,
         members=ordered(pods),
         problem=problem,
         durations=durations,
+        grows=asked > least,
     )
 
 

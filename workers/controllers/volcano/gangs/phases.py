@@ -48,6 +48,8 @@ def status(group: Group, phase: str, now: datetime) -> Object:
         found.pop("admitted", None)
     else:
         found.pop("backOff", None)
+    if phase != INQUEUE:
+        found.pop("admittedFor", None)
     told = _told(group, phase, now)
     return {**found, "conditions": told} if told else found
 

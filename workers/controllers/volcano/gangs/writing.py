@@ -50,13 +50,22 @@ def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
 
 
 def _admission(group: Group, now: datetime) -> Patch:
-    status: Object = {"phase": INQUEUE, "admitted": times.render(now)}
+    status: Object = {"phase": INQUEUE, "admitted": times.render(now), "admittedFor": _grant(group)}
     if conditions.waits(group.body) is not None:
         told = "the whole gang may start"
         status["conditions"] = conditions.written(
             group.body, conditions.UNSCHEDULABLE, "False", conditions.ADMITTED, told, now
         )
     return _patch(group, status)
+
+
+def _grant(group: Group) -> Object:
+    """What it is let through for, whatever its spec says later."""
+    granted: Object = {"minMember": group.least}
+    if group.minimum is not None:
+        old = (group.status.get("admittedFor") or {}).get("minResources") or {}
+        granted["minResources"] = {**dict.fromkeys(old), **group.body["spec"]["minResources"]}
+    return granted
 
 
 def _reason(group: Group, why: Refusal, now: datetime) -> Patch:
