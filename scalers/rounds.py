@@ -38,11 +38,11 @@ class Round:
 
     async def completed(self) -> AsyncIterator[list[Poll]]:
         """The complete polls, those of one moment together, until all work has ended. Raises what any of it raised."""
-        while self._tasks or self._complete:
-            if not self._complete:
+        while self._tasks or self._complete or self._failure:
+            if not self._complete and not self._failure:
                 await self._news.wait()
             self._news.clear()
-            if self._failure is not None:
+            if self._failure:
                 raise self._failure
             if self._complete:
                 polls, self._complete = self._complete, []
