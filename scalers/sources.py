@@ -154,7 +154,7 @@ class Sources:
             return await scaler.carry_out(errand, self._connections)
         except Exception as error:
             log.debug("a source is asked again", extra={"source": str(source), "error": why(error, scaler)})
-            await self._connections.retire(source.server)
+            self._connections.retire(source.server)
             return await scaler.carry_out(errand, self._connections)
 
     async def _read_twice(self, source: Source, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
@@ -162,7 +162,7 @@ class Sources:
             answers = await self._read_once(source, scalers)
         except Exception as error:
             log.debug("a source is asked again", extra={"source": str(source), "error": why(error, *scalers)})
-            await self._connections.retire(source.server)
+            self._connections.retire(source.server)
             return await self._read_once(source, scalers)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
         if failed:

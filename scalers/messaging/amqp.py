@@ -70,7 +70,7 @@ async def length(broker: Broker, queue: str, connections: Connections) -> float:
         try:
             return await _length(link, broker, queue, exceptions)
         except asyncio.CancelledError:
-            await connections.retire(broker, link)
+            connections.retire(broker, link)
             raise
 
 

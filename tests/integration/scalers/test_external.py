@@ -179,7 +179,7 @@ async def test_a_server_that_comes_back_is_measured_again(connections: Connectio
     with pytest.raises(SourceError, match="UNAVAILABLE"):
         await External.read([asking], connections)
     async with external(port):
-        await connections.retire(asking.server)
+        connections.retire(asking.server)
         assert await External.read([asking], connections) == [Measure(12, True, target=5)]
 
 
