@@ -1,7 +1,7 @@
 """Carrying out a plan: one policy for order, fencing, conflicts, concurrency and write-through."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from scheduler.queue import Lane
-from workers import enlisting, metrics, minting
+from workers import enlisting, metrics, minting, refusals
 from workers.api.kinds import Object, Ref, controller_of, ref_of, reference
 from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
 from workers.effects import Effects
-from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
+from workers.errors import AlreadyExists, ClusterError, Conflict, Invalid, NotFound, Unavailable
 from workers.events import Recorder
 from workers.holding import Ring
 from workers.merge import diff
@@ -167,7 +167,7 @@ class _Run:
         try:
             created = await self._post(step)
         except AlreadyExists as error:
-            created = await self._actor.cluster.get(ref)
+            created = await self._existing(ref)
             if not self._owns(created) and not _same_controller(step.body, created):
                 if step.anybodys:
                     return
@@ -179,6 +179,13 @@ class _Run:
             await self._effects.add(step.kind, Change(created))
         if ref in self._named:
             self._made[ref] = reference(step.kind, created)
+
+    async def _existing(self, ref: Ref) -> Object:
+        """The object that has a name; raises Conflict when nobody has it any more."""
+        try:
+            return await self._actor.cluster.get(ref)
+        except NotFound as error:
+            raise Conflict(f"{ref} was deleted while it was made again", status=409) from error
 
     async def _post(self, step: Create) -> Object:
         """Post until there is an answer: the name makes repeating safe, and not knowing would not be.
@@ -300,19 +307,19 @@ class _Run:
     async def _together(self, stage: Together) -> None:
         waiting = list(reversed(stage.steps))
         done = 0
-        errors: dict[str, Exception] = {}
+        errors: list[Exception] = []
 
         async def one_after_the_other() -> None:
             nonlocal done
             # After the first failure nothing new is started: what fails once would fail a hundred times.
-            while waiting and not (errors and _stops(stage, errors.values())):
+            while waiting and not (errors and refusals.stop(stage, errors)):
                 step = waiting.pop()
                 try:
                     # Not in one expression: that would add to what `done` was before the wait.
                     made = await self._carry_out(step)
                     done += made
                 except Exception as error:
-                    errors.setdefault(str(error), error)
+                    errors.append(error)
 
         hands: list[Coroutine[Any, Any, None]] = [
             one_after_the_other() for _ in range(min(self._actor.in_flight, len(waiting)))
@@ -320,22 +327,26 @@ class _Run:
         await asyncio.gather(*hands)
         if stage.then and done:
             await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
-        for message, error in islice(errors.items(), self._actor.in_flight):
-            if stage.otherwise and isinstance(error, ClusterError) and not _is_terminating(error):
+        for message, error in islice({str(error): error for error in errors}.items(), self._actor.in_flight):
+            if stage.otherwise and isinstance(error, ClusterError) and not refusals.is_everyday(error):
                 told = stage.otherwise.message.replace("{error}", message)
                 await self._record(replace(stage.otherwise, message=told))
-        for error in errors.values():
-            if stage.vital or not isinstance(error, ClusterError):
-                await self._meanwhile(stage, error)
-                raise error
+        if (worst := refusals.worst(errors)) and (stage.vital or not isinstance(worst, ClusterError)):
+            await self._meanwhile(stage, worst)
+            raise worst
 
     async def _meanwhile(self, stage: Together, error: Exception) -> None:
         if stage.meanwhile is None or not isinstance(error, ClusterError):
             return
-        await self._effects.land()
-        for step in stage.meanwhile:
-            await self._carry_out(step)
         error.within = SOON
+        await self._effects.land()
+        try:
+            for step in stage.meanwhile:
+                await self._carry_out(step)
+        except ClusterError as another:
+            # When it is tried again is still up to what was refused before.
+            another.within, another.retry_after = SOON, refusals.longest((error, another))
+            raise
 
     async def _record(self, record: Record) -> None:
         kind, body = record.about or (self._snapshot.ref.kind, self._body)
@@ -381,15 +392,3 @@ def _same_controller(one: Object, other: Object) -> bool:
     """Whether both belong to the same owner, who need not be the reconciled object."""
     first, second = controller_of(one), controller_of(other)
     return first is not None and second is not None and first["uid"] == second["uid"]
-
-
-def _stops(stage: Together, errors: Iterable[Exception]) -> bool:
-    """Whether no further step of the stage is tried: a refusal says something of the others, or nobody answers."""
-    if stage.meanwhile is None:
-        return True
-    return any(not (isinstance(error, ClusterError) and error.status) or _is_terminating(error) for error in errors)
-
-
-def _is_terminating(error: Exception) -> bool:
-    """Nothing can be made in a namespace that is being deleted, and nobody needs to be told so."""
-    return isinstance(error, Forbidden) and error.namespace_terminating

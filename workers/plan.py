@@ -125,7 +125,8 @@ class Together:
     then: recorded once when at least one step worked. otherwise: recorded once per distinct error. vital: a failure
     stops the plan after these steps; what is not vital is left to the next decision when the API server refuses it.
     meanwhile: where the API server's refusal of one step says nothing of the others. They are tried all the same, and
-    before the plan stops this is carried out, so that nothing else waits until the refusal is over.
+    before the plan stops this is carried out, so that nothing else waits until the refusal is over. When to come back
+    is up to the refusal: no ComeBack is among it.
     """
 
     steps: tuple[Create | Delete | Discard | Patch | Unfinalize, ...]

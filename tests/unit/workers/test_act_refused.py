@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from tests.unit.workers.acting import OWNER, World, held
-from workers.act import SOON
+from workers.act import SOON, UNCERTAIN
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.claims import Order
-from workers.errors import Conflict, Forbidden, Invalid, Unavailable
+from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from workers.holding import LeaseLost
-from workers.plan import Create, Delete, Enlist, PatchStatus, Plan, Poll, Record, Together
+from workers.plan import Create, Delete, Enlist, Patch, PatchStatus, Plan, Poll, Record, Together
 from workers.snapshot import Snapshot
 
 NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
@@ -44,6 +44,26 @@ async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(world
     with pytest.raises(Forbidden):
         await world.act(stage, Record("Normal", "Never", "said"))
     assert world.told.records == told
+
+
+async def test_that_somebody_else_wrote_at_the_same_time_is_told_to_nobody(world):
+    body = world.cluster.add(JOB, world.job("a"))
+    stage = Together((Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=Record("Warning", "Failed", "{error}"))
+    with pytest.raises(Conflict):
+        await world.act(stage)
+    assert world.told.records == []
+
+
+async def test_a_name_that_was_taken_and_becomes_free_meanwhile_is_decided_on_afresh(world):
+    def refuse(verb, ref):
+        if verb == "create":
+            raise AlreadyExists("a is being deleted", status=409)
+
+    world.cluster.refuse = refuse
+    stage = Together((Create(JOB, world.job("a")),), otherwise=Record("Warning", "Failed", "{error}"))
+    with pytest.raises(Conflict):
+        await world.act(stage)
+    assert world.told.records == []
 
 
 async def test_what_changed_since_it_was_observed_is_not_deleted_and_stops_the_plan(world):
@@ -135,6 +155,63 @@ async def test_a_lost_lease_stops_also_what_would_go_on_meanwhile(world):
     with pytest.raises(LeaseLost):
         await world.act(stage)
     assert world.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(world):
+    def refuse(verb, ref):
+        if ref.name == "j0":
+            raise Forbidden("exceeded quota", status=403)
+
+    world.cluster.refuse = refuse
+    world.lost_after = 2
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(4))
+    with pytest.raises(LeaseLost):
+        await world.act(Together(jobs, meanwhile=(Record("Normal", "Others", "go on"),)))
+    assert world.told.records == []
+
+
+async def test_what_nobody_foresaw_is_not_hidden_by_a_refusal(world):
+    def refuse(verb, ref):
+        raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else TypeError("a mistake")
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(4))
+    with pytest.raises(TypeError):
+        await world.act(Together(jobs, meanwhile=()))
+
+
+@pytest.mark.parametrize(
+    ("error", "after"),
+    [
+        pytest.param(lambda: Unavailable("no route to host"), UNCERTAIN, id="it may have been made"),
+        pytest.param(lambda: Unavailable("slowly", status=429, retry_after=30.0), 30.0, id="asked to wait"),
+        pytest.param(lambda: Forbidden("no", status=403), None, id="just refused"),
+    ],
+)
+async def test_of_several_refusals_all_are_waited_for(world, monkeypatch, error, after):
+    monkeypatch.setattr("workers.act.REPEATS", ())
+
+    def refuse(verb, ref):
+        raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else error()
+
+    world.cluster.refuse = refuse
+    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(4))
+    with pytest.raises(Forbidden) as raised:
+        await world.act(Together(jobs, meanwhile=()))
+    assert (raised.value.retry_after, raised.value.within) == (after, SOON)
+
+
+@pytest.mark.parametrize("another", [Conflict("too many writers", status=409), Unavailable("no route to host")])
+async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(world, another):
+    def refuse(verb, ref):
+        raise Unavailable("slowly", status=429, retry_after=30.0) if verb == "create" else another
+
+    world.cluster.refuse = refuse
+    stage = Together((Create(JOB, world.job("a")),), meanwhile=(PatchStatus({"a": 1}),))
+    with pytest.raises(type(another)) as raised:
+        await world.act(stage)
+    assert raised.value is another
+    assert (another.retry_after, another.within) == (30.0, SOON)
 
 
 async def test_what_is_not_vital_may_be_refused_and_is_told_of(world):
