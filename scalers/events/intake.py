@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from redis import exceptions
 
+from scalers.events.values import malformed
 from scalers.redis.claims import beside
 from scalers.redis.connection import Answer, Link
 from scalers.scaler import Measure
@@ -33,7 +34,6 @@ BATCH, VISITS = 500, 8
 OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
 
 _NAME = re.compile(r"[a-z0-9]+|data_base64")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,7 @@ def wrong(event: Mapping[str, str]) -> str | None:
     for name in ("id", "source", "type"):
         if not event.get(name):
             return f"{name} is required"
-    if "time" in event and not _TIME.fullmatch(event["time"]):
-        return "time must be an RFC 3339 instant"
-    if "data" in event and "data_base64" in event:
-        return "data and data_base64 exclude each other"
-    return None
+    return malformed(event)
 
 
 def from_json(body: Any) -> dict[str, str]:

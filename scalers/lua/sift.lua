@@ -15,7 +15,57 @@ local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber
 local keep_parked, batch, largest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-local TIME = '^%d%d%d%d%-%d%d%-%d%d[Tt]%d%d:%d%d:%d%d%.?%d*[Zz+-]%d?%d?:?%d?%d?$'
+local SCHEME, MEDIA = '^%a[%w%+%.%-]*:', "^[%w!#%$&%-%^_%.%+]+/[%w!#%$&%-%^_%.%+]+%s*"
+
+-- RFC 3339.
+local function is_instant(text)
+  local month, day, hour, minute, second, rest =
+    string.match(text, '^%d%d%d%d%-(%d%d)%-(%d%d)[Tt](%d%d):(%d%d):(%d%d)(.*)$')
+  if not month then return false end
+  local zone = string.match(rest, '^%.%d+(.*)$') or rest
+  local east, past = string.match(zone, '^[+-](%d%d):(%d%d)$')
+  if not east and not string.match(zone, '^[Zz]$') then return false end
+  month, day = tonumber(month), tonumber(day)
+  return month >= 1 and month <= 12 and day >= 1 and day <= 31 and tonumber(hour) <= 23 and tonumber(minute) <= 59
+    and tonumber(second) <= 60 and tonumber(east or 0) <= 23 and tonumber(past or 0) <= 59
+end
+
+-- RFC 3986.
+local function is_reference(text)
+  if not string.match(text, "^[%w%-%._~:/%?#%[%]@!%$&'%(%)%*%+,;=%%]+$") then return false end
+  if string.find(string.gsub(text, '%%%x%x', ''), '%', 1, true) then return false end
+  if not string.match(text, '^[^#]*#?[^#]*$') then return false end
+  -- Brackets are for an address of IPv6.
+  if string.find(string.gsub(text, '//([^/?#%[%]]*)%[[%x:%.]+%]', '//', 1), '[%[%]]') then return false end
+  return not string.find(string.match(text, '^[^/?#]*'), ':', 1, true) or string.match(text, SCHEME) ~= nil
+end
+
+local function is_media_type(text)
+  return string.match(text, MEDIA .. '$') or string.match(text, MEDIA .. ';.+$')
+end
+
+local function is_base64(text)
+  return #text % 4 == 0 and string.match(text, '^[%w+/]*=?=?$')
+end
+
+-- What is wrong with the values of an event that has all it needs, or nil.
+local function malformed(event)
+  for name, value in pairs(event) do
+    if name ~= 'data' and string.find(value, '%c') then return name .. ' has control characters' end
+  end
+  if not is_reference(event.source) then return 'source must be a URI reference' end
+  if event.time and not is_instant(event.time) then return 'time must be an RFC 3339 instant' end
+  if event.subject == '' then return 'subject must not be empty' end
+  if event.dataschema and not (is_reference(event.dataschema) and string.match(event.dataschema, SCHEME)) then
+    return 'dataschema must be a URI'
+  end
+  if event.datacontenttype and not is_media_type(event.datacontenttype) then
+    return 'datacontenttype must be a media type'
+  end
+  if event.data and event.data_base64 then return 'data and data_base64 exclude each other' end
+  if event.data_base64 and not is_base64(event.data_base64) then return 'data_base64 must be base64' end
+  return nil
+end
 
 -- Why an entry is no event, or nil and its attributes.
 local function wrong(fields)
@@ -35,8 +85,8 @@ local function wrong(fields)
   for _, name in ipairs({'id', 'source', 'type'}) do
     if not event[name] or event[name] == '' then return name .. ' is required' end
   end
-  if event.time and not string.match(event.time, TIME) then return 'time must be an RFC 3339 instant' end
-  if event.data and event.data_base64 then return 'data and data_base64 exclude each other' end
+  local reason = malformed(event)
+  if reason then return reason end
   return nil, event
 end
 

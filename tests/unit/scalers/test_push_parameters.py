@@ -162,6 +162,60 @@ EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
     "no type": ({**GOOD, "type": ""}, "type is required"),
     "time in words": ({**GOOD, "time": "yesterday"}, "time must be"),
     "time without zone": ({**GOOD, "time": "2026-03-01T08:00:00"}, "time must be"),
+    "a month too many": ({**GOOD, "time": "2026-13-01T08:00:00Z"}, "time must be"),
+    "an hour too many": ({**GOOD, "time": "2026-03-01T24:00:00Z"}, "time must be"),
+    "a broken zone": ({**GOOD, "time": "2026-03-01T08:00:00+1"}, "time must be"),
+    "a point and no fraction": ({**GOOD, "time": "2026-03-01T08:00:00.Z"}, "time must be"),
+    "a leap second": ({**GOOD, "time": "2016-12-31t23:59:60-00:00"}, None),
+    **{
+        f"source {source}": ({**GOOD, "source": source}, None)
+        for source in (
+            "https://github.com/cloudevents",
+            "mailto:a@example.org",
+            "urn:uuid:6e8bc430-9c3a-11d9-9669-0800200c9a66",
+            "/cloudevents/spec/pull/123",
+            "1-555-123-4567",
+            "a%20b",
+            "?q",
+            "#f",
+            ".",
+            "a/b:c",
+        )
+    },
+    "a source with an address": ({**GOOD, "source": "http://u@[2001:db8::1]:80/x?y#z"}, None),
+    **{
+        f"source {source!r}": ({**GOOD, "source": source}, "source must be a URI reference")
+        for source in (
+            "bad source %zz",
+            "a b",
+            "%zz",
+            "%2",
+            "a%",
+            "ü",
+            "<x>",
+            "a#b#c",
+            "1:2",
+            ":a",
+            "/[",
+            "a\\b",
+            "[::1]",
+        )
+    },
+    "a control character": ({**GOOD, "type": "a\nb"}, "type has control characters"),
+    "a control character in data": ({**GOOD, "data": "a\nb\x00"}, None),
+    "an empty subject": ({**GOOD, "subject": ""}, "subject must not be empty"),
+    "a schema that is relative": ({**GOOD, "dataschema": "/a"}, "dataschema must be a URI"),
+    "a schema that is none": ({**GOOD, "dataschema": "http://a b"}, "dataschema must be a URI"),
+    "a type with parameters": ({**GOOD, "datacontenttype": "text/plain; charset=utf-8"}, None),
+    **{
+        f"content type {text!r}": ({**GOOD, "datacontenttype": text}, "datacontenttype must be a media type")
+        for text in ("", "json", "a/", "a/b/c", "a b/c", "a/b;")
+    },
+    **{f"base64 {text!r}": ({**GOOD, "data_base64": text}, None) for text in ("", "AAAA", "AAA=", "AA==", "+/+/")},
+    **{
+        f"base64 {text!r}": ({**GOOD, "data_base64": text}, "data_base64 must be base64")
+        for text in ("***", "AAA", "A===", "AA=A", "A-_A", "AAAA=", "====", "AA AA=AA")
+    },
     "an attribute in capitals": ({**GOOD, "traceParent": "x"}, "attribute names"),
     "an attribute without a name": ({**GOOD, "": "x"}, "attribute names"),
     "data twice": ({**GOOD, "data": "x", "data_base64": "eA=="}, "exclude each other"),
