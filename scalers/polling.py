@@ -21,7 +21,7 @@ from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object, Ref
 from workers.claims import Order, ledger_of
 from workers.cluster import Cluster
-from workers.holding import Hands, Ring
+from workers.holding import Hands, LeaseLost, Ring
 from workers.mirror import Mirror
 from workers.orders import Orders
 from workers.readings import Readings
@@ -106,7 +106,8 @@ class Poller:
             await self._dismiss([lease for lease in claim.leases if lease.key not in observed], settle)
             work.begin(self._poll(observed, claim.now, work, settle))
             async for polls in work.completed():
-                await self._conclude(polls, settle)
+                if ours := [poll for poll in polls if _held(hands, poll.lease)]:
+                    await self._conclude(ours, settle)
         except Exception as error:
             log.exception("a poll failed unexpectedly", extra={"keys": len(open_leases)})
             await hands.settle_all([(lease, _failed(error)) for lease in open_leases.values()])
@@ -237,6 +238,15 @@ class Poller:
             await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
         await settle([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
+
+
+def _held(hands: Hands, lease: Lease) -> bool:
+    """Whether the object is still ours to measure: a claim may go on for long, and the object be gone by now."""
+    try:
+        hands.check(lease)
+    except LeaseLost:
+        return False
+    return True
 
 
 def _failed(error: Exception) -> Failed:

@@ -14,6 +14,7 @@ from scalers.registry import Registry
 from scalers.scaler import Scaler, parameter
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
+from scheduler.queue import Done
 from workers.api.kinds import Object, Ref
 from workers.errors import NotFound
 from workers.snapshot import Reading, Sample
@@ -458,3 +459,45 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
         await polling.poller.handle(late, polling.hands)
     assert await world.reading("work") == later
     assert await world.deciding() == set()
+
+
+async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_redis: Redis) -> None:
+    registry, asked, go_on = Registry(), asyncio.Event(), asyncio.Event()
+
+    @registry.register("slow")
+    class Slow(Scaler):
+        """Answers when it is told to."""
+
+        @property
+        def metric(self) -> str:
+            return "slow"
+
+        @property
+        def target(self) -> float:
+            return 1.0
+
+        async def measure(self) -> float:
+            asked.set()
+            await go_on.wait()
+            return 3.0
+
+    world = await build(real_redis, registry=registry)
+    body = scaled_job("work", {"type": "slow", "metadata": {}})
+    await world.apply(body)
+    await world.deciding()
+    async with world.polling() as lost, world.polling() as another:
+        polling = asyncio.create_task(lost.once())
+        await asked.wait()
+        # As when the broker was away for longer than the lease: another process finds the object gone.
+        [lease] = lost.hands._held
+        lost.hands.drop([lease])
+        await world.poll.finish([(lease, Done())])
+        await world.delete(body)
+        await another.once()
+        await world.deciding()
+        go_on.set()
+        await polling
+    assert await world.reading("work") is None
+    assert await world.deciding() == set()
+    stats = await world.poll.stats()
+    assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)
