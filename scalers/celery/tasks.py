@@ -194,5 +194,10 @@ class CeleryTasks(Scaler):
 
     async def answer(self, connections: Connections) -> float:
         """On RabbitMQ: its queues side by side. What one of them fails with is what all of them fail with."""
-        answers = await asyncio.gather(*(rabbit.answer(connections) for rabbit in self._rabbits))
+        try:
+            async with asyncio.TaskGroup() as asking:
+                tasks = [asking.create_task(rabbit.answer(connections)) for rabbit in self._rabbits]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        answers = [task.result() for task in tasks]
         return sum(answer.value if isinstance(answer, Measure) else answer for answer in answers)

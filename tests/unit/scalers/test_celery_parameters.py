@@ -1,5 +1,6 @@
 """Parameters of the `celery` trigger, the broker URLs it takes, and which messages come from which queue."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from scalers.celery.backlog import Backlog, Layout, Tables, matches
 from scalers.celery.broker_url import BrokerURL, parse
 from scalers.celery.tasks import CeleryTasks
+from scalers.connections import Connections
+from scalers.errors import SourceError
 from scalers.http.web import Server
+from scalers.messaging.rabbitmq import RabbitMQ
 from scalers.parameters import SettingsError, Trigger
 from scalers.redis.connection import RedisServer
 from scalers.redis.sentinel import RedisSentinel
@@ -209,3 +213,23 @@ def test_which_queue_a_held_message_came_from(exchange: str, key: str, reaches: 
 )
 def test_topics(pattern: str, key: str, fits: bool) -> None:
     assert matches(pattern.split("."), key.split(".")) is fits
+
+
+async def test_on_rabbitmq_nothing_of_a_question_goes_on_when_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way: set[str] = set()
+
+    async def answer(self: RabbitMQ, connections: Connections) -> float:
+        under_way.add(self.queue_name)
+        try:
+            await asyncio.sleep(0)
+            if self.queue_name == "gone":
+                raise SourceError("no queue gone")
+            await asyncio.Event().wait()
+        finally:
+            under_way.discard(self.queue_name)
+        return 0.0
+
+    monkeypatch.setattr(RabbitMQ, "answer", answer)
+    with pytest.raises(SourceError, match="no queue gone"):
+        await scaler(RABBIT, queues="hangs,gone").answer(Connections())
+    assert not under_way
