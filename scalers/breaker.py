@@ -51,17 +51,17 @@ class Breakers:
 
     def refusal(self, server: Hashable, now: int) -> str | None:
         """What `enter` would answer, without the attempt that it stands for."""
-        breaker = self._failing.get(server, Breaker())
-        return breaker.reason if breaker.failures >= self.policy.threshold and now < breaker.until else None
+        breaker = self.left_alone(server)
+        # Further ahead than any wait lies only what an earlier clock said, which was set back since.
+        longest = max(self.policy.cap, self.policy.probe)
+        return breaker.reason if breaker and now < breaker.until <= now + round(longest * 1e6) else None
 
     def enter(self, server: Hashable, now: int) -> str | None:
         """Ask for permission to try; answers None, or the reason why not: what went wrong the last time."""
-        breaker = self._failing.get(server, Breaker())
-        if breaker.failures < self.policy.threshold:
-            return None
-        if now < breaker.until:
-            return breaker.reason
-        self._failing[server] = replace(breaker, until=now + round(self.policy.probe * 1e6))
+        if refused := self.refusal(server, now):
+            return refused
+        if breaker := self.left_alone(server):
+            self._failing[server] = replace(breaker, until=now + round(self.policy.probe * 1e6))
         return None
 
     def succeeded(self, server: Hashable) -> bool:
@@ -84,7 +84,7 @@ class Breakers:
         began: the instant (µs) of the attempt. What began before the last failure is part of that one.
         """
         before = self._failing.get(server, Breaker())
-        if began is not None and began < before.at:
+        if began is not None and began < before.at <= now:
             return False
         failures = before.failures + 1
         self._failing[server] = Breaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)

@@ -35,7 +35,8 @@ def asks(body: Object) -> bool:
         return False
     begun = status.get("entries") or {}
     return any(
-        (entry.get("dependsOn") or {}).get("probe") and _first(entry) not in begun for entry in spec.get("flows") or ()
+        (entry.get("dependsOn") or {}).get("probe") and not (begun.get(_first(entry)) or {}).get("phase")
+        for entry in spec.get("flows") or ()
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from scalers.breaker import Breaker, Breakers
 from scalers.connections import Connections
 from scalers.reasons import why
-from scalers.scaler import Measure, Scaler, TooSlow, attempt, patience
+from scalers.scaler import Measure, Scaler, TooSlow, attempt, patience, too_slow
 from scalers.standing import Standing, Standings
 from scalers.turns import NoTurn, Turns
 
@@ -75,7 +75,7 @@ class Questions:
                     self._judge(source, scaler, asker, answer, since, clock())
                 return answer if isinstance(answer, Measure) else why(answer, scaler)
         except NoTurn:
-            return self._slow.reason((source, asker))
+            return self._slow.reason((source, asker)) or too_slow(scaler, self._timeout)
         finally:
             if turns.idle and self._turns.get(source) is turns:
                 del self._turns[source]

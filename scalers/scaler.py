@@ -146,6 +146,11 @@ def patience(scaler: Scaler, timeout: float) -> float:
     return max(timeout, scaler.patience or 0.0)
 
 
+def too_slow(scaler: Scaler, timeout: float) -> str:
+    """The reason of an answer that did not come in time. timeout: as for `patience`."""
+    return f"{scaler.server or 'the source'}: no answer within {patience(scaler, timeout):g} s"
+
+
 async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: float) -> V | Exception:
     """One scaler's answer, or why there is none: of several that are asked side by side a slow one fails alone.
 
@@ -156,7 +161,7 @@ async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: floa
         async with asyncio.timeout(seconds if math.isfinite(seconds) else None) as limit:
             return await ask()
     except TimeoutError as error:
-        return TooSlow(f"{scaler.server or 'the source'}: no answer within {seconds:g} s") if limit.expired() else error
+        return TooSlow(too_slow(scaler, timeout)) if limit.expired() else error
     except Exception as error:
         return error
 

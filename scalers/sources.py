@@ -115,26 +115,27 @@ class Sources:
         """
         if refused := self._breakers.enter(source, now):
             return [refused] * len(scalers)
-        answers: list[Answer] = []
+        clock = _going_on(now)
         timeout = max(patience(scaler, self._timeout) for scaler in scalers)
         try:
             async with asyncio.timeout(timeout * (1 + LENIENCE)) as limit:
                 answers = await self._read_twice(source, scalers, (limit.when() or 0.0) - timeout * LENIENCE)
         except TimeoutError:
-            self._failed(source, now, f"{source}: no answer within {timeout:g} s")
-            return [f"{source}: no answer within {timeout:g} s"] * len(scalers)
+            reason = f"{source}: no answer within {timeout:g} s"
         except Exception as error:
             reason = why(error, *scalers)
-            self._failed(source, now, reason)
-            return [reason] * len(scalers)
-        if self._breakers.succeeded(source):
-            log.info("a source answers again", extra={"source": str(source)})
-        return answers
+        else:
+            if self._breakers.succeeded(source):
+                log.info("a source answers again", extra={"source": str(source)})
+            return answers
+        self._failed(source, now, clock(), reason)
+        return [reason] * len(scalers)
 
     async def carry_out(self, source: Source, scaler: Claiming, errand: Errand, now: int) -> Found | str:
         """One errand to one source, twice if the first attempt fails; or why it could not be done."""
         if refused := self._breakers.enter(source, now):
             return refused
+        clock = _going_on(now)
         timeout = patience(scaler, self._timeout)
         try:
             async with asyncio.timeout(timeout):
@@ -146,7 +147,7 @@ class Sources:
         else:
             self._breakers.succeeded(source)
             return found
-        self._failed(source, now, reason)
+        self._failed(source, now, clock(), reason)
         return reason
 
     async def _go_twice(self, source: Source, scaler: Claiming, errand: Errand) -> Found:
@@ -197,8 +198,9 @@ class Sources:
             for answer, scaler in zip(answers, scalers, strict=True)
         ]
 
-    def _failed(self, source: Source, now: int, reason: str) -> None:
-        if self._breakers.failed(source, now, reason):
+    def _failed(self, source: Source, began: int, now: int, reason: str) -> None:
+        """One more failure, unless it began before the last one: polls may wait for the source side by side."""
+        if self._breakers.failed(source, now, reason, began=began):
             log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
 
 

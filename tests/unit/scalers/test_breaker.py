@@ -96,3 +96,13 @@ def test_the_oldest_failure_makes_room() -> None:
     for server in ("a", "b", "c"):
         breakers.failed(server, 0, "refused")
     assert [breakers.enter(server, 0) for server in ("a", "b", "c")] == [None, "refused", "refused"]
+
+
+def test_a_clock_that_was_set_back_leaves_no_server_alone_for_longer() -> None:
+    breakers = opened(3600 * SECOND)
+    assert breakers.refusal("s", 60 * SECOND) is None
+    assert breakers.enter("s", 60 * SECOND) is None
+    assert breakers.enter("s", 61 * SECOND) == "refused", "one attempt at a time still"
+    breakers.failed("s", 61 * SECOND, "still refused", began=60 * SECOND)
+    assert breakers.enter("s", 62 * SECOND) == "still refused"
+    assert breakers.enter("s", 63 * SECOND) is None

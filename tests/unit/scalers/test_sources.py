@@ -148,3 +148,20 @@ async def test_what_goes_wrong_for_one_tells_nobodys_secret() -> None:
     Secretive.script = [SourceError(said), SourceError(said)]
     answers = await sources().read(Source.of(asking[0], None), asking, 0)
     assert answers == ["the server: *** and *** of amqp://broker.example/ with *** or ***"] * 2
+
+
+async def test_polls_that_wait_for_one_server_side_by_side_see_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_: object) -> list[float | Exception]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(Scripted, "read", hang)
+    asked = Sources(Connections(), Breakers(Policy(threshold=2)), timeout=0.05)
+    # As claims that go on by themselves: each began a little later than the one before.
+    await asyncio.gather(*(asked.read(SOURCE, SCALERS, 1000 * number) for number in range(20)))
+    assert asked.left_alone(SOURCE) is None
+    await asked.read(SOURCE, SCALERS, 1_000_000)
+    breaker = asked.left_alone(SOURCE)
+    assert breaker is not None
+    assert breaker.failures == 2
+    assert breaker.until >= 1_000_000 + 50_000 + 1_000_000, "from when it failed, not from when it was asked"
