@@ -12,9 +12,9 @@ from redis.asyncio import Redis
 from scalers.auth.lookups import Lookups
 from scalers.registry import Registry
 from scalers.scaler import Scaler, parameter
+from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
-from scheduler.queue import Done
 from workers.api.kinds import Object, Ref
 from workers.errors import NotFound
 from workers.snapshot import Reading, Sample
