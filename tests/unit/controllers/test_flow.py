@@ -637,6 +637,35 @@ def test_a_flow_is_deleted_so_long_after_its_end() -> None:
     assert settled(cluster).deleted
 
 
+def test_a_flow_ends_with_the_last_job_of_an_entry_that_was_taken_out() -> None:
+    cluster = run(Cluster(entry("a"), entry("b")), a="Completed")
+    cluster.end("f-b", "Running")
+    cluster.edit(flows=[])
+    assert (settled(cluster).phase, cluster.status["state"]["message"]) == (
+        "Running",
+        "job f-b still runs, and its entry is no longer there",
+    )
+    assert cluster.told["EntryGone"] == 1
+    assert run(cluster, b="Failed").phase == "Succeed"
+
+
+def test_a_cancelled_flow_ends_jobs_of_entries_that_were_taken_out() -> None:
+    cluster = run(Cluster(entry("a"), entry("b")), a="Running")
+    cluster.edit(flows=[entry("b")], cancel=True)
+    assert settled(cluster).phase == "Terminating"
+    assert sorted(cluster.commands) == ["f-a-terminatejob", "f-b-terminatejob"]
+    cluster.obey()
+    assert settled(cluster).phase == "Terminated"
+
+
+@pytest.mark.parametrize("how", ["Aborted", "Terminated", "Failed"])
+def test_a_job_that_does_not_run_any_more_keeps_no_flow_from_its_end(how: str) -> None:
+    cluster = run(Cluster(entry("a"), entry("b")), a="Completed")
+    cluster.end("f-b", how)
+    cluster.edit(flows=[entry("a")])
+    assert settled(cluster).phase == "Succeed"
+
+
 # Probes
 
 _TCP = {"tcpSocketList": [{"taskName": "work", "port": 80}]}
@@ -671,6 +700,22 @@ def test_somebody_is_asked_for_a_reading_as_long_as_there_is_none() -> None:
     cluster.reading = answer(False)
     cluster.end("f-a", "Running")
     assert settled(cluster).polls == asked
+
+
+def test_what_a_probe_waits_for_is_told_by_name() -> None:
+    cluster = probed({**_TCP, **_STATUS})
+    cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Pending": 1}}})
+    cluster.reading = answer(False)
+    assert settled(cluster).ready == ("True", "WaitsForProbe")
+    why = "entry b waits for tcp://f-a/work:80, task work of f-a to be Running"
+    assert (cluster.status["state"]["phase"], cluster.status["state"]["message"]) == ("Running", why)
+    cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Running": 1}}})
+    assert settled(cluster).status["state"]["message"] == "entry b waits for tcp://f-a/work:80"
+    assert cluster.told["WaitsForProbe"] == 2, "once for every reason"
+    cluster.reading = answer(True)
+    cluster.marked = True
+    assert settled(cluster).ready == ("True", "AsSpecified")
+    assert "reason" not in cluster.status["state"]
 
 
 def test_a_target_without_the_task_has_to_complete() -> None:

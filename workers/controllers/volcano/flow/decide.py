@@ -13,7 +13,7 @@ from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
 from workers.api.volcano import jobflow as manifest
 from workers.controller import Controller
-from workers.controllers.volcano.flow import graph, jobs, phases, schedule, starting, status, telling, tracks
+from workers.controllers.volcano.flow import graph, jobs, phases, readiness, schedule, starting, status, telling, tracks
 from workers.controllers.volcano.flow.phases import Counts
 from workers.controllers.volcano.flow.sight import Sight, relatives
 from workers.controllers.volcano.flow.starting import Round
@@ -39,8 +39,6 @@ from workers.snapshot import Snapshot
 
 #: What may come to be without waking the flow (a template, a name that becomes free) is looked for so often.
 LOOK = timedelta(seconds=10)
-#: Reconciles in a row that must have failed before it is worth a condition.
-FAILING = 3
 #: By the phase of a flow, where its getting there is counted.
 _COUNTED: Mapping[str, Metric] = {phases.SUCCEED: "jobflows_succeeded", phases.FAILED: "jobflows_failed"}
 #: Phases of a Job that ends by itself.
@@ -139,7 +137,7 @@ class _Decision:
 
     def _early(self) -> Iterator[Step]:
         """While making Jobs fails, what comes after it comes before it: nobody would see why, and no Job be ended."""
-        if self._round.jobs and self.sight.snapshot.failures >= FAILING:
+        if self._round.jobs and self.sight.snapshot.failures >= readiness.FAILING:
             yield from self._write(self._status(made=False))
             yield from self._ended()
 
@@ -181,8 +179,8 @@ class _Decision:
         yield from self._write(self._new)
         yield from self._created()
         observed, ready = self.sight.status, self._ready
-        if ready.status == "False" and ready.reason != "Suspended" and ready.is_news(observed):
-            yield Record("Warning", ready.reason, ready.message)
+        if readiness.says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
+            yield Record("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
         if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
             well = self._phase == phases.SUCCEED
             yield Record("Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over")
@@ -204,6 +202,8 @@ class _Decision:
                 yield Create(COMMAND, jobs.end(self.sight.body, job, "the flow is cancelled"))
             elif track.reason == tracks.TIMED_OUT and track.phase != "Aborted":
                 yield Create(COMMAND, jobs.end(self.sight.body, job, track.message or tracks.TIMED_OUT))
+        for job in self._left_over if self.sight.spec.cancel else ():
+            yield Create(COMMAND, jobs.end(self.sight.body, job, "the flow is cancelled"))
 
     # What is written
 
@@ -217,7 +217,7 @@ class _Decision:
         counting = unforgiven if over == len(known) else starting.fatal(self.sight, known)
         failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
         return Counts(
-            total=len(known),
+            total=len(known) + len(self._left_over),
             running=sum(track.phase == "Running" for track in known.values()),
             completed=over - len(unforgiven),
             failed=failed,
@@ -225,10 +225,16 @@ class _Decision:
         )
 
     @cached_property
+    def _left_over(self) -> list[Object]:
+        """Jobs at work whose entries are no longer there."""
+        return self.sight.left_over(self._tracks)
+
+    @cached_property
     def _phase(self) -> str:
         current = self.sight.phase
         if self.sight.spec.cancel and current not in phases.FINAL:
-            at_work = any(track.live and track.phase != "Aborted" for track in self._tracks.values())
+            live = any(track.live and track.phase != "Aborted" for track in self._tracks.values())
+            at_work = live or bool(self._left_over)
             return phases.TERMINATING if at_work else phases.TERMINATED
         return phases.following(phases.RUNNING if current == phases.TERMINATING else current, self._counts)
 
@@ -239,10 +245,10 @@ class _Decision:
             bad = starting.fatal(self.sight, self._tracks) or [
                 node for node in starting.failed(self.sight, self._tracks) if not node.entry.allow_failure
             ]
-            return "EntryFailed", "; ".join(self._failure(node) for node in bad[:3])
+            return "EntryFailed", "; ".join(self._failure(node) for node in bad[: readiness.NAMED])
         if self._phase in (phases.TERMINATING, phases.TERMINATED):
             return "Cancelled", "the flow was cancelled"
-        if self._ready.status == "False":
+        if readiness.says_why(self._ready):
             return self._ready.reason, self._ready.message
         return None, None
 
@@ -253,21 +259,7 @@ class _Decision:
 
     @cached_property
     def _ready(self) -> Ready:
-        sight, missing = self.sight, self._round.missing
-        if sight.phase in phases.FINAL:
-            return Ready("True", "Finished", "the flow is over")
-        if missing:
-            named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(missing.items()))
-            return Ready("False", "MissingTemplate", f"there is no JobTemplate {named}")
-        if taken := [node for node in sight.nodes if self._tracks[node.id].taken]:
-            return Ready(
-                "False", "NameTaken", f"job {self._tracks[taken[0].id].job} exists and belongs to somebody else"
-            )
-        if sight.snapshot.failures >= FAILING:
-            return Ready("False", "ReconcileFailing", f"the last attempt failed: {sight.snapshot.last_error}")
-        if sight.spec.suspend:
-            return Ready("False", "Suspended", "nothing new starts while the flow is suspended")
-        return Ready("True", "AsSpecified", "entries start when what they depend on has happened")
+        return readiness.of(self.sight, self._round, self._tracks)
 
     def _status(self, *, made: bool = True) -> Object:
         """The whole status. made: the Jobs of this plan are there."""
@@ -318,7 +310,7 @@ class _Decision:
         sight, now = self.sight, self.sight.now
         if self._held_back:
             yield self._held_back
-        if sight.snapshot.failures >= FAILING:
+        if sight.snapshot.failures >= readiness.FAILING:
             # What failed is known to work again then.
             yield now
         if self._round.more or phases.following(self._phase, self._counts) != self._phase:

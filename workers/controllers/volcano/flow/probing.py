@@ -13,20 +13,33 @@ def answers(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> bo
 
     A target without any of the probe's tasks is not asked: it has to complete.
     """
-    samples = {sample.name: sample for sample in reading.samples} if reading else {}
-    verdicts = [verdict for job in jobs for verdict in _verdicts(probe, job, samples)]
+    verdicts = [holds for _, holds in _all(probe, jobs, reading)]
     return bool(verdicts) and all(verdicts)
 
 
-def _verdicts(probe: Probe, job: Object, samples: Mapping[str, Sample]) -> Iterator[bool]:
+def unmet(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
+    """What a probe asks of the Jobs of one target and does not hold, for people."""
+    return [name for name, holds in _all(probe, jobs, reading) if not holds]
+
+
+def _all(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> Iterator[tuple[str, bool]]:
+    samples = {sample.name: sample for sample in reading.samples} if reading else {}
+    for job in jobs:
+        yield from _verdicts(probe, job, samples)
+
+
+def _verdicts(probe: Probe, job: Object, samples: Mapping[str, Sample]) -> Iterator[tuple[str, bool]]:
+    """What is asked of a Job, and whether it holds."""
     tasks = {task.get("name"): task for task in job["spec"].get("tasks") or ()}
     for asked in probe.asked:
         if asked.task_name in tasks:
-            sample = samples.get(jobflow.probed(asked, job["metadata"]["name"]))
-            yield sample is not None and sample.error is None and sample.active
+            name = jobflow.probed(asked, job["metadata"]["name"])
+            sample = samples.get(name)
+            yield name, sample is not None and sample.error is None and sample.active
     for wanted in probe.task_status_list:
         if wanted.task_name in tasks:
-            yield _has_come_to(wanted, tasks[wanted.task_name], job)
+            name = f"task {wanted.task_name} of {job['metadata']['name']} to be {wanted.phase}"
+            yield name, _has_come_to(wanted, tasks[wanted.task_name], job)
 
 
 def _has_come_to(wanted: TaskPhase, task: Object, job: Object) -> bool:

@@ -14,6 +14,9 @@ from workers.errors import UserError
 from workers.flows.nodes import Node
 from workers.snapshot import Snapshot
 
+#: Phases of a Job that does nothing any more by itself.
+_RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -64,6 +67,17 @@ class Sight:
     def gone(self) -> frozenset[str]:
         """Names of the flow's Jobs that were deleted lately."""
         return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.gone)
+
+    def left_over(self, known: Mapping[str, Track]) -> list[Object]:
+        """Jobs at work of entries that were taken out of the flow. known: how far each node is."""
+        ours = {track.job for track in known.values()}
+        return [
+            job
+            for name, job in self.jobs.items()
+            if name not in ours
+            and ((job.get("status") or {}).get("state") or {}).get("phase") not in _RESTING
+            and not job["metadata"].get("deletionTimestamp")
+        ]
 
     @property
     def settled(self) -> frozenset[str]:

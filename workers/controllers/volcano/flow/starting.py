@@ -105,9 +105,28 @@ def _answers(sight: Sight, known: Mapping[str, Track], entry: Entry, target: str
     """Whether the entry's probes of a target that has not ended succeed."""
     if entry.probe is None:
         return False
-    made = [known[node.id].job or "" for node in sight.members[target] if known[node.id].live]
-    there = [sight.jobs[name] for name in made if name in sight.jobs]
+    there = _at_work(sight, known, target)
     return len(there) == len(sight.members[target]) and probing.answers(entry.probe, there, sight.snapshot.reading)
+
+
+def unanswered(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
+    """What entries wait for whose probes of a target at work do not succeed, for people."""
+    for entry in sight.graph.probing:
+        if entry.probe is None or any(known[node.id].phase for node in sight.members[entry.name]):
+            continue
+        asked = [
+            text
+            for target in entry.targets
+            for text in probing.unmet(entry.probe, _at_work(sight, known, target), sight.snapshot.reading)
+        ]
+        if asked:
+            yield f"entry {entry.name} waits for {', '.join(asked)}"
+
+
+def _at_work(sight: Sight, known: Mapping[str, Track], target: str) -> list[Object]:
+    """The Jobs of an entry that are there and have not ended."""
+    made = [known[node.id].job or "" for node in sight.members[target] if known[node.id].live]
+    return [sight.jobs[name] for name in made if name in sight.jobs]
 
 
 def _chosen(
