@@ -10,16 +10,19 @@ from workers.api.kinds import Object
 def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     """Ready containers of all (``1/2``), the word, and the restarts (``3 (5m ago)``)."""
     status = pod.get("status") or {}
-    total = len(pod["spec"].get("containers") or ())
+    inits_told = {each.get("name"): each for each in pod["spec"].get("initContainers") or ()}
+    sidecars = {name for name, each in inits_told.items() if each.get("restartPolicy") == "Always"}
+    total = len(pod["spec"].get("containers") or ()) + len(sidecars)
     word = status.get("reason") or _gated(status) or status.get("phase") or "Pending"
     inits = status.get("initContainerStatuses") or []
     containers = status.get("containerStatuses") or []
+    beside = [each for each in inits if each.get("name") in sidecars]
     ready = sum(bool(c.get("ready") and "running" in (c.get("state") or {})) for c in containers)
-    initializing = _initializing(inits, len(pod["spec"].get("initContainers") or ()))
-    if initializing is not None:
-        word, counted = initializing, inits
-    else:
-        word, counted = _containers_word(word, containers, status), containers
+    ready += sum(bool(c.get("started") and c.get("ready")) for c in beside)
+    initializing = _initializing(inits, len(inits_told), sidecars)
+    word, counted = initializing or word, inits
+    if initializing is None or _holds(status, "Initialized"):
+        word, counted = _containers_word(word, containers, status), [*beside, *containers]
     if "deletionTimestamp" in pod["metadata"]:
         word = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return f"{ready}/{total}", word, _restarts(counted, now)
@@ -49,10 +52,17 @@ def _ended(terminated: Object) -> str:
     return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _initializing(containers: list[Object], total: int) -> str | None:
-    """The word while init containers are at work, None when they are done."""
+def _holds(status: Object, type_: str) -> bool:
+    """Whether the pod has this condition."""
+    return any(c.get("type") == type_ and c.get("status") == "True" for c in status.get("conditions") or ())
+
+
+def _initializing(containers: list[Object], total: int, sidecars: set[Any]) -> str | None:
+    """The word while init containers are at work, None when they are done: a sidecar is once it has started."""
     for index, container in enumerate(containers):
         state: dict[str, Any] = container.get("state") or {}
+        if container.get("name") in sidecars and container.get("started"):
+            continue
         if "terminated" in state:
             if state["terminated"].get("exitCode", 0) == 0:
                 continue
@@ -75,7 +85,5 @@ def _containers_word(word: str, containers: list[Object], status: Object) -> str
         elif container.get("ready") and "running" in state:
             running = True
     if word == "Completed" and running:
-        conditions = status.get("conditions") or ()
-        is_ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-        return "Running" if is_ready else "NotReady"
+        return "Running" if _holds(status, "Ready") else "NotReady"
     return word

@@ -72,9 +72,9 @@ def _other(target: Target, version: str, found: str) -> str:
 def _strictness(request: Request) -> Literal["Ignore", "Warn", "Strict"]:
     """What becomes of fields nobody knows."""
     match request.query.get("fieldValidation", ""):
-        case "" | "Ignore":
+        case "Ignore":
             return "Ignore"
-        case "Warn":
+        case "" | "Warn":
             return "Warn"
         case "Strict":
             return "Strict"

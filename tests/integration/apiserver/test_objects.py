@@ -242,7 +242,11 @@ def test_tables_have_the_columns_of_the_kind(api: Api) -> None:
 
 def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
     body = config_map() | {"nonsense": 1}
-    assert "nonsense" not in ours.create(ours.maps, body)
+    made = ours("POST", ours.maps, body)
+    assert "nonsense" not in made.body
+    assert (made.code, made.headers["warning"]) == (201, '299 - "unknown field \\"nonsense\\""')
+    ignored = ours("POST", ours.maps, body | {"metadata": {"name": "four"}}, fieldValidation="Ignore")
+    assert (ignored.code, "warning" in ignored.headers) == (201, False)
     warned = ours("POST", ours.maps, body | {"metadata": {"name": "two"}}, fieldValidation="Warn")
     assert (warned.code, warned.headers["warning"]) == (201, '299 - "unknown field \\"nonsense\\""')
     strict = ours("POST", ours.maps, body | {"metadata": {"name": "three"}}, fieldValidation="Strict")

@@ -184,6 +184,12 @@ def success(**fields: Any) -> dict[str, Any]:
             id="managedBy without a domain",
         ),
         pytest.param(
+            {"managedBy": ""},
+            "spec.managedBy",
+            "Required value",
+            id="managedBy that is empty",
+        ),
+        pytest.param(
             {"managedBy": f"example.com/{'x' * 60}"},
             "spec.managedBy",
             "Too long: must have at most 63 bytes",

@@ -95,6 +95,48 @@ def test_a_pod_in_a_word(status: Any, shown: list[str]) -> None:
     assert cells(POD, body)[1:4] == shown
 
 
+ENDED = {**state(terminated={"exitCode": 143, "reason": "Error"}), "name": "s"}
+STARTED = {**state(running={}), "name": "s", "started": True, "ready": True}
+INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "status", "shown"),
+    [
+        (
+            ENDED,
+            {**INITIALIZED, "phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
+            ["0/2", "Completed", "4"],
+        ),
+        (
+            ENDED,
+            {**INITIALIZED, "phase": "Failed", "containerStatuses": [state(terminated={"reason": "Error"})]},
+            ["0/2", "Error", "4"],
+        ),
+        (
+            STARTED,
+            {**INITIALIZED, "phase": "Running", "containerStatuses": [{**state(running={}), "ready": True}]},
+            ["2/2", "Running", "4"],
+        ),
+        ({**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, ["0/2", "Init:0/1", "4"]),
+        (ENDED, {"phase": "Pending"}, ["0/2", "Init:Error", "4"]),
+        ({**STARTED, "ready": False}, {"phase": "Pending"}, ["0/2", "Pending", "4"]),
+    ],
+    ids=[
+        "was ended when the pod had succeeded",
+        "was ended when the pod had failed",
+        "runs",
+        "has not started",
+        "fails before anything else",
+        "has started",
+    ],
+)
+def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, shown: list[str]) -> None:
+    spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
+    status = {**status, "initContainerStatuses": [{**sidecar, "restartCount": 4}]}
+    assert cells(POD, {"spec": spec, "status": status})[1:4] == shown
+
+
 def test_the_first_container_in_trouble_names_the_pod() -> None:
     states = [
         state(waiting={"reason": "ErrImagePull"}),

@@ -129,7 +129,9 @@ def spec(own: Object, path: str) -> list[FieldError]:
     """What is wrong with a Job's spec, selectors aside: also used for the template of a CronJob."""
     errors = [error for field in _NON_NEGATIVE for error in fields.non_negative(f"{path}.{field}", own.get(field))]
     errors += _indexed(own, path)
-    if manager := own.get("managedBy"):
+    if (manager := own.get("managedBy")) == "":
+        errors.append(fields.required(f"{path}.managedBy"))
+    elif manager:
         problems = names.domain_path(manager)
         errors += [fields.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
         if len(manager.encode()) > 63:
