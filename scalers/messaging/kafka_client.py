@@ -1,7 +1,7 @@
 """A Kafka cluster as lag needs it: what groups have committed, and where partitions end."""
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,12 +133,21 @@ class Client:
         kafka, administration = needed("aiokafka", EXTRA), needed("aiokafka.admin", EXTRA)
         async with self._opening:
             if self._admin is None:
-                self._admin = administration.AIOKafkaAdminClient(**self._cluster.options())
-                await self._asked(self._admin.start())
+                admin = administration.AIOKafkaAdminClient(**self._cluster.options())
+                self._admin = await self._started(admin, admin.close)
             if self._consumer is None:
-                self._consumer = kafka.AIOKafkaConsumer(**self._cluster.options(), enable_auto_commit=False)
-                await self._asked(self._consumer.start())
+                consumer = kafka.AIOKafkaConsumer(**self._cluster.options(), enable_auto_commit=False)
+                self._consumer = await self._started(consumer, consumer.stop)
         return self._admin, self._consumer
+
+    async def _started(self, client: Any, close: Callable[[], Awaitable[None]]) -> Any:
+        """The library's client once it is connected. One that did not get so far, or was given up, is closed."""
+        try:
+            await self._asked(client.start())
+        except BaseException:
+            await close()
+            raise
+        return client
 
     async def _asked(self, answer: Any) -> Any:
         errors = needed("aiokafka.errors", EXTRA)

@@ -3,15 +3,16 @@
 import asyncio
 import math
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import aiokafka.admin
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from scalers.connections import Connections
 from scalers.messaging.kafka import ApacheKafka
-from scalers.messaging.kafka_client import Client
+from scalers.messaging.kafka_client import Client, Cluster
 from scalers.parameters import Trigger
 from scalers.scaler import Measure, SourceError
 
@@ -121,6 +122,43 @@ async def test_what_one_broker_does_not_tell_is_unknown_by_itself() -> None:
 async def test_a_cluster_that_tells_nothing_has_failed() -> None:
     with pytest.raises(SourceError, match=r"group slow: no answer within 0\.12 s"):
         await read(Partly({}), timeout=0.2, topic="a", consumerGroup="slow")
+
+
+class Starting(Answers):
+    """A client of the library that has to be started first, which the first time takes for ever."""
+
+    made: ClassVar[list["Starting"]] = []
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__({("a", 0): 7})
+        self.started = self.closed = False
+        self.made.append(self)
+
+    async def start(self) -> None:
+        if self.made[0] is self:
+            await asyncio.Event().wait()
+        self.started = True
+
+    async def close(self) -> None:
+        self.closed = True
+
+    stop = close
+
+
+async def test_a_connection_that_was_given_up_while_it_was_opened_is_opened_afresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Starting, "made", [])
+    monkeypatch.setattr(aiokafka.admin, "AIOKafkaAdminClient", Starting)
+    monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", Starting)
+    client = Client(Cluster(("a:1",)))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await client.topics("g")
+    assert await client.topics("g") == {"a"}
+    assert [(each.started, each.closed) for each in Starting.made] == [(False, True), (True, False), (True, False)]
+    await client.close()
+    assert all(each.closed for each in Starting.made)
 
 
 @pytest.mark.parametrize(
