@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from deploy.cli import connection, describe, manifests, output
 from deploy.cli.volcano import commands, flags, lists, resources
@@ -30,6 +31,8 @@ COUNTERS = {
     "Unknown": "unknown",
     "RetryCount": "retryCount",
 }
+#: Parameters of `run` that describe a Job, as a file does.
+_DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limits", "scheduler", "words"})
 
 
 @click.group("job", no_args_is_help=True)
@@ -109,6 +112,7 @@ def run(name: str | None, source: str | None, target: connection.Target, **given
       penstock job run -f examples/volcano-job.yaml -n batch
     """
     if source:
+        _alone()
         body = written(source, target.namespace)
     elif name:
         for flag in ("requests", "limits"):
@@ -123,6 +127,20 @@ def run(name: str | None, source: str | None, target: connection.Target, **given
         output.say(f"run job {made['metadata']['name']} successfully")
 
     connection.run(target, work)
+
+
+def _alone() -> None:
+    """Raises UsageError when the line describes a Job besides naming the file of one."""
+    context = click.get_current_context()
+    typed = [
+        each.human_readable_name if isinstance(each, click.Argument) else each.opts[0]
+        for each in context.command.params
+        if each.name in _DESCRIBING
+        and context.params[each.name]
+        and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise click.UsageError(f"with -f the file says everything: {', '.join(typed)} would be ignored")
 
 
 def written(source: str, namespace: str) -> Object:

@@ -125,6 +125,28 @@ def test_a_file_of_anything_else_is_refused(
     assert not objects(volcano, VC_JOB)
 
 
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (("-N", "zz", "-r", "9", "-i", "foo"), ("-N", "-i", "-r")),
+        (("-m", "1"), ("-m",)),
+        (("-L", "cpu=2"), ("-L",)),
+        (("--", "sleep", "1"), ("COMMAND",)),
+    ],
+    ids=["a name, a number and an image", "what it would be anyway", "amounts", "a command"],
+)
+def test_what_a_file_says_is_not_said_a_second_time(
+    volcano: FakeCluster, penstock: Type, tmp_path: Any, typed: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job("a")))
+    printed = penstock("job", "run", "-f", str(file), *typed)
+    assert printed.code == 2
+    assert "with -f the file says everything" in printed.err
+    assert all(flag in printed.err for flag in named)
+    assert not objects(volcano, VC_JOB)
+
+
 @pytest.fixture
 def three(volcano: FakeCluster) -> FakeCluster:
     """Jobs of two namespaces, queues and schedulers."""

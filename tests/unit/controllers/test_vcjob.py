@@ -89,6 +89,30 @@ def test_a_finished_job_keeps_its_counts_and_its_phase_whatever_becomes_of_its_p
     assert "Command" not in cluster.kinds()
 
 
+def test_a_change_of_a_finished_job_is_told_once():
+    cluster = begun()
+    cluster.end()
+    cluster.settle()
+    assert "ChangeIgnored" not in reasons(cluster)
+    cluster.edit(tasks=[task(replicas=5)])
+    cluster.settle()
+    cluster.settle()
+    assert cluster.events[-1] == (
+        "ChangeIgnored",
+        "the job is Completed and never runs again: of its spec only ttlSecondsAfterFinished still has an effect",
+    )
+    assert reasons(cluster).count("ChangeIgnored") == 1
+    assert cluster.alive() == ALL
+
+
+def test_a_change_while_the_job_is_at_work_is_not_told_when_it_ends():
+    cluster = begun()
+    cluster.end()
+    cluster.edit(ttlSecondsAfterFinished=60)
+    cluster.settle()
+    assert (cluster.phase, "ChangeIgnored" in reasons(cluster)) == ("Completed", False)
+
+
 def test_pods_that_still_run_when_enough_succeeded_are_killed():
     cluster = begun(minSuccess=1)
     cluster.set("train-worker-2", "Succeeded")

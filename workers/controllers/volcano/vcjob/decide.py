@@ -5,7 +5,7 @@ decision starts from the pods as they are and from what the status remembers, an
 written down before it is done.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -126,7 +126,16 @@ class _Decision:
             draft.add((Delete(sight.ref, sight.job.metadata.uid, "Foreground"),))
             return _Last(course)
         self._remove(draft, course, removal, extra)
+        draft.add(self._ignored_change())
         return _Last(course, now if removal.victims or course.phase != sight.phase else None)
+
+    def _ignored_change(self) -> Iterator[Record]:
+        """Somebody changed a job that has finished, and it has not been said what becomes of that."""
+        sight = self.sight
+        seen = sight.memory.observed_generation
+        if sight.phase in phases.FINAL and seen and seen != sight.body["metadata"].get("generation"):
+            kept = "of its spec only ttlSecondsAfterFinished still has an effect"
+            yield Record("Warning", "ChangeIgnored", f"the job is {sight.phase} and never runs again: {kept}")
 
     def _remove(self, draft: _Draft, course: Course, removal: Removal, extra: Mapping[str, str] | None = None) -> None:
         """Say what is going to go, and let it go."""
