@@ -115,19 +115,17 @@ class Attempt:
     async def ended(self) -> None:
         """Waits for the end of the shim, then ends what its command left behind in the group, and waits for that.
 
-        Of a shim that ended before, nobody knows whose number it is by now.
+        The number of a shim that ended before is the group's as long as there is a process of it that works for this
+        attempt; otherwise it may be somebody else's.
         """
         assert self.pid is not None
         if not self._is_alive():
+            if _has_work(self.pid, self.work):
+                await _killed(self.pid)
             return
         await _gone(self.pid, self._child)
         # our own child is still a zombie here, so the number cannot be somebody else's yet
-        signal_group(self.pid, signal.SIGKILL)
-        if self._child is not None:
-            self._child.wait()
-        # On a busy machine what was killed goes on for a while before it ends.
-        while is_group_alive(self.pid):  # noqa: ASYNC110 - nobody tells us
-            await asyncio.sleep(_SOON)
+        await _killed(self.pid, self._child)
         if self._child is not None:
             await self._outrun()
 
@@ -204,6 +202,31 @@ async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
         return
     while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - nobody tells us
         await asyncio.sleep(_POLL)
+
+
+async def _killed(group: int, child: subprocess.Popen[bytes] | None = None) -> None:
+    """Ends all processes of a group, and waits until they have ended."""
+    signal_group(group, signal.SIGKILL)
+    if child is not None:
+        child.wait()
+    # On a busy machine what was killed goes on for a while before it ends.
+    while is_group_alive(group):  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_SOON)
+
+
+def _has_work(group: int, folder: Path) -> bool:
+    """Whether a process of the group is in this folder, or has it in its environment (as HOME); never without /proc."""
+    if not signal_group(group, 0):
+        return False
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(process.name)) != group:
+                continue
+            if folder in (where := (process / "cwd").readlink(), *where.parents):
+                return True
+            if os.fsencode(folder) in (process / "environ").read_bytes():
+                return True
+    return False
 
 
 async def _readable(descriptor: int) -> None:

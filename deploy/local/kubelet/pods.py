@@ -295,6 +295,8 @@ class Worker:
             if attempt is not None and isinstance(container.state, Running):
                 self._adopt(name, attempt, container)
             elif attempt is not None:
+                # What its command left behind has been at work ever since.
+                await attempt.ended()
                 await Log(attempt.folder, self._log_path(name, container.attempt)).finish()
 
     def _note_verdict(self) -> None:

@@ -68,6 +68,19 @@ async def test_a_container_killed_while_there_was_no_kubelet_counts_as_killed(la
     assert (code(pod), phase(pod)) == (137, "Failed")
 
 
+async def test_what_a_container_leaves_behind_while_there_is_no_kubelet_is_ended_by_the_next(lab: Lab) -> None:
+    await lab.create("messy", shell(f"sleep 600 & echo $! > {lab.folder}/left; " + once(lab, "messy", 3)))
+    await until(lambda: starts(lab, "messy"), "it runs")
+    lab.stop(signal.SIGKILL)
+    (lab.folder / "messy.go").touch()
+    await until(lambda: not alive(starts(lab, "messy")[0]), "it has ended")
+    left = int((lab.folder / "left").read_text())
+    assert alive(left)
+    lab.start()
+    assert code(await lab.ended("messy")) == 3
+    assert not alive(left)
+
+
 async def test_a_pod_deleted_while_there_was_no_kubelet_is_ended_by_the_next(lab: Lab) -> None:
     await lab.create("forced", shell(once(lab, "forced", 0)))
     await lab.create("polite", shell(once(lab, "polite", 0)))

@@ -126,6 +126,23 @@ async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
     assert not alive(int((attempt.work / "child").read_text()))
 
 
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("behind", ["sleep 60", "cd / && exec sleep 60"], ids=["in its folder", "elsewhere"])
+async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by_the_next(
+    behind: str, attempt: Attempt
+) -> None:
+    start(attempt, "sh", "-c", f"({behind}) & echo $! > child", env=ENV | {"HOME": str(attempt.work)})
+    await eventually((attempt.folder / "code").exists)
+    child, shim = int((attempt.work / "child").read_text()), attempt.pid
+    await eventually(lambda: shim is not None and not alive(shim))
+    found = Attempt(attempt.folder)
+    assert isinstance(found.state(), Terminated)
+    assert alive(child)
+    await asyncio.wait_for(found.ended(), 30)
+    assert not alive(child)
+    await attempt.ended()
+
+
 async def test_its_end_is_the_end_of_what_is_slow_to_die_too(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(group: int, number: int) -> bool:
         threading.Timer(0.2, signal_group, (group, number)).start()
