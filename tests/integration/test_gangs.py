@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
+from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.ties import GANG_GATE, GROUP_NAME
 from workers.cluster import Cluster
 from workers.controllers import conditions
-from workers.errors import NotFound
+from workers.errors import ClusterError, NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -406,3 +406,36 @@ async def test_no_pod_of_a_group_that_was_let_through_before_it_had_any_starts_a
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "trio"))
     await cluster.create(POD, _pod("trio-2", "trio"))
     await eventually(lambda: _are(cluster, {"trio": "Completed"}), within=60)
+
+
+@pytest.fixture
+async def limited(cluster: Cluster) -> AsyncIterator[Cluster]:
+    """Three pods are allowed at once."""
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "three", "namespace": "default"}}
+    await cluster.create(RESOURCE_QUOTA, {**head, "spec": {"hard": {"pods": "3"}}})
+    yield cluster
+    await cluster.delete(Ref(RESOURCE_QUOTA, "default", "three"))
+
+
+async def test_a_gang_waits_for_its_quota_which_is_never_exceeded(limited: Cluster) -> None:
+    made = [await limited.create(VC_JOB, _job("first", 600, replicas=3))]
+    await eventually(lambda: _job_is(limited, "first", "Running"), within=60)
+    made.append(await limited.create(VC_JOB, _job("second", 0.2, replicas=1)))
+    told = "quota three allows 3 of pods: 3 are used, 1 more are needed"
+
+    async def waits() -> bool:
+        return told in await _waits(limited, f"second-{made[1]['metadata']['uid']}")
+
+    await eventually(waits, within=60)
+    assert await _names(limited, "second") == []
+    with pytest.raises(ClusterError, match="exceeded quota: three, requested: pods=1, used: pods=3, limited: pods=3"):
+        await limited.create(POD, _pod("one-more", "nobody"))
+    await limited.delete(ref_of(VC_JOB, made[0]))
+    await eventually(lambda: _job_is(limited, "second", "Completed"), within=60)
+    quota = Ref(RESOURCE_QUOTA, "default", "three")
+
+    async def counted() -> bool:
+        status = (await limited.get(quota))["status"]
+        return bool(status == {"hard": {"pods": "3"}, "used": {"pods": "0"}})
+
+    await eventually(counted)

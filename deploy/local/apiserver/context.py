@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deploy.local.apiserver.answers import timeout, unavailable
 from deploy.local.apiserver.paging import Snapshots
+from deploy.local.apiserver.quotas import Quotas
 from deploy.local.apiserver.resources import Registry
 from deploy.local.apiserver.store import Displaced, Overloaded, Record, Store
 from deploy.local.apiserver.watch import Hub
@@ -37,6 +38,10 @@ class Context:
     now: Callable[[], datetime] = utcnow
     admission: Options = field(default_factory=lambda: Options(gangs=False))
     snapshots: Snapshots = field(default_factory=Snapshots)
+    quotas: Quotas = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.quotas = Quotas(self.store, self.registry)
 
     def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
         """Store.put, refusing with 503 when the broker is too far behind."""

@@ -186,17 +186,17 @@ async def serve(options: Options) -> None:
         writer = asyncio.create_task(_until_displaced(server, store))
         collector = Collector(ctx)
         collecting = asyncio.create_task(collector.run())
+        counting = asyncio.create_task(ctx.quotas.run())
         try:
             await prepare(ctx)
             auth.write_private(options.kubeconfig, kubeconfig(url, files.authority, token))
             await server.serve(sockets=[listener])
         finally:
-            collecting.cancel()
-            writer.cancel()
-            with suppress(asyncio.CancelledError):
-                await collecting
-            with suppress(asyncio.CancelledError):
-                await writer
+            for task in (collecting, counting, writer):
+                task.cancel()
+            for task in (collecting, counting, writer):
+                with suppress(asyncio.CancelledError):
+                    await task
 
 
 def _announce(ready: Path | None, url: str) -> None:

@@ -12,7 +12,8 @@ import logging
 import secrets
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,7 +155,7 @@ class Store:
         self._commit = client.register_script((lua / "commit.lua").read_text())
         self._writer = secrets.token_hex(8)
         self._tables: dict[str, Table] = {}
-        self._flight: dict[tuple[str, str], Change] = {}
+        self._flight: defaultdict[str, dict[str, Change]] = defaultdict(dict)
         self._queue: list[tuple[Change, asyncio.Future[Record]]] = []
         self._wake = asyncio.Event()
         self._assigned = 0
@@ -198,10 +199,23 @@ class Store:
 
     def latest(self, resource: str, key: str) -> Record | None:
         """The newest version, written or on its way: what the next write must build on."""
-        flight = self._flight.get((resource, key))
+        flight = self._flight[resource].get(key)
         if flight is None:
             return self.get(resource, key)
         return None if flight.deleted else flight.after
+
+    def newest(self, resource: str, namespace: str) -> Iterator[Record]:
+        """The newest versions of a namespace's objects, written or on their way."""
+        flight, table = self._flight[resource], self.table(resource)
+        for key in table.within(namespace):
+            change = flight.get(key)
+            if change is None:
+                yield table.records[key]
+            elif not change.deleted:
+                yield change.after
+        for key, change in flight.items():
+            if key not in table.records and not change.deleted and key.startswith(f"{namespace}/"):
+                yield change.after
 
     def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
         """Stores an object as the next version; body gets its resourceVersion. The future ends when it is written.
@@ -230,7 +244,7 @@ class Store:
 
     def _enqueue(self, change: Change) -> asyncio.Future[Record]:
         future: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
-        self._flight[change.resource, change.after.key] = change
+        self._flight[change.resource][change.after.key] = change
         self._queue.append((change, future))
         self._wake.set()
         return future
@@ -306,7 +320,8 @@ class Store:
         key = change.after.key
         self.version = change.after.version
         self.table(change.resource).apply(change)
-        if self._flight.get((change.resource, key)) is change:
-            del self._flight[change.resource, key]
+        flight = self._flight[change.resource]
+        if flight.get(key) is change:
+            del flight[key]
         for listener in self.listeners:
             listener(change)

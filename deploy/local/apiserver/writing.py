@@ -183,6 +183,7 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
     if errors := errors or admission.judge(resource, body, None, ctx.store, ctx.admission):
         raise answers.invalid(kind, name, errors)
+    ctx.quotas.admit(resource, body)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
         raise answers.already_exists(kind, name, generated=generated)

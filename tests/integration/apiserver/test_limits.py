@@ -1,11 +1,12 @@
 """Who may talk to whom, who comes first, how much there is: kept, filled in and judged as a real API server does."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.integration.apiserver.client import Api
+from tests.integration.apiserver.client import Api, until
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
 QUOTAS = "/api/v1/namespaces/{namespace}/resourcequotas"
@@ -86,3 +87,134 @@ def test_what_makes_no_sense_is_refused(api: Api, where: str, make: Any, field: 
     refused = api("POST", path(api, where), make(api))
     assert refused.code == 422
     assert field in refused.body["message"]
+
+
+PODS = "/api/v1/namespaces/{namespace}/pods"
+MAPS = "/api/v1/namespaces/{namespace}/configmaps"
+
+
+def pod(name: str, *, requests: Any = None, limits: Any = None, **spec: Any) -> dict[str, Any]:
+    resources = {key: value for key, value in (("requests", requests), ("limits", limits)) if value}
+    container = {"name": "c", "image": "none", **({"resources": resources} if resources else {})}
+    # Nothing runs it: it asks for a scheduler that is not there.
+    body = {"containers": [container], "schedulerName": "nobody", "automountServiceAccountToken": False, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
+
+
+@pytest.fixture
+def limited(api: Api) -> Api:
+    """A namespace in which pods may be made: a real API server waits for its service account."""
+    api("POST", path(api, "/api/v1/namespaces/{namespace}/serviceaccounts"), _account())
+    return api
+
+
+def _account() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+
+
+def bounded(api: Api, scopes: list[str] | None = None, **hard: str) -> None:
+    """A quota, once somebody has counted what is used of it."""
+    body = quota(**hard)
+    body["spec"] |= {"scopes": scopes} if scopes else {}
+    api.create(path(api, QUOTAS), body)
+    until(lambda: (api.get(f"{path(api, QUOTAS)}/one").body.get("status") or {}).get("hard") == hard, "it is counted")
+
+
+def used(api: Api) -> dict[str, str]:
+    found: dict[str, str] = api.get(f"{path(api, QUOTAS)}/one").body["status"]["used"]
+    return found
+
+
+def test_a_pod_beyond_a_quota_is_refused(limited: Api) -> None:
+    bounded(limited, **{"pods": "2", "requests.cpu": "1"})
+    limited.create(path(limited, PODS), pod("a", requests={"cpu": "600m"}))
+    until(lambda: used(limited) == {"pods": "1", "requests.cpu": "600m"}, "it is counted")
+    refused = limited("POST", path(limited, PODS), pod("b", requests={"cpu": "500m"}))
+    assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
+    told = "exceeded quota: one, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
+    assert refused.body["message"] == f'pods "b" is forbidden: {told}'
+    limited.create(path(limited, PODS), pod("b", requests={"cpu": "400m"}))
+    refused = limited("POST", path(limited, PODS), pod("c", limits={"cpu": "100m"}))
+    told = "requested: pods=1,requests.cpu=100m, used: pods=2,requests.cpu=1, limited: pods=2,requests.cpu=1"
+    assert refused.body["message"].endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("hard", "given", "why"),
+    [
+        ({"cpu": "1"}, {}, "failed quota: one: must specify cpu"),
+        ({"limits.memory": "1Gi"}, {"requests": {"memory": "1Mi"}}, "failed quota: one: must specify limits.memory"),
+        ({"limits.cpu": "1"}, {"limits": {"cpu": "2"}}, "exceeded quota: one, requested: limits.cpu=2, used"),
+        (
+            {"memory": "1Gi"},
+            {"limits": {"memory": "2Gi"}},
+            "requested: memory=2Gi, used: memory=0, limited: memory=1Gi",
+        ),
+        ({"count/pods": "0"}, {}, "requested: count/pods=1, used: count/pods=0, limited: count/pods=0"),
+    ],
+)
+def test_what_a_quota_bounds_must_be_said_and_must_fit(limited: Api, hard: Any, given: Any, why: str) -> None:
+    bounded(limited, **hard)
+    refused = limited("POST", path(limited, PODS), pod("a", **given))
+    assert (refused.code, why in refused.body["message"]) == (403, True), refused.body["message"]
+
+
+def test_pods_that_have_ended_count_no_more(limited: Api) -> None:
+    bounded(limited, pods="1")
+    limited.create(path(limited, PODS), pod("a"))
+    assert limited("POST", path(limited, PODS), pod("b")).code == 403
+    limited.patch(f"{path(limited, PODS)}/a/status", {"status": {"phase": "Succeeded"}})
+    until(lambda: used(limited) == {"pods": "0"}, "it is counted")
+    limited.create(path(limited, PODS), pod("b"))
+
+
+def test_other_objects_are_counted_too(api: Api) -> None:
+    there = len(api.get(path(api, MAPS)).body["items"])
+    bounded(api, configmaps=str(there + 1))
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    api.create(path(api, MAPS), body)
+    refused = api("POST", path(api, MAPS), {**body, "metadata": {"name": "b"}})
+    assert (refused.code, "exceeded quota: one, requested: configmaps=1" in refused.body["message"]) == (403, True)
+    api("DELETE", f"{path(api, MAPS)}/a")
+    until(lambda: used(api) == {"configmaps": str(there)}, "it is counted")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "fine", "beyond"),
+    [
+        (["BestEffort"], {"requests": {"cpu": "1"}}, {}),
+        (["NotBestEffort"], {}, {"requests": {"cpu": "1"}}),
+        (["Terminating"], {}, {"activeDeadlineSeconds": 60}),
+        (["NotTerminating"], {"activeDeadlineSeconds": 60}, {}),
+        (
+            ["BestEffort", "Terminating"],
+            {"activeDeadlineSeconds": 60, "limits": {"cpu": "1"}},
+            {"activeDeadlineSeconds": 1},
+        ),
+    ],
+)
+def test_a_quota_may_be_for_some_pods_only(limited: Api, scopes: list[str], fine: Any, beyond: Any) -> None:
+    bounded(limited, scopes, pods="0")
+    assert limited("POST", path(limited, PODS), pod("b", **beyond)).code == 403
+    limited.create(path(limited, PODS), pod("a", **fine))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "hard"), [(["BestEffort", "NotBestEffort"], "pods"), (["BestEffort"], "cpu"), (["Sideways"], "pods")]
+)
+def test_scopes_that_make_no_sense_are_refused(api: Api, scopes: list[str], hard: str) -> None:
+    body = quota(**{hard: "1"})
+    body["spec"]["scopes"] = scopes
+    refused = api("POST", path(api, QUOTAS), body)
+    assert (refused.code, "spec.scopes" in refused.body["message"]) == (422, True)
+
+
+def test_many_at_once_never_go_beyond_a_quota(limited: Api) -> None:
+    bounded(limited, pods="5")
+    with ThreadPoolExecutor(20) as pool:
+        codes = [
+            each.code
+            for each in pool.map(lambda index: limited("POST", path(limited, PODS), pod(f"p{index}")), range(20))
+        ]
+    assert len(limited.get(path(limited, PODS)).body["items"]) == codes.count(201) == 5
+    assert set(codes) <= {201, 403, 409}

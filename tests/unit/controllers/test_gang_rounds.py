@@ -460,6 +460,27 @@ def test_a_quota_counts_pods_that_are_about_to_be_made_once() -> None:
     assert words(found) == {"third": "quota limits allows 6 of cpu: 6 are used, 3 more are needed"}
 
 
+@pytest.mark.parametrize(
+    ("status", "others", "there"),
+    [
+        pytest.param({}, 1, "1", id="nobody has counted yet"),
+        pytest.param({"used": {"cpu": "1"}}, 2, "2", id="nobody has counted this yet"),
+        pytest.param({"used": {"pods": "many"}}, 2, "2", id="nobody can read it"),
+        pytest.param({"used": {"pods": "4"}}, 2, "4", id="counted"),
+        pytest.param({}, 0, None, id="nobody has counted, and nothing is there"),
+    ],
+)
+def test_what_is_used_of_a_quota_is_counted_where_its_status_does_not_say(
+    status: Object, others: int, there: str | None
+) -> None:
+    limits = [{**quota(pods="3"), "status": status}]
+    made = [pod(f"other-{index}", None) for index in range(others)]
+    made += [pod("done", None, phase="Succeeded"), pod("far", None, namespace="far")]
+    found = outcome(groups=[group(asks={"cpu": "3", "pods": "3"})], pods=made, quotas=limits, nodes=[node()])
+    told = f"quota limits allows 3 of pods: {there} are used, 3 more are needed"
+    assert words(found) == ({"gang": told} if there else {})
+
+
 def test_a_quota_for_some_pods_only_is_the_api_servers() -> None:
     some = [quota(cpu="1", spec={"scopes": ["BestEffort"]})]
     assert names(outcome(groups=[group()], quotas=some, nodes=[node()])) == ["gang"]

@@ -1,6 +1,6 @@
-"""Who may talk to whom, who comes first, how much there is for a namespace. The server keeps it; others act on it."""
+"""Who may talk to whom, who comes first, how much there is for a namespace. The last the server keeps to itself."""
 
-from deploy.local.apiserver import fields
+from deploy.local.apiserver import fields, usage
 from deploy.local.apiserver.fields import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
@@ -58,8 +58,14 @@ class QuotaStrategy(Strategy):
         super().__init__(status=True, initial={})
 
     def validate(self, body: Object) -> list[FieldError]:
-        return [
+        spec = body.get("spec") or {}
+        errors = [
             fields.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
-            for name, text in ((body.get("spec") or {}).get("hard") or {}).items()
+            for name, text in (spec.get("hard") or {}).items()
             if quantities.parse(str(text)) < 0
         ]
+        return errors + [fields.invalid(*found) for found in usage.misplaced(spec)]
+
+    def validate_change(self, new: Object, old: Object) -> list[FieldError]:
+        given, before = ((body.get("spec") or {}).get("scopes") or [] for body in (new, old))
+        return fields.immutable("spec.scopes", sorted(given), sorted(before))

@@ -10,7 +10,6 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.ties import DEFAULT_QUEUE
-from workers.controllers.volcano import demand
 from workers.controllers.volcano.gangs import parts, vectors
 from workers.controllers.volcano.gangs.members import Member, ordered
 from workers.controllers.volcano.gangs.shapes import Shape
@@ -177,8 +176,7 @@ class Group:
     @cached_property
     def counted(self) -> Vector:
         """What a quota counts of its pods that are there, by the quota's names."""
-        alive = (each.pod["spec"] for each in self.members if each.state not in ("succeeded", "failed"))
-        return vectors.total({name: one.value for name, one in demand.usage(spec).items()} for spec in alive)
+        return vectors.total(each.counted for each in self.members)
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...] | None:

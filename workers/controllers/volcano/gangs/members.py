@@ -85,6 +85,16 @@ class Member:
         return shapes.shape(self.requests, places.read(self.pod["spec"]))
 
     @property
+    def counted(self) -> Vector:
+        """What a quota counts of it, by the quota's names: nothing once it has ended, or if nobody can read it."""
+        if self.state in ("succeeded", "failed"):
+            return EMPTY
+        try:
+            return {name: amount.value for name, amount in demand.usage(self.pod["spec"]).items()}
+        except ValueError:
+            return EMPTY
+
+    @property
     def replaced(self) -> bool:
         """Whether somebody will make another when it is deleted."""
         return controller_of(self.pod) is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from workers.api.kinds import Object
 from workers.controllers.volcano.gangs import vectors
 from workers.controllers.volcano.gangs.group import INQUEUE, Group
+from workers.controllers.volcano.gangs.members import Member
 from workers.controllers.volcano.gangs.vectors import EMPTY, Vector
 
 
@@ -22,13 +23,15 @@ class Quota:
 class Quotas:
     """The quotas of all namespaces, with the pods that admitted groups are about to have.
 
-    Those for some pods of a namespace only are left to the API server.
+    Those for some pods of a namespace only are left to the API server. pods: those of all namespaces; they say what is
+    used where a quota's status does not.
     """
 
-    def __init__(self, bodies: Iterable[Object], groups: Iterable[Group]) -> None:
+    def __init__(self, bodies: Iterable[Object], groups: Iterable[Group], pods: Iterable[Member]) -> None:
         self._of: dict[str, list[Quota]] = {}
+        there = _Counted(pods)
         for body in bodies:
-            quota = _observe(body)
+            quota = _observe(body, there)
             if quota is not None:
                 self._of.setdefault(quota.namespace, []).append(quota)
         for group in groups:
@@ -58,12 +61,32 @@ def _missing(group: Group, quota: Quota) -> Iterator[tuple[str, int]]:
     return ((name, value) for name, value in wanted.items() if name in quota.hard)
 
 
-def _observe(body: Object) -> Quota | None:
+class _Counted:
+    """What the pods of a namespace count, looked at only where somebody must know."""
+
+    def __init__(self, pods: Iterable[Member]) -> None:
+        self._pods = pods
+        self._known: dict[str, Vector] = {}
+
+    def within(self, namespace: str) -> Vector:
+        """What a quota of the namespace counts of its pods, by the quota's names."""
+        if namespace not in self._known:
+            own = (each for each in self._pods if each.pod["metadata"]["namespace"] == namespace)
+            self._known[namespace] = vectors.total(each.counted for each in own)
+        return self._known[namespace]
+
+
+def _observe(body: Object, there: _Counted) -> Quota | None:
+    """The quota. What nobody has counted yet, or nobody can read, is counted here: unknown is not nothing."""
     spec, status, metadata = body.get("spec") or {}, body.get("status") or {}, body["metadata"]
     if spec.get("scopes") or spec.get("scopeSelector"):
         return None
     try:
-        hard, used = vectors.read(spec.get("hard")), vectors.read(status.get("used"))
+        hard = vectors.read(spec.get("hard"))
     except ValueError:
         return None
+    used = vectors.readable(status.get("used"))
+    if unknown := hard.keys() - used.keys():
+        seen = there.within(metadata["namespace"])
+        used |= {name: seen.get(name, 0) for name in unknown}
     return Quota(metadata["namespace"], metadata["name"], hard, used)

@@ -40,6 +40,7 @@ class Scene:
     nodes: Nodes
     priorities: Mapping[str, int]
     quotas: tuple[Object, ...] = ()
+    pods: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
 def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
     """The round itself."""
     ledger = Ledger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
-    voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups), now)
+    voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups, scene.pods), now)
     asking = _Asking(voting, now, rules)
     pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
     first = order.overdue(pending, scene.priorities, now)
@@ -137,6 +138,7 @@ def observe(snapshot: Snapshot) -> Scene:
         nodes=nodes.observe(_all(snapshot, NODE), pods),
         priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
         quotas=tuple(_all(snapshot, RESOURCE_QUOTA)),
+        pods=tuple(pods),
     )
 
 
