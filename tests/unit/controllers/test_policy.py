@@ -11,7 +11,7 @@ from workers.api.kinds import JOB, SCALE_POLICY
 from workers.claims import LEDGER, Claim, Ledger, name_of
 from workers.controllers.scaledjob import CONTROLLER, binding, controller, decide, names, policy
 from workers.errors import UserError
-from workers.plan import ComeBack, Poll
+from workers.plan import ComeBack, PatchStatus, Poll
 from workers.snapshot import Entry
 
 
@@ -225,6 +225,14 @@ def test_what_keeps_an_object_that_claims_from_working_is_said():
     assert capped(before_there_is_a_ledger)["status"] == "True"
     assert capped(claiming("1", allowance=3, waiting=2))["reason"] == "WithinLimits"
     assert capped(claiming("1", policies=())) is None
+
+
+def test_an_object_that_claims_is_active_while_its_jobs_are_refused():
+    plan = claiming("1", policies=(), waiting=0, failures=1, last_error="422: no such restartPolicy")
+    bad = next(step.status for step in plan.steps if isinstance(step, PatchStatus))
+    said = {each["type"]: (each["status"], each.get("message", "")) for each in bad["conditions"]}
+    assert said["Ready"] == ("False", "the last attempt failed: 422: no such restartPolicy")
+    assert said["Active"][0] == "True"
 
 
 def test_a_maximum_that_was_lowered_holds_for_items_that_were_taken_before():

@@ -203,6 +203,18 @@ def test_a_failed_attempt_is_shown_before_the_next_and_taken_back_after_it():
     assert shape(again)[:2] == ["Together", "PatchStatus"]
 
 
+def test_triggers_whose_jobs_are_refused_are_active_all_the_same():
+    """The plan ends where the API server refuses: what was said of activity before that stays."""
+    idle = settled(scaled_job(), reading=reading(sample(0)))
+    plan = decide(snapshot(idle, reading=reading(sample(1)), failures=1, last_error="422: no such restartPolicy"), NOW)
+    refused = plan.steps[: shape(plan).index("Together")]
+    (bad,) = (step.status for step in refused if isinstance(step, PatchStatus))
+    assert [each["status"] for each in bad["conditions"][:2]] == ["False", "True"]
+    assert bad["conditions"][1]["reason"] == "ScalerActive"
+    assert bad["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
+    assert events(plan).count("ScaledJobActive") == 1
+
+
 def test_an_error_with_nothing_to_create_is_not_shown():
     body = settled(scaled_job(), reading=reading(sample(0)))
     assert decide(snapshot(body, reading=reading(sample(0)), failures=1, last_error="time-out"), NOW).steps == ()

@@ -4,7 +4,7 @@ A ledger is opened by an annotation, and closed before that annotation goes: whe
 none, and when the object is deleted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -223,12 +223,14 @@ class _Claiming:
         room = 0 if paused else max(0, self._allowed - self._alive)
         missing = verdict.missing[: min(room, jobs.HELPING)]
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]
-        warned = self._warning() if missing else ()
-        steps += [*warned, *self._creates(missing)]
+        settled = self._settled(problem, paused)
+        warned = self._warning(settled) if missing else None
+        steps += [*(write(warned, self._before) if warned else ()), *self._creates(missing)]
         rolled = () if paused else rollout.roll_out(self.scaled, self._sight.jobs)
         cleaning = None if paused or rolled else history.clean_up(self.scaled.spec, self._settled_jobs())
         steps += [*rolled, *([cleaning] if cleaning else ())]
-        steps += write(self._settled(problem, paused), self._before, reading=self._sight.reading, anyway=bool(warned))
+        told = replace(self._before, active=warned.conditions.active) if warned else self._before
+        steps += write(settled, told, reading=self._sight.reading, anyway=bool(warned))
         if rolled or min(room, len(verdict.missing)) > len(missing):
             steps.append(ComeBack(self.now))
         if self._held_back:
@@ -259,12 +261,12 @@ class _Claiming:
             if each.ref.name in freed or (each.body and not binding.is_bound(each.body))
         ]
 
-    def _warning(self) -> tuple[Step, ...]:
-        """Ready becomes False with what the last attempt failed on."""
+    def _warning(self, settled: Status[Conditions]) -> Status[Conditions] | None:
+        """Ready becomes False with what the last attempt failed on; all else is said as if it had worked."""
         if not self.snapshot.last_error:
-            return ()
-        failing = self._before.failing(f"the last attempt failed: {self.snapshot.last_error}")
-        return tuple(write(self._status(failing), self._before))
+            return None
+        failing = settled.conditions.failing(f"the last attempt failed: {self.snapshot.last_error}")
+        return replace(settled, conditions=failing)
 
     def _settled(self, problem: str | None, paused: bool) -> Status[Conditions]:
         """The status once all steps before it have worked."""
