@@ -276,6 +276,26 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
     here = world("0 * * * *", exclusions=exclusions)
     assert reasons(here.settle(NOON)) == ["InvalidSchedule"]
     assert here.ready() == ("False", "NeverFires")
+    (condition,) = here.status["conditions"]
+    assert condition["message"] == (
+        "invalid schedule: '0 * * * *': it never fires: spec.exclusions excludes every slot that was looked at"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"suspendUntil": "9999-01-01T00:00:00Z"}, "it never fires: spec.suspendUntil excludes every slot"),
+        ({"schedule": "0 0 30 2 *", "exclusions": FOREVER["from now on"]}, "it never fires"),
+    ],
+    ids=["until the end of time", "no slot that could be excluded"],
+)
+def test_what_keeps_a_schedule_from_firing_is_named(spec, said):
+    here = world(**{"schedule": "0 * * * *", **spec})
+    here.settle(NOON)
+    (condition,) = here.status["conditions"]
+    assert said in condition["message"]
+    assert "exclu" not in condition["message"] or "exclu" in said
 
 
 def test_an_interval_goes_on_in_step_after_an_excluded_time():

@@ -64,6 +64,10 @@ class Timetable:
             after = window.end - _TICK
         return None
 
+    def fires_without_exclusions(self, after: datetime) -> bool:
+        """Whether there is a slot later than `after`, excluded or not."""
+        return self._next(after) is not None
+
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
         """The newest slots in (after, until], at most `count`, oldest first; and whether there may be older ones."""
         found: list[datetime] = []

@@ -54,8 +54,16 @@ def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
     except UserError as error:
         return Trouble("InvalidSpec", str(error), "InvalidSpec")
     if (first := table.next(cursor.at)) is None:
-        return Trouble("NeverFires", f"invalid schedule: {_texts(sight)}: it never fires", "InvalidSchedule")
+        why = _excluded(sight) if table.fires_without_exclusions(cursor.at) else ""
+        return Trouble("NeverFires", f"invalid schedule: {_texts(sight)}: it never fires{why}", "InvalidSchedule")
     return Timing(table, first)
+
+
+def _excluded(sight: Sight) -> str:
+    """The fields that keep a schedule from firing."""
+    spec = sight.spec
+    fields = [*(["spec.exclusions"] if spec.exclusions else []), *(["spec.suspendUntil"] if spec.suspend_until else [])]
+    return f": {' and '.join(fields)} {'excludes' if len(fields) == 1 else 'exclude'} every slot that was looked at"
 
 
 def _zones(sight: Sight) -> list[str]:
