@@ -12,7 +12,7 @@ from typing import Any
 
 from workers.controllers.scaledobject import formula
 from workers.controllers.scaledobject.evaluating import Scope as Values
-from workers.controllers.scaledobject.evaluating import Value
+from workers.controllers.scaledobject.evaluating import Value, told
 from workers.controllers.scaledobject.formula import FormulaError
 from workers.errors import UserError
 
@@ -119,7 +119,7 @@ def _result(text: str, scope: Scope) -> Value:
         read, values = _bound(text, scope)
         return read.node(Values(values))
     except (FormulaError, ArithmeticError, TypeError, ValueError) as error:
-        raise UserError(f"{text}: {error}") from None
+        raise UserError(f"{text}: {told(error)}") from None
 
 
 def _bound(text: str, scope: Scope) -> tuple[formula.Formula, dict[str, Any]]:

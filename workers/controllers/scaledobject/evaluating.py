@@ -58,10 +58,21 @@ def number(node: Node, values: Mapping[str, float | None]) -> float | None:
             return None
         found = float(_real(result))
     except (ArithmeticError, TypeError, ValueError, statistics.StatisticsError) as error:
-        raise FormulaError(f"the formula has no result: {error}") from error
+        raise FormulaError(f"the formula has no result: {told(error)}") from error
     if not math.isfinite(found):
         raise FormulaError("the formula's result is not a finite number")
     return found
+
+
+def told(error: Exception) -> str:
+    """Why there is no result, in words about numbers."""
+    match error:
+        case OverflowError():
+            return "a number becomes too large"
+        case ZeroDivisionError():
+            return "it divides by zero, or raises zero to a negative power"
+        case _:
+            return str(error)
 
 
 def constant(value: Value) -> Node:
