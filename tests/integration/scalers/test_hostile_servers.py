@@ -135,12 +135,12 @@ async def behaving(behaviour: Behaviour) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def sources(port: int) -> AsyncIterator[Sources]:
+async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[Sources]:
     """Sources whose cluster is that server, too."""
     configuration = Configuration(host=f"http://127.0.0.1:{port}")
     async with Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster:
         made = Sources(
-            Connections(patience=PATIENCE / 4, cluster=cluster), Breakers(Policy(threshold=99)), timeout=PATIENCE
+            Connections(patience=timeout / 4, cluster=cluster), Breakers(Policy(threshold=99)), timeout=timeout
         )
         try:
             yield made
@@ -191,6 +191,32 @@ async def test_a_server_that_misbehaves_is_unknown_and_named(
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
     assert not tells(caplog.text)
     assert not [record.__dict__ for record in caplog.records if tells(str(record.__dict__))]
+
+
+@pytest.mark.parametrize(("type_", "example"), CASES)
+async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_leaves_nothing(
+    type_: str, example: Example
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Who speaks to MySQL waits for it to begin.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await reader.read(1)
+        asked.set()
+        await _hang(reader, writer)
+
+    before = asyncio.all_tasks()
+    async with behaving(hang) as port:
+        async with asyncio.timeout(10), sources(port, 3600) as asking:
+            probe = scaler(type_, example, port)
+            reading = asyncio.create_task(asking.read(Source.of(probe, 1), [probe], 1))
+            await asked.wait()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        theirs = {task for task in asyncio.all_tasks() - before if "behaving" not in repr(task.get_coro())}
+        assert not theirs
 
 
 def tells(text: str) -> bool:
