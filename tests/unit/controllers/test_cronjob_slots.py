@@ -72,6 +72,18 @@ def test_an_interval_below_a_minute_runs_once_a_minute_and_loops_nowhere():
     assert here.made == [minute("12:00"), minute("12:01"), minute("12:02"), minute("12:03")]
 
 
+@pytest.mark.parametrize(
+    ("schedule", "warned"), [("@every 20s", True), ("@every 1m", False), ("* * * * *", False)], ids=lambda each: each
+)
+def test_several_slots_of_a_minute_are_warned_of_with_every_run(schedule, warned):
+    here = world(schedule)
+    here.settle(NOON)
+    here.run(clock("12:02:45"))
+    found = [record for record in here.told if record.reason == "UnsupportedSchedule"]
+    assert len(here.made) >= 2
+    assert len(found) == (len(here.made) if warned else 0)
+
+
 def test_a_zone_in_the_text_is_warned_of_with_every_run_and_followed():
     here = world("CRON_TZ=Asia/Tokyo 0 22 * * *", timeZone="Europe/Berlin")
     assert "UnsupportedSchedule" in reasons(here.settle(clock("13:00")))

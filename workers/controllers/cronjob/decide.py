@@ -270,6 +270,14 @@ class _Decision:
                 yield Record("Warning", "TooManyMissedTimes", _TOO_MANY)
             if "TZ" in (sight.spec.schedule or ""):
                 yield Record("Warning", "UnsupportedSchedule", _ZONE_IN_TEXT)
+            if self._shares_its_name(self._choice.slots[-1]):
+                yield Record("Warning", "UnsupportedSchedule", _SEVERAL_A_MINUTE)
+
+    def _shares_its_name(self, slot: datetime) -> bool:
+        """Whether the run of the slot after this one will be taken for this one's."""
+        after = self._table.next(slot) if self._table else None
+        names = self.sight.names
+        return after is not None and names.slot(after) == names.slot(slot)
 
     def _is_news(self, trouble: Trouble) -> bool:
         """A ScheduledJob's condition remembers what was told."""
@@ -352,6 +360,7 @@ _TOO_MANY = (
     f"More than {due.MANY} start times were missed. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 )
 _ZONE_IN_TEXT = "a time zone belongs into .spec.timeZone; TZ or CRON_TZ in .spec.schedule is not supported"
+_SEVERAL_A_MINUTE = "the schedule has several times in one minute, and Jobs are named by the minute: one of them runs"
 
 CRON_JOBS = Controller(kind=CRON_JOB, decide=decide, children=(JOB,))
 SCHEDULED_JOBS = Controller(kind=SCHEDULED_JOB, decide=decide, children=(JOB,))
