@@ -206,6 +206,27 @@ async def test_a_task_starts_once_the_one_it_depends_on_serves(cluster: Cluster)
     assert sorted(await pods_of(cluster, job)) == [f"{job.name}-app-0", f"{job.name}-app-1"]
 
 
+async def test_a_job_ends_when_a_task_waits_for_one_that_failed(cluster: Cluster) -> None:
+    never = {"initContainers": [{"name": "init", "image": "none", "command": ["/bin/sh", "-c", "exit 3"]}]}
+    first = task("a", "exit 0")
+    first["template"]["spec"] |= never
+    job = await start(cluster, first, task("b", "exit 0", dependsOn={"name": ["a"]}))
+    status = await reaches(cluster, job, "Failed")
+    assert status["state"]["message"].endswith("container init exited with 3 (Error); task b can never start: a failed")
+    assert list(await pods_of(cluster, job)) == [f"{job.name}-a-0"]
+    groups = (await cluster.list(POD_GROUP, "default"))[0]
+    assert not [group for group in groups if group["metadata"]["name"].startswith(f"{job.name}-")]
+
+
+async def test_why_is_told_of_a_container_that_was_started_again_in_place(cluster: Cluster) -> None:
+    again = task("w", "exit 5", maxRetry=1, policies=[{"event": "TaskFailed", "action": "AbortJob"}])
+    again["template"]["spec"]["restartPolicy"] = "OnFailure"
+    job = await start(cluster, again)
+    status = await reaches(cluster, job, "Aborted")
+    assert "container main exited with 5" in status["state"]["message"]
+    assert [(one["pod"], one["exitCode"]) for one in status["failures"]] == [(f"{job.name}-w-0", 5)]
+
+
 async def test_a_job_waits_for_its_admission_to_a_queue_of_its_own(cluster: Cluster) -> None:
     name = f"late-{next(_numbers)}"
     queue = {"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1}}
