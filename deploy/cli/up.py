@@ -75,7 +75,7 @@ class _Words(logging.Formatter):
     """The supervisor's warnings as words: the message, then its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {name: getattr(record, name) for name in ("part", "code") if hasattr(record, name)}
+        fields = {name: getattr(record, name) for name in ("part", "parts", "code", "error") if hasattr(record, name)}
         return f"penstock: {record.getMessage()}" + "".join(f", {name} {value}" for name, value in fields.items())
 
 

@@ -31,8 +31,13 @@ class Guard:
     def __init__(
         self, *, delay: float = 0.0, lock: Path | None = None, grace: float = 10.0, pids: tuple[Path, str] | None = None
     ) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, str(delay), str(grace), str(lock or ""), *map(str, pids or ())],
+        self._words = [str(delay), str(grace), str(lock or ""), *map(str, pids or ())]
+        self._groups: set[int] = set()
+        self._process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, *self._words],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -46,11 +51,28 @@ class Guard:
 
     def add(self, group: int) -> None:
         """From now on the group is to be ended with the master."""
+        self._groups.add(group)
         self._say(f"+{group}\n")
 
     def remove(self, group: int) -> None:
         """The group has ended; its number may soon be somebody else's."""
+        self._groups.discard(group)
         self._say(f"-{group}\n")
+
+    def renew(self) -> int | None:
+        """Start another guard in the place of one that died; the dead one's exit code, or None while it lives.
+
+        Raises OSError when there can be none.
+        """
+        code = self._process.poll()
+        if code is None:
+            return None
+        dead, self._process = self._process, self._start()
+        assert dead.stdin is not None
+        dead.stdin.close()
+        for group in self._groups:
+            self._say(f"+{group}\n")
+        return code
 
     def dismiss(self) -> None:
         """Says farewell: the guard ends without touching anything."""
@@ -67,14 +89,26 @@ class Guard:
 
 
 def hold(lock: Path) -> int | None:
-    """Takes the lock file for the life of this process; its descriptor, or None when another process holds it."""
+    """Takes the lock file for the life of this process; its descriptor, or None when another process holds it.
+
+    The file says who holds it (`holder`).
+    """
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def holder(lock: Path) -> str:
+    """The process id of whoever holds the lock file, as far as it says so."""
+    with contextlib.suppress(OSError):
+        return lock.read_text(encoding="utf-8").strip() or "unknown"
+    return "unknown"
 
 
 def signal_group(group: int, number: int) -> bool:
@@ -138,12 +172,13 @@ def _succeeded(lock: str, delay: float) -> bool:
     return bool(lock) and hold(Path(lock)) is None
 
 
-def _end(groups: set[int], grace: float) -> None:
+def end(groups: set[int], grace: float) -> None:
+    """Ends these process groups: TERM first, KILL after so many seconds."""
     remaining = {group for group in groups if signal_group(group, signal.SIGTERM)}
     deadline = time.monotonic() + grace
     while remaining and time.monotonic() < deadline:
         time.sleep(0.05)
-        remaining = {group for group in remaining if signal_group(group, 0)}
+        remaining = {group for group in remaining if is_group_alive(group)}
     for group in remaining:
         signal_group(group, signal.SIGKILL)
 
@@ -160,7 +195,7 @@ def main() -> None:
         else:
             return
     if (groups or pids) and not _succeeded(lock, delay):
-        _end(groups | (_noted(*pids) if pids else set()), grace)
+        end(groups | (_noted(*pids) if pids else set()), grace)
 
 
 if __name__ == "__main__":

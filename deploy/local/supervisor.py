@@ -19,7 +19,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from deploy.local import guarding
 from deploy.local.guard import Guard, signal_group
+from deploy.local.leftovers import Notes
 from workers.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ SHORTEST = 0.5
 LONGEST = 30.0
 #: Log files are rotated at this size (bytes); two old ones are kept.
 LOG_SIZE = 10 * 1024 * 1024
+#: Seconds that parts which were left behind may take to end by themselves.
+LEAVING = 15.0
 
 
 class StartFailed(UserError):  # noqa: N818 - says what happened
@@ -57,13 +61,18 @@ class Component:
 class Supervisor:
     """Runs components until it is told to stop.
 
-    logs: folder for the output of the parts. echo: also called with (name, line) for every line printed.
+    logs: folder for the output of the parts. notes: where it is noted which parts run, for the next supervisor, which
+    ends what this one could not. echo: also called with (name, line) for every line printed.
     """
 
-    def __init__(self, logs: Path, *, echo: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self, logs: Path, *, notes: Notes | None = None, echo: Callable[[str, str], None] | None = None
+    ) -> None:
         self._logs = logs
+        self._notes = notes
         self._echo = echo
         self._guard: Guard | None = None
+        self._guarding: asyncio.Task[None] | None = None
         self._running: dict[str, _Child] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._batches: list[tuple[str, ...]] = []
@@ -76,7 +85,10 @@ class Supervisor:
         ready in time; none of them runs then.
         """
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._guard = self._guard or Guard()
+        if self._guard is None:
+            await self._end_leftovers()
+            self._guard = Guard()
+            self._guarding = asyncio.create_task(guarding.keep(self._guard))
         for component in components:
             if component.name in self._keepers:
                 raise ValueError(f"component {component.name}: already started")
@@ -124,9 +136,15 @@ class Supervisor:
             names = self._batches.pop()
             await _cancel(*(self._keepers.pop(name) for name in names))
             await self._end(*(self._running[name] for name in names if name in self._running))
-        if self._guard is not None:
+        if self._guard is not None and self._guarding is not None:
+            await _cancel(self._guarding)
             self._guard.dismiss()
-            self._guard = None
+            self._guard = self._guarding = None
+
+    async def _end_leftovers(self) -> None:
+        """Parts of a supervisor that was killed together with its guard hold what the new ones need."""
+        if self._notes is not None and (left := await self._notes.end(LEAVING)):
+            log.warning("left behind by an earlier run, and ended now", extra={"parts": ", ".join(left)})
 
     async def _start_all(self, components: Sequence[Component], started: Callable[[], Awaitable[None]] | None) -> None:
         for component in components:
@@ -147,6 +165,8 @@ class Supervisor:
         )
         assert self._guard is not None
         self._guard.add(process.pid)
+        if self._notes is not None:
+            self._notes.add(component.name, process.pid)
         child = _Child(component, process, self._logs / f"{component.name}.log", self._echo)
         self._running[component.name] = child
         return child
@@ -197,6 +217,8 @@ class Supervisor:
         signal_group(child.pid, signal.SIGKILL)
         child.close()
         self._running.pop(child.component.name, None)
+        if self._notes is not None:
+            self._notes.remove(child.component.name)
         if self._guard is not None:
             self._guard.remove(child.pid)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local import broker, guard
+from deploy.local.leftovers import Notes
 from deploy.local.supervisor import Component, Supervisor
 from deploy.processes import commands, ready
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
@@ -56,6 +57,11 @@ class Home:
     def logs(self) -> Path:
         """What the parts print, one file each."""
         return self.root / "logs"
+
+    @property
+    def parts(self) -> Path:
+        """Notes of which parts run."""
+        return self.root / "parts"
 
     @property
     def pods(self) -> Path:
@@ -251,7 +257,7 @@ async def run(
         if not own:
             await reachable(store)
         parts = plan(options, store, own.argv if own else ())
-        supervisor = Supervisor(home.logs)
+        supervisor = Supervisor(home.logs, notes=Notes(home.parts))
         if own:
             parts = _waiting(parts, own)
         kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
@@ -290,11 +296,9 @@ def owned(home: Home) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"--home {home.root}: {error.strerror}") from error
     if descriptor is None:
-        pid = home.lock.read_text(encoding="utf-8").strip() or "unknown"
+        pid = guard.holder(home.lock)
         raise UserError(f"penstock up runs already in {home.root} (pid {pid}); stop it, or choose another --home")
     try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)

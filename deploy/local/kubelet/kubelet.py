@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.local import guard
+from deploy.local import guard, guarding
 from deploy.local.kubelet import placing, status, usage
 from deploy.local.kubelet.announcer import Announcer, Wanted
 from deploy.local.kubelet.attempt import Attempt
@@ -341,18 +341,21 @@ async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = root / "lock"
     if (held := guard.hold(lock)) is None:
-        raise UserError(f"--root {root}: another kubelet works in this folder")
+        raise UserError(f"--root {root}: another kubelet works in this folder (pid {guard.holder(lock)})")
     reports, announcer = Reports(cluster), Announcer(cluster, options.events)
     pods = root / "pods"
     watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
     pods.mkdir(exist_ok=True)
     claims = Claims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
+    keeping = asyncio.create_task(guarding.keep(watchman))
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()
+        await _cancelled(keeping)
         watchman.dismiss()
     finally:
+        await _cancelled(keeping)
         await reports.close()
         os.close(held)
 

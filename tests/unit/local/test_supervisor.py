@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import supervisor
+from deploy.local.leftovers import Notes
 from deploy.local.supervisor import Component, StartFailed, Supervisor
 from tests.support.conditions import eventually
 from tests.support.processes import alive
@@ -137,14 +138,17 @@ async def test_a_part_that_appears_twice_is_refused(running: Supervisor) -> None
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
+from deploy.local.leftovers import Notes
 from deploy.local.supervisor import Component, Supervisor
 
 home = Path(sys.argv[1])
 async def started():
+    (home / "guard").write_text(str(one._guard.pid))
     (home / "started").touch()
 script = f"{sys.argv[2]}sleep 60 & echo $! > {home}/child; echo $$ > {home}/part; wait; sleep 60"
 part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] else 1)
-asyncio.run(Supervisor(home / "logs").run([part], started=started))
+one = Supervisor(home / "logs", notes=Notes(home / "parts"))
+asyncio.run(one.run([part], started=started))
 """
 
 
@@ -159,6 +163,56 @@ async def test_no_process_is_left_when_the_supervisor_gets(
     code = await process.wait()
     assert code == (-9 if number is signal.SIGKILL else 0)
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+
+
+async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
+    tmp_path: Path, pid_in: Callable[[str], int]
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(tmp_path), "", stderr=asyncio.subprocess.PIPE
+    )
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    first = pid_in("guard")
+    os.kill(first, signal.SIGKILL)
+    assert process.stderr is not None
+    said = await asyncio.wait_for(process.stderr.readline(), 30)
+    assert said.startswith(b"the guard died and is started again"), said
+    process.kill()
+    await process.wait()
+    await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+
+
+async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_next(
+    tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
+) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process.send_signal(signal.SIGSTOP)  # it must not start another guard
+    os.kill(pid_in("guard"), signal.SIGKILL)
+    process.kill()
+    await process.wait()
+    left = pid_in("part"), pid_in("child")
+    assert all(map(alive, left))
+    following = Supervisor(tmp_path / "logs", notes=Notes(tmp_path / "parts"))
+    await following.start(shell("next", "exec sleep 60"))
+    try:
+        assert not any(map(alive, left))
+        assert "left behind by an earlier run, and ended now" in caplog.text
+        assert [path.name for path in (tmp_path / "parts").iterdir()] == ["next"]
+    finally:
+        await following.stop()
+    assert list((tmp_path / "parts").iterdir()) == []
+
+
+@pytest.mark.parametrize("note", ["{pid} 1", "{pid}", "", "x y", "-1 1"], ids=lambda note: note or "nothing")
+async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part").write_text(note.format(pid=process.pid))
+    assert list(await Notes(tmp_path / "parts").end(0.1)) == []
+    assert alive(process.pid)
+    process.kill()
+    await process.wait()
 
 
 async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:

@@ -1,0 +1,38 @@
+"""What is killed on the machine of `penstock up`, and what the next `penstock up` makes of what is left."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.terminal import Terminal, family, gone, running, until
+
+
+@pytest.mark.timeout(300)
+def test_up_replaces_its_guard_and_the_next_one_ends_what_nobody_could(tmp_path: Path) -> None:
+    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+
+    def guards(pid: int) -> list[psutil.Process]:
+        """Those of `up` itself, that live: the kubelet has one of its own."""
+        children = psutil.Process(pid).children()
+        return [each for each in children if not gone([each]) and any("guard.py" in word for word in each.cmdline())]
+
+    with running(terminal, tmp_path / "up.log") as process:
+        (first,) = guards(process.pid)
+        first.kill()
+        until(lambda: guards(process.pid), "there is another guard")
+        until(lambda: "the guard died and is started again" in (tmp_path / "up.log").read_text(), "and it is said")
+        # Now both at once: nothing is left that could end the parts.
+        left = family(process.pid)
+        psutil.Process(process.pid).suspend()
+        for guard in guards(process.pid):
+            guard.kill()
+        process.kill()
+        process.wait()
+    parts = [each for each in left if not gone([each])]
+    assert parts
+    with running(terminal, tmp_path / "again.log"):
+        assert gone(parts)
+        said = (tmp_path / "again.log").read_text()
+        assert "left behind by an earlier run, and ended now, parts apiserver, beat, broker, kubelet" in said
+        assert terminal.type("get", "namespaces").startswith("NAME")
