@@ -1,6 +1,5 @@
 """The `celery` trigger: tasks of Celery queues that are not done, on Redis or RabbitMQ."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from scalers.redis.connection import RedisServer
 from scalers.redis.sentinel import RedisSentinel
 from scalers.redis.source import measured
 from scalers.scaler import Connections, Measure, Scaler, Source, parameter
+from scalers.side_by_side import side_by_side
 from scalers.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -194,10 +194,5 @@ class CeleryTasks(Scaler):
 
     async def answer(self, connections: Connections) -> float:
         """On RabbitMQ: its queues side by side. What one of them fails with is what all of them fail with."""
-        try:
-            async with asyncio.TaskGroup() as asking:
-                tasks = [asking.create_task(rabbit.answer(connections)) for rabbit in self._rabbits]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        answers = [task.result() for task in tasks]
+        answers = await side_by_side(rabbit.answer(connections) for rabbit in self._rabbits)
         return sum(answer.value if isinstance(answer, Measure) else answer for answer in answers)

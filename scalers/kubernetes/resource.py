@@ -1,6 +1,5 @@
 """KEDA's `kubernetes-resource` trigger: a number that stands in a ConfigMap or a Secret."""
 
-import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -10,6 +9,7 @@ from pydantic import model_validator
 from scalers.http import extracting
 from scalers.parameters import ParameterError
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.side_by_side import side_by_side
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
 from workers.cluster import Cluster
 from workers.errors import ClusterError, NotFound
@@ -69,7 +69,7 @@ class KubernetesResource(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         refs = list(dict.fromkeys(scaler.ref for scaler in scalers))
-        data = dict(zip(refs, await asyncio.gather(*(_data(cluster, ref) for ref in refs)), strict=True))
+        data = dict(zip(refs, await side_by_side(_data(cluster, ref) for ref in refs), strict=True))
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | None) -> float | Exception:

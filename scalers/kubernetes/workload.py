@@ -1,10 +1,10 @@
 """KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Self
 
 from scalers.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.side_by_side import side_by_side
 from workers.api.kinds import POD, Object
 from workers.cluster import Cluster
 from workers.errors import ClusterError, Invalid
@@ -51,7 +51,7 @@ class KubernetesWorkload(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         places = list(dict.fromkeys((scaler.within, scaler.pod_selector) for scaler in scalers))
-        found = dict(zip(places, await asyncio.gather(*(_pods(cluster, *place) for place in places)), strict=True))
+        found = dict(zip(places, await side_by_side(_pods(cluster, *place) for place in places), strict=True))
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | Exception) -> float | Exception:
