@@ -1,9 +1,12 @@
 """Volcano's PodGroup: which queue a new one is put into, and whether that takes it."""
 
+from collections.abc import Iterator
+
 from workers.admission import queues
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.topology import tiers
+from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
 from workers.api.ties import DEFAULT_QUEUE
 
@@ -28,10 +31,23 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
         return []
     spec = body.get("spec") or {}
     found = list(queues.admits(spec["queue"], lookup)) if spec.get("queue") else []
+    found += _amounts(spec.get("minResources") or {})
     found += tiers(spec.get("networkTopology"), "spec.networkTopology")
     for index, policy in enumerate(spec.get("subGroupPolicy") or ()):
         found += tiers(policy.get("networkTopology"), f"spec.subGroupPolicy[{index}].networkTopology")
     return found
+
+
+def _amounts(given: Object) -> Iterator[Finding]:
+    """What a gang needs can be read, and is never less than nothing."""
+    for name, text in given.items():
+        try:
+            below = quantities.parse(str(text)) < 0
+        except ValueError:
+            yield Finding(f"spec.minResources[{name}]", f"{text!r} is no quantity")
+        else:
+            if below:
+                yield Finding(f"spec.minResources[{name}]", f"must not be below 0, {text}")
 
 
 def namespace_of(body: Object) -> Ref:

@@ -9,6 +9,8 @@ from workers.api.kinds import Object
 #: The fields of a Queue's spec that hold amounts.
 FIELDS = ("capability", "deserved", "guarantee")
 _ONE = quantities.parse("1")
+#: Of these a capability of 0 is none, as Volcano reads it.
+ZERO_IS_NONE = ("cpu", "memory")
 #: These are measured; everything else is counted, in whole numbers.
 _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
@@ -18,6 +20,11 @@ Amounts = Mapping[str, int]
 def amounts(spec: Object, field: str) -> Amounts:
     """The amounts of one field, by resource, in billionths; without those that are no quantities."""
     return {name: number for name, value in _written(spec, field).items() if (number := _parsed(value)) is not None}
+
+
+def bounds(capability: Amounts) -> Amounts:
+    """The part of a capability that bounds anything."""
+    return {name: number for name, number in capability.items() if number > 0 or name not in ZERO_IS_NONE}
 
 
 def problems(spec: Object) -> list[Finding]:
@@ -57,9 +64,11 @@ def _each(spec: Object, field: str) -> Iterator[Finding]:
 def _bounded(spec: Object) -> Iterator[Finding]:
     capability, deserved, guarantee = (amounts(spec, field) for field in FIELDS)
     # Queues of Volcano 1.8 have a guarantee and no deserved share: it was computed from the weights.
-    for name, number in guarantee.items() if deserved else ():
-        if number > deserved.get(name, 0):
+    for name, number in guarantee.items():
+        if deserved and number > deserved.get(name, 0):
             yield Finding(f"{path('guarantee')}[{name}]", "must not be greater than the deserved amount")
+        elif number > bounds(capability).get(name, number):
+            yield Finding(f"{path('guarantee')}[{name}]", "must not be greater than the capability")
     for name, number in deserved.items():
         if name in capability and number > capability[name]:
             yield Finding(f"{path('deserved')}[{name}]", "must not be greater than the capability")

@@ -46,6 +46,9 @@ GROUPS = {
         group(subGroupPolicy=[{"name": "a"}, {"name": "b", "networkTopology": TIERS}]),
         ["spec.subGroupPolicy[1].networkTopology"],
     ),
+    "amounts": (group(minResources={"cpu": "1500m", "pods": 3, "memory": "0"}), []),
+    "an amount below 0": (group(minResources={"cpu": "-1", "pods": "1"}), ["spec.minResources[cpu]"]),
+    "no amount": (group(minResources={"cpu": "abc"}), ["spec.minResources[cpu]"]),
     "one way to name a tier": (group(networkTopology={"highestTierAllowed": 1}), []),
 }
 

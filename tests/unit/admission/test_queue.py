@@ -105,6 +105,14 @@ REFUSED = {
         queue(deserved={"cpu": "1"}, guarantee={"resource": {"memory": "1Gi"}}),
         "spec.guarantee.resource[memory]",
     ),
+    "a guarantee over capability": (
+        queue(capability={"cpu": "1"}, guarantee={"resource": {"cpu": "1001m"}}),
+        "spec.guarantee.resource[cpu]",
+    ),
+    "a guarantee of what it may not have": (
+        queue(capability={"pods": "0"}, guarantee={"resource": {"pods": "1"}}),
+        "spec.guarantee.resource[pods]",
+    ),
     "deserved over capability": (queue(capability={"cpu": "1"}, deserved={"cpu": "2"}), "spec.deserved[cpu]"),
     "its own parent": (queue("me", parent="me"), "spec.parent"),
     "a parent that is not there": (queue(parent="nowhere"), "spec.parent"),
@@ -136,6 +144,11 @@ ACCEPTED = {
     "parts of what is measured": queue(capability={"cpu": "1500m", "memory": "1.5Gi", "hugepages-2Mi": "4Mi"}),
     "numbers for quantities": queue(capability={"cpu": 4, "pods": 10}),
     "a guarantee and nothing deserved": queue(guarantee={"resource": {"cpu": "2"}}),
+    "a guarantee of all it may have": queue(capability={"cpu": "2"}, guarantee={"resource": {"cpu": "2"}}),
+    "a guarantee beside a capability of something else": queue(
+        capability={"memory": "1Gi"}, guarantee={"resource": {"cpu": "2"}}
+    ),
+    "a guarantee where a capability of 0 is none": queue(capability={"cpu": "0"}, guarantee={"resource": {"cpu": "2"}}),
     "the fifth level": queue(parent="l4"),
     "below an idle queue": queue(parent="idle"),
     "below the root": queue(parent=ROOT, deserved={"cpu": "100"}, guarantee={"resource": {"cpu": "100"}}),

@@ -374,6 +374,27 @@ def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> Non
     assert words(found)["small"] == "queue default is served in order, and default/large comes first"
 
 
+@pytest.mark.parametrize(
+    ("reason", "asked"),
+    [
+        pytest.param("WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "5s"}}, id="given up"),
+        pytest.param("InvalidSpec", {"asks": {"cpu": "much"}}, id="nobody can read it"),
+    ],
+)
+def test_what_will_not_start_anyway_stands_behind_nobody(reason: str, asked: dict[str, Any]) -> None:
+    known = [group("large", least=5, created=-9), group("late", least=1, created=-8, **asked)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running")]
+    found = outcome(groups=known, nodes=[node(cpu=8, pods=9)], pods=busy, queues=[queue(dequeueStrategy="fifo")])
+    assert reasons(found) == {"large": "NotEnoughResources", "late": reason}
+
+
+def test_a_queue_is_guaranteed_no_more_than_it_may_have() -> None:
+    odd = queue("odd", capability={"cpu": "1"}, guarantee={"resource": {"cpu": "6"}})
+    assert names(outcome(groups=[group(least=7)], nodes=[node()], queues=[queue(), odd])) == ["gang"]
+    found = outcome(groups=[group(least=8)], nodes=[node()], queues=[queue(), odd])
+    assert "besides the 1 that other queues are guaranteed" in words(found)["gang"]
+
+
 def test_nobody_waits_behind_one_that_can_never_start() -> None:
     known = [group("large", least=9, created=-9), group("small", least=1, created=-8)]
     assert names(outcome(groups=known, nodes=[node()], queues=[queue(dequeueStrategy="fifo")])) == ["small"]
@@ -523,6 +544,7 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
         ),
         pytest.param("InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "soon"}}, id="no duration"),
         pytest.param("InvalidSpec", {"asks": {"cpu": "much"}}, id="no quantity"),
+        pytest.param("InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}, id="less than nothing"),
         pytest.param("InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}, id="no duration of Volcano's"),
     ],
 )

@@ -231,6 +231,8 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
     try:
         if spec.get("minResources") is not None:
             minimum = vectors.read(spec["minResources"])
+            if below := sorted(name for name, value in minimum.items() if value < 0):
+                problem = f"spec.minResources: {below[0]} is below 0"
     except ValueError as error:
         problem = f"spec.minResources: {error}"
     phase, asked = status.get("phase") or PENDING, int(spec.get("minMember") or 0)

@@ -65,10 +65,10 @@ def _told(group: Group, phase: str, now: datetime) -> list[Object]:
         return conditions.written(body, conditions.UNSCHEDULABLE, "False", conditions.READY, "", now)
     if phase == UNKNOWN or (phase == PENDING and group.phase in (RUNNING, UNKNOWN)):
         missing, all_ = len(group.waiting), len(group.members)
-        text = (
-            f"{missing}/{all_} tasks in gang unschedulable: pod group is not ready, "
-            f"{group.placed} of {group.least} have a node"
-        )
-        reason = "NotEnoughResources" if group.waiting else "NotEnoughTasks"
+        text, reason = f"pod group is not ready, {group.placed} of {group.least} have a node", "NotEnoughResources"
+        if missing:
+            text = f"{missing}/{all_} tasks in gang unschedulable: {text}"
+        else:
+            text, reason = f"{text}, and the others are not there yet", "NotEnoughTasks"
         return conditions.written(group.body, conditions.UNSCHEDULABLE, "True", reason, text, now)
     return known

@@ -87,7 +87,7 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
             turns.changed()
         elif _holds_up(scene.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
-            asking.waiting += [(each, behind) for each in turns.rest(group.queue)]
+            asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
     asking.keep_the_rest()
     grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
     return Outcome(tuple(asking.admitted), tuple(asking.waiting), grown)

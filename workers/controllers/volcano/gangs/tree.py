@@ -9,9 +9,6 @@ from workers.admission.queues import OPEN, ROOT, parent_of
 from workers.api.kinds import Object
 from workers.controllers.volcano.gangs.vectors import Vector
 
-#: Of these a capability of 0 is none, as Volcano reads it.
-_ZERO_IS_NONE = ("cpu", "memory")
-
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -31,17 +28,18 @@ class Queue:
 
 
 def observe(body: Object) -> Queue:
-    """A queue as it was observed."""
+    """A queue as it was observed. More than it may have it cannot be guaranteed: nobody could use that."""
     spec, metadata = body.get("spec") or {}, body["metadata"]
-    capability = shares.amounts(spec, "capability")
+    capability = shares.bounds(shares.amounts(spec, "capability"))
+    guarantee = shares.amounts(spec, "guarantee")
     return Queue(
         name=metadata["name"],
         parent=parent_of(body),
         state=(body.get("status") or {}).get("state") or OPEN,
         weight=max(1, int(spec.get("weight") or 1)),
         priority=int(spec.get("priority") or 0),
-        capability={name: value for name, value in capability.items() if value > 0 or name not in _ZERO_IS_NONE},
-        guarantee=shares.amounts(spec, "guarantee"),
+        capability=capability,
+        guarantee={name: min(value, capability.get(name, value)) for name, value in guarantee.items()},
         deserved=shares.amounts(spec, "deserved") or None,
         limit=spec.get("maxRunningJobs"),
         fifo=spec.get("dequeueStrategy") == "fifo",

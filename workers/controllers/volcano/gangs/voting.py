@@ -58,6 +58,10 @@ class Voting:
         self._quotas.promise(group)
         return None
 
+    def for_good(self, group: Group) -> Refusal | None:
+        """Why the group will not start whatever there is room for, whoever comes before it; None if it may."""
+        return self._malformed(group) or self._given_up(group)
+
     def ask_one(self, group: Group, pod: Member) -> bool:
         """Whether a pod beyond its gang may be let go now; it counts as given away then."""
         if group.queue not in self._tree or any(
