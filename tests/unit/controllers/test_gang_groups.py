@@ -108,6 +108,15 @@ def test_a_gang_that_is_not_whole_any_more_says_so() -> None:
     assert told["message"] == "1/3 tasks in gang unschedulable: pod group is not ready, 2 of 3 have a node"
 
 
+def test_a_gang_that_has_grown_says_what_is_not_there_yet_and_not_that_it_has_no_place() -> None:
+    told = conditions.find({"status": status_of(decide(group(phase="Running"), *pods("running")))}, "Unschedulable")
+    assert told is not None
+    assert (told["reason"], told["message"]) == (
+        "NotEnoughTasks",
+        "pod group is not ready, 1 of 3 have a node, and the others are not there yet",
+    )
+
+
 def test_nothing_is_written_twice() -> None:
     made = pods(*["running"] * 3)
     body = group(phase="Running")

@@ -148,6 +148,16 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
     assert "reason" not in cluster.state
 
 
+def test_that_a_gang_has_grown_is_no_event():
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    cluster.settle()
+    few = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": "1 of 3 have a node"}
+    cluster.grouped("Pending", conditions=[few])
+    cluster.settle()
+    assert cluster.state["message"] == "PodGroup default:train is not ready, reason: 1 of 3 have a node"
+    assert cluster.events == []
+
+
 def test_pods_are_not_touched_when_the_gang_is_pending_again():
     cluster = begun()
     cluster.admitting = False

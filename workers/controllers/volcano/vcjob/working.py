@@ -159,6 +159,9 @@ def _group_problem(sight: Sight) -> Problem | None:
         return None
     why = newest.get("message") or newest.get("reason") or "no reason is given"
     name = f"{sight.job.metadata.namespace}:{sight.job.metadata.name}"
+    if newest.get("reason") == "NotEnoughTasks":
+        # The job's own pods: they are made when the gang is admitted.
+        return Problem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
     return Problem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
 
 
