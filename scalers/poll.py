@@ -9,7 +9,7 @@ from scalers.claiming import Claiming, Errand, Found
 from scalers.questions import Asker
 from scalers.scaler import Measure, milli
 from scalers.sources import Answer
-from scalers.triggers import Parsed, Probe, polling_interval
+from scalers.triggers import Parsed, Probe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object
@@ -99,7 +99,7 @@ class Poll:
         """Show Prometheus what the trigger at this place measured. seconds: that its server took."""
         ref = kinds.parse_key(self.lease.key)
         if ref.kind != JOB_FLOW:
-            name = self.body["spec"]["triggers"][place].get("name") or ""
+            name = measured(self.body)[place].get("name") or ""
             metrics.measured(ref, place, self.samples[place], seconds, name)
 
     def next(self, interval: float) -> float:

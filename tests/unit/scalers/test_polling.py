@@ -8,6 +8,7 @@ from scalers.triggers import Parsed
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
+from workers.claims import LEDGER
 from workers.snapshot import Reading
 
 
@@ -58,3 +59,19 @@ def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
         "type": "scaledjob",
     }
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", labels) == shown
+
+
+@pytest.mark.parametrize("triggers", [[], None], ids=["no trigger", "null"])
+def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(triggers):
+    polled = poll(name="let-go")
+    polled.body["spec"]["triggers"] = triggers
+    polled.body["metadata"]["annotations"] = {LEDGER: '{"type": "redis", "metadata": {"listName": "work"}}'}
+    polled.samples[0] = sample(3)
+    polled.show(0, 0.5)
+    shown = [
+        one.value
+        for metric in REGISTRY.collect()
+        for one in metric.samples
+        if one.name == "keda_scaler_metrics_value" and one.labels["scaledObject"] == "let-go"
+    ]
+    assert shown == [3]
