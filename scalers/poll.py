@@ -7,6 +7,7 @@ from scalers import failing, metrics
 from scalers.breaker import Breaker
 from scalers.claiming import Claiming, Errand, Found
 from scalers.questions import Asker
+from scalers.reasons import why
 from scalers.scaler import Measure, milli
 from scalers.sources import Answer
 from scalers.triggers import Parsed, Probe, measured, polling_interval
@@ -80,11 +81,16 @@ class Poll:
 
     def take(self, place: int, answer: Answer, breaker: Breaker | None = None) -> None:
         """What the trigger at this place measured. breaker: of its source, if that is left alone."""
-        taken = sample(self.parsed.probes[place], answer)
+        probe = self.parsed.probes[place]
+        try:
+            taken = sample(probe, answer)
+        except Exception as error:
+            # The target or the activation of somebody else's scaler: that is its failure, and nobody else's.
+            taken = sample(probe, why(error, probe.scaler))
         if taken.error is not None:
             before = self.previous if self.previous and self.previous.uid == self.uid else None
             taken = failing.remembered(taken, before, failing.threshold(self.body))
-            taken = failing.alone(taken, before, breaker, str(self.parsed.probes[place].source), self.started)
+            taken = failing.alone(taken, before, breaker, str(probe.source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))

@@ -4,7 +4,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from scalers.poll import Poll
-from scalers.triggers import Parsed
+from scalers.scaler import Measure, Scaler
+from scalers.sources import Source
+from scalers.triggers import Parsed, Probe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
@@ -75,3 +77,28 @@ def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(trig
         if one.name == "keda_scaler_metrics_value" and one.labels["scaledObject"] == "let-go"
     ]
     assert shown == [3]
+
+
+class Careless(Scaler):
+    """Of somebody else: it does not say when it is active, nor what one Job is meant for."""
+
+    @property
+    def metric(self):
+        return "careless"
+
+    @property
+    def target(self):
+        return None
+
+    @property
+    def server(self):
+        return "the server"
+
+
+def test_a_scaler_that_says_nonsense_is_unknown_by_itself():
+    polled, scaler = poll(), Careless()
+    polled.parsed = Parsed((Probe("s0-careless", "careless", scaler, Source.of(scaler, None)),))
+    polled.take(0, Measure(3.0))
+    assert polled.complete
+    assert (polled.samples[0].value, polled.samples[0].active) == (0.0, False)
+    assert polled.samples[0].error.startswith("the server: TypeError: ")
