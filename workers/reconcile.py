@@ -10,7 +10,7 @@ from datetime import datetime
 from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
 from workers import metrics
 from workers import plan as steps
-from workers.act import Actor
+from workers.act import UNCERTAIN, Actor
 from workers.caps import Reservation
 from workers.controller import Controller
 from workers.decisions import Decisions
@@ -107,6 +107,9 @@ class Reconciler:
                 back = await self._actor.act(snapshot, plan, lambda: hands.check(lease))
         except LeaseLost:
             raise
+        except TimeoutError as error:
+            failed = self._failed(lease, error)
+            return replace(failed, after=UNCERTAIN) if _makes(plan) else failed
         except Exception as error:
             return self._failed(lease, error)
         finally:
@@ -132,7 +135,7 @@ class Reconciler:
         metrics.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
         return Failed(str(error), within=AWAY)
 
-    def _failed(self, lease: Lease, error: Exception) -> Outcome:
+    def _failed(self, lease: Lease, error: Exception) -> Failed:
         """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""
         kind = lease.key.partition("/")[0]
         metrics.RECONCILES.labels(kind, type(error).__name__).inc()
@@ -146,3 +149,12 @@ class Reconciler:
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
         after, within = (error.retry_after, error.within) if isinstance(error, ClusterError) else (None, None)
         return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)
+
+
+def _makes(plan: Plan) -> bool:
+    """Whether the plan makes objects: when its time is over, answers may be under way that nobody hears any more."""
+    return any(
+        isinstance(part, steps.Create)
+        for step in plan.steps
+        for part in (step.steps if isinstance(step, steps.Together) else (step,))
+    )

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.queue import Done
 from tests.unit.workers.reconciling import OWNER, owned
+from workers.act import UNCERTAIN
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.caps import Reservation
 from workers.errors import Invalid, Unavailable
@@ -143,6 +144,30 @@ async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_r
     await house.bell()
     swept = await house.lane.sweep()
     assert swept.next - time.time() < 60
+
+
+@pytest.mark.parametrize(
+    ("plan", "waits"),
+    [
+        (lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
+        (lambda owner: Plan((Together((Create(JOB, owned("a", owner)),), meanwhile=()),)), True),
+        (lambda owner: Plan((PatchStatus({"a": 1}),)), False),
+    ],
+    ids=["a create", "one of several", "no create"],
+)
+async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(house, monkeypatch, plan, waits):
+    """A fresh reading before that could make the same Job under another name."""
+    house = await house(lambda snapshot, now: plan(house.owner))
+    house.reconciler._deadline = 0.01
+
+    async def stuck(*args, **options):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(house.cluster, "create", stuck)
+    monkeypatch.setattr(house.cluster, "patch", stuck)
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert (swept.next - time.time() > UNCERTAIN - 5) is waits
 
 
 class Answering:
