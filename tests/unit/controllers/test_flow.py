@@ -350,6 +350,12 @@ def test_a_template_that_was_not_looked_for_yet_is_not_missing() -> None:
     assert (cluster.made, cluster.told["MissingTemplate"]) == (["f-b"], 0)
 
 
+def test_any_of_several_is_enough_though_another_has_not_begun() -> None:
+    first = entry("first", "a", "b", when=on("Completed", match="any"))
+    cluster = run(Cluster(entry("a"), entry("slow"), entry("b", "slow"), first), a="Completed")
+    assert cluster.made == ["f-a", "f-slow", "f-first"]
+
+
 def test_one_template_twice() -> None:
     cluster = settled(Cluster(entry("a", template="t"), entry("b", template="t")))
     assert cluster.made == ["f-a", "f-b"]

@@ -1,12 +1,12 @@
 """What a decision on a flow sees: its entries, how far each of them is, and what else it was given to look at."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
-from workers.api.volcano.jobflow import RETRY, Spec
+from workers.api.volcano.jobflow import RETRY, Entry, Spec
 from workers.controllers.volcano.flow import graph, phases, retrying, tracks
 from workers.controllers.volcano.flow.graph import Graph
 from workers.controllers.volcano.flow.tracks import Track
@@ -152,9 +152,16 @@ def relatives(body: Object) -> tuple[Ref, ...]:
         node.entry.source
         for node in known.nodes
         if asked or (written.get(node.id) or {}).get("phase") not in tracks.ENDS
-        if all(target in begun for target in node.entry.targets)
+        if _may_be_next(node.entry, begun)
     )
     return tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
+
+
+def _may_be_next(entry: Entry, begun: Collection[str]) -> bool:
+    """Whether an entry may be about to start. begun: the entries of which something was made or decided."""
+    if entry.when and entry.when.match == "any" and entry.targets:
+        return any(target in begun for target in entry.targets)
+    return all(target in begun for target in entry.targets)
 
 
 def _token(body: Object) -> str | None:
