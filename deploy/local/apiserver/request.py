@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
-from deploy.local.apiserver import wire
+from deploy.local.apiserver import repeated, wire
 from deploy.local.apiserver.answers import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.resources import Resource
 
@@ -64,6 +64,13 @@ class Request:
         if self.media_type == wire.MEDIA_TYPE:
             return parse_protobuf(self.body)
         raise unsupported_media_type(("application/json", "application/yaml", wire.MEDIA_TYPE))
+
+    def repeated(self, document: Any) -> list[str]:
+        """A remark about every key that is repeated in the body, which was decoded as this document."""
+        if self.media_type == wire.MEDIA_TYPE:
+            return []
+        is_json = self.media_type in ("application/json", "text/json")
+        return repeated.in_json(self.body, document) if is_json else repeated.in_yaml(self.body)
 
 
 def parse_json(body: bytes) -> Any:

@@ -33,6 +33,19 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
+def read(request: Request, target: Target) -> tuple[Object, list[str]]:
+    """The client's object that is the request's body, and the warnings about it."""
+    document = request.document()
+    body, warnings = decoded(request, target, document)
+    if (strictness := _strictness(request)) == "Ignore" or not (again := request.repeated(document)):
+        return body, warnings
+    if strictness == "Strict":
+        kind = target.resource.kind
+        prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise bad_request(f"{prefix}: strict decoding error: {', '.join(again)}")
+    return body, [*warnings, *again]
+
+
 def decoded(request: Request, target: Target, document: Any) -> tuple[Object, list[str]]:
     """A client's object, checked to be of the resource's kind, and the warnings about it."""
     kind = target.resource.kind
@@ -164,7 +177,7 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
 async def create(ctx: Context, request: Request, target: Target) -> Response:
     """POST of a collection."""
     resource, kind = target.resource, target.resource.kind
-    body, warnings = decoded(request, target, request.document())
+    body, warnings = read(request, target)
     meta = body["metadata"]
     _placed(target, meta)
     for name in OURS:
@@ -209,7 +222,7 @@ def _dry(ctx: Context, request: Request, target: Target, record: Record, code: i
 async def update(ctx: Context, request: Request, target: Target) -> Response:
     """PUT of an object or of its status."""
     record = _existing(ctx, target)
-    body, warnings = decoded(request, target, request.document())
+    body, warnings = read(request, target)
     return await _replace(ctx, request, target, record, body, warnings)
 
 

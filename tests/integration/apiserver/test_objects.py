@@ -254,6 +254,29 @@ def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
     assert 'strict decoding error: unknown field "nonsense"' in strict.message
 
 
+@pytest.mark.parametrize(
+    ("text", "media", "remark"),
+    [
+        ('{"metadata":{"name":"%s"},"data":{"a":"1","a":"2"}}', "application/json", 'duplicate field \\"data.a\\"'),
+        (
+            "metadata:\n  name: %s\ndata:\n  a: '1'\n  a: '2'\n",
+            "application/yaml",
+            'line 5: key \\"a\\" already set in map',
+        ),
+    ],
+    ids=["JSON", "YAML"],
+)
+def test_repeated_keys_are_warned_about_or_refused(ours: Api, text: str, media: str, remark: str) -> None:
+    def post(name: str, **query: str) -> Any:
+        return ours("POST", ours.maps, (text % name).encode(), type=media, **query)
+
+    made = post("one")
+    assert (made.code, made.headers["warning"], made.body["data"]) == (201, f'299 - "{remark}"', {"a": "2"})
+    assert "warning" not in post("two", fieldValidation="Ignore").headers
+    strict = post("three", fieldValidation="Strict")
+    assert (strict.code, remark.replace("\\", "") in strict.message) == (400, True)
+
+
 def test_both_event_apis_show_the_same_events(api: Api) -> None:
     about = {"kind": "Job", "namespace": api.namespace, "name": "crunch"}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": about}
