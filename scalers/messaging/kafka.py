@@ -142,24 +142,25 @@ class KafkaSource(Scaler):
             for scaler, partitions in zip(scalers, wanted, strict=True):
                 groups[scaler.consumer_group].update(partitions)
             ends, committed = await asyncio.gather(inquiry.ends(set(wanted)), inquiry.committed(groups))
-            answers: list[Measure | Exception] = []
-            for scaler, partitions in zip(scalers, wanted, strict=True):
+            # Of objects with the same trigger the first one's answer: what it saw is not the others' last poll.
+            answers: dict[Self, Measure | Exception] = {}
+            for scaler, partitions in dict(zip(scalers, wanted, strict=True)).items():
                 topics, offsets = found.get(scaler.consumer_group), committed[scaler.consumer_group]
                 latest = ends[partitions]
                 if isinstance(offsets, SourceError):
-                    answers.append(offsets)
+                    answers[scaler] = offsets
                 elif isinstance(topics, SourceError) and not scaler.topics:
-                    answers.append(topics)
+                    answers[scaler] = topics
                 elif scaler.topics and not partitions:
-                    answers.append(SourceError(f"{cluster}: {scaler.lost(there)}"))
+                    answers[scaler] = SourceError(f"{cluster}: {scaler.lost(there)}")
                 elif isinstance(latest, SourceError):
-                    answers.append(latest)
+                    answers[scaler] = latest
                 else:
-                    answers.append(scaler.measured(partitions, offsets, latest, client))
-            unreached = [answer for answer in answers if isinstance(answer, Unreached | TooSlow)]
+                    answers[scaler] = scaler.measured(partitions, offsets, latest, client)
+            unreached = [answer for answer in answers.values() if isinstance(answer, Unreached | TooSlow)]
             if len(unreached) == len(answers):
                 raise unreached[0]
-            return answers
+            return [answers[scaler] for scaler in scalers]
 
     def lost(self, there: Mapping[str, frozenset[int]]) -> str:
         """Why there is no partition to look at."""
@@ -180,12 +181,12 @@ class KafkaSource(Scaler):
 
     def measured(self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: Client) -> Measure:
         """The lag, and whether it is worth a Job."""
-        before = client.previous.get(self, {})
+        before: Offsets = {}
+        if self.exclude_persistent_lag:
+            before = client.previous(self, {each: committed[each] for each in wanted if each in committed})
         lag = kafka_lag.combined(
             (Partition(ends.get(each), committed.get(each), before.get(each)) for each in wanted), self.rules
         )
-        if self.exclude_persistent_lag:
-            client.previous[self] = {each: committed[each] for each in wanted if each in committed}
         return Measure(float(lag.value), lag.total > self.activation_lag_threshold)
 
 

@@ -1,6 +1,7 @@
 """A Kafka cluster as lag needs it: what groups have committed, and where partitions end."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ MECHANISMS = {"plaintext": "PLAIN", "scram_sha256": "SCRAM-SHA-256", "scram_sha5
 
 #: Milliseconds that one request may take; the source's own deadline is the shorter one.
 _REQUEST = 10_000
+
+#: Triggers whose offsets at the last poll are remembered.
+_REMEMBERED = 10_000
 
 #: Offsets, by topic and partition.
 Offsets = Mapping[tuple[str, int], int]
@@ -61,14 +65,14 @@ class Cluster:
 
 
 class Client:
-    """Connections to one cluster, opened when they are first needed. previous: committed offsets at the last poll."""
+    """Connections to one cluster, opened when they are first needed."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._admin: Any = None
         self._consumer: Any = None
         self._opening = asyncio.Lock()
-        self.previous: dict[Hashable, Offsets] = {}
+        self._previous: OrderedDict[Hashable, Offsets] = OrderedDict()
 
     def __str__(self) -> str:
         return str(self._cluster)
@@ -122,6 +126,14 @@ class Client:
         make = needed("aiokafka", EXTRA).TopicPartition
         found = await self._asked(consumer.end_offsets([make(*each) for each in sorted(partitions)]))
         return {(each.topic, each.partition): offset for each, offset in found.items()}
+
+    def previous(self, trigger: Hashable, committed: Offsets) -> Offsets:
+        """What was committed at the trigger's last poll; what is now is remembered for its next one."""
+        before = self._previous.pop(trigger, {})
+        self._previous[trigger] = committed
+        if len(self._previous) > _REMEMBERED:
+            self._previous.popitem(last=False)
+        return before
 
     async def close(self) -> None:
         """Close the connections."""

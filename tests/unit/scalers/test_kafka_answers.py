@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from scalers.connections import Connections
+from scalers.messaging import kafka_client
 from scalers.messaging.kafka import ApacheKafka
 from scalers.messaging.kafka_client import Client, Cluster
 from scalers.parameters import Trigger
@@ -174,3 +175,30 @@ async def test_partitions_that_no_topic_has_are_an_error() -> None:
     answer = await read(Answers({}), topic="a", partitionLimitation="7")
     assert isinstance(answer, SourceError)
     assert "no partition of partitionLimitation" in str(answer)
+
+
+def test_what_was_committed_before_is_remembered_of_so_many_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_client, "_REMEMBERED", 2)
+    client = Client(Cluster(("a:1",)))
+    told = [client.previous(*each) for each in [("a", {("t", 0): 1}), ("b", {("t", 0): 2}), ("a", {("t", 0): 3})]]
+    assert told == [{}, {}, {("t", 0): 1}]
+    client.previous("c", {})
+    assert client.previous("a", {}) == {("t", 0): 3}
+    assert client.previous("b", {}) == {}, "the one that was not asked for the longest time"
+
+
+async def test_two_objects_with_the_same_trigger_measure_the_same() -> None:
+    """Though what the first one saw is what the second one would take for the last poll's."""
+    metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", "topic": "a", "excludePersistentLag": "true"}
+    scalers = [ApacheKafka.parse(Trigger(index, "t", metadata=metadata)) for index in range(2)]
+    client: Any = Client(scalers[0].server)
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    async with connections.use(scalers[0].server, lambda: client, close):
+        for committed in ({("a", 0): 5, ("a", 1): 5}, {("a", 0): 7, ("a", 1): 9}):
+            client._admin = client._consumer = Answers(committed)
+            answers = await ApacheKafka.read(scalers, connections)
+    assert answers == [Measure(4.0, True)] * 2
