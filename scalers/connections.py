@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 
 Client = TypeVar("Client")
 
-#: Seconds that closing a client may take, and after which one is closed that nobody has used: its server is asked less
-#: often than that, or by nobody any more.
-CLOSING, IDLE = 5.0, 600.0
+#: Seconds that closing a client may take, and after which one that nobody used is closed: nobody asks its server any
+#: more. What clients remember from one poll to the next is to outlast any sensible interval.
+CLOSING, IDLE = 5.0, 3600.0
 
 
 @dataclass
