@@ -52,8 +52,8 @@ class Breakers:
     def refusal(self, server: Hashable, now: int) -> str | None:
         """What `enter` would answer, without the attempt that it stands for."""
         breaker = self.left_alone(server)
-        # Further ahead than any wait lies only what an earlier clock said, which was set back since.
-        longest = max(self.policy.cap, self.policy.probe)
+        # Much further ahead than any wait lies only what the clock said before it was set back.
+        longest = 2 * max(self.policy.cap, self.policy.probe)
         return breaker.reason if breaker and now < breaker.until <= now + round(longest * 1e6) else None
 
     def enter(self, server: Hashable, now: int) -> str | None:

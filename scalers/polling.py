@@ -145,9 +145,10 @@ class Poller:
         self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, work: Round, settle: Settle
     ) -> None:
         """One object whose credentials took their time."""
+        began = time.monotonic()
         await asyncio.wait({parsing})
         if poll := await self._parsed(observed, parsing, now, settle):
-            self._measure([poll], now, work)
+            self._measure([poll], now + round((time.monotonic() - began) * 1e6), work)
 
     async def _parsed(
         self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle

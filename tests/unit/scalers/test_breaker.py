@@ -106,3 +106,10 @@ def test_a_clock_that_was_set_back_leaves_no_server_alone_for_longer() -> None:
     breakers.failed("s", 61 * SECOND, "still refused", began=60 * SECOND)
     assert breakers.enter("s", 62 * SECOND) == "still refused"
     assert breakers.enter("s", 63 * SECOND) is None
+
+
+def test_a_poll_that_began_before_the_last_failure_is_refused_too() -> None:
+    breakers = Breakers(POLICY)
+    for _ in range(10):
+        breakers.failed("s", 100 * SECOND, "refused")
+    assert breakers.enter("s", 98 * SECOND) == "refused"
