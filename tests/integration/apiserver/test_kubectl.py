@@ -129,6 +129,12 @@ def test_create_and_scale_what_kubectl_sends_as_protobuf(kubectl: Kubectl) -> No
     kubectl("create", "configmap", "conf", "--from-literal=a=b")
     kubectl("create", "secret", "generic", "hidden", "--from-literal=password=x")
     assert kubectl("get", "secret", "hidden", "-o", "jsonpath={.data.password}") == "eA=="
+    kubectl("create", "quota", "few", "--hard=requests.cpu=1500m,pods=2", "--scopes=NotBestEffort")
+    bounds = {"hard": {"requests.cpu": "1500m", "pods": "2"}, "scopes": ["NotBestEffort"]}
+    assert json.loads(kubectl("get", "quota", "few", "-o", "json"))["spec"] == bounds
+    kubectl("create", "priorityclass", "urgent", "--value=7", "--preemption-policy=Never")
+    assert kubectl("get", "priorityclass", "urgent", "-o", "jsonpath={.value} {.preemptionPolicy}") == "7 Never"
+    kubectl("delete", "priorityclass", "urgent")
     kubectl("create", "namespace", "made-by-kubectl")
     kubectl("delete", "namespace", "made-by-kubectl")
     assert kubectl("auth", "can-i", "create", "jobs") == "yes\n"
