@@ -482,6 +482,35 @@ def test_what_refuses_one_job_leaves_the_status_of_the_others_true() -> None:
     assert settled(cluster).made == ["f-a", "f-x", "f-c", "f-b", "f-x-r1"]
 
 
+@pytest.mark.parametrize("refused_for_long", [False, True])
+def test_a_flow_that_fails_while_a_job_is_refused_says_why_and_is_told_of_once(refused_for_long: bool) -> None:
+    patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
+    cluster = Cluster(entry("first"), entry("bad", "first", patch=patch), entry("b"))
+    cluster.refused = {"f-b"}
+    cluster.reconcile()
+    while refused_for_long and cluster.failures < 5:
+        cluster.wait(10)
+        cluster.reconcile()
+    cluster.end("f-first", "Completed")
+    for _ in range(3):
+        cluster.wait(10)
+        cluster.settle()
+    assert cluster.phase == "Failed"
+    assert (cluster.entry("bad")["phase"], cluster.entry("bad")["reason"]) == ("Failed", "InvalidJob")
+    assert "entry bad ended Failed" in cluster.status["state"]["message"]
+    assert (cluster.told["FlowFailed"], cluster.told["jobflows_failed"]) == (1, 1)
+
+
+def test_what_follows_a_skipped_entry_does_not_wait_for_a_job_that_is_refused() -> None:
+    skipped = {**entry("s"), "if": "${flow} == 'g'"}
+    cluster = Cluster(entry("x"), skipped, {**entry("z", "s"), "when": {"phases": ["Skipped"]}})
+    cluster.refused = {"f-x"}
+    cluster.reconcile()
+    cluster.wait(10)
+    cluster.reconcile()
+    assert (cluster.made, cluster.entry("s")["phase"]) == (["f-z"], "Skipped")
+
+
 def test_a_suspended_flow_starts_nothing_and_resumes() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a")), a="Running")
     cluster.edit(suspend=True)

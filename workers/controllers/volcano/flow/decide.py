@@ -11,9 +11,19 @@ from functools import cached_property
 
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
-from workers.api.volcano import jobflow as manifest
 from workers.controller import Controller
-from workers.controllers.volcano.flow import graph, jobs, phases, readiness, schedule, starting, status, telling, tracks
+from workers.controllers.volcano.flow import (
+    graph,
+    jobs,
+    phases,
+    probing,
+    readiness,
+    schedule,
+    starting,
+    status,
+    telling,
+    tracks,
+)
 from workers.controllers.volcano.flow.phases import Counts
 from workers.controllers.volcano.flow.sight import Sight, relatives
 from workers.controllers.volcano.flow.starting import Round
@@ -125,21 +135,21 @@ class _Decision:
         """When Jobs that are at work have taken too long."""
         found = {}
         for id, seconds in self._limits.items():
-            job = self._live(self._round.tracks[id])
+            job = self.sight.live(self._round.tracks[id])
             created = (job or {}).get("metadata", {}).get("creationTimestamp")
             if created:
                 found[id] = times.parse(created) + timedelta(seconds=seconds)
         return found
 
-    def _live(self, track: Track) -> Object | None:
-        """The Job of a node that has not ended."""
-        return self.sight.jobs.get(track.job or "") if track.live else None
-
     def _early(self) -> Iterator[Step]:
         """While making Jobs fails, what comes after it comes before it: nobody would see why, and no Job be ended."""
-        if self._round.jobs and self.sight.snapshot.failures >= readiness.FAILING:
-            yield from self._write(self._status(made=False))
-            yield from self._ended()
+        if self._fails:
+            yield from (*self._told(self._status(made=False)), *self._ended())
+
+    @property
+    def _fails(self) -> bool:
+        """Whether making Jobs failed again and again."""
+        return bool(self._round.jobs) and self.sight.snapshot.failures >= readiness.FAILING
 
     def _made(self) -> Iterator[Step]:
         """Make the Jobs."""
@@ -149,7 +159,7 @@ class _Decision:
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
             otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
             # Without those of this plan: which of them were made the next decision sees.
-            meanwhile=(*self._write(self._status(made=False)), *self._created(), *self._ended()),
+            meanwhile=() if self._fails else (*self._told(self._status(made=False)), *self._ended()),
         )
 
     def _created(self) -> Iterator[Record]:
@@ -176,7 +186,12 @@ class _Decision:
     def _written(self) -> Iterator[Step]:
         if self._held_back:
             return
-        yield from self._write(self._new)
+        # What else there is to tell was told before the Jobs were made.
+        yield from self._write(self._new) if self._fails else self._told(self._new)
+
+    def _told(self, new: Object) -> Iterator[Step]:
+        """Write the status, and tell of what it says for the first time."""
+        yield from self._write(new)
         yield from self._created()
         observed, ready = self.sight.status, self._ready
         if readiness.says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
@@ -195,7 +210,7 @@ class _Decision:
         """End Jobs that take too long, and those of a flow that is cancelled. That they are is written down by then."""
         for node in self.sight.nodes:
             track = self._tracks[node.id]
-            job = self._live(track)
+            job = self.sight.live(track)
             if job is None or track.phase in _ENDING:
                 continue
             if self.sight.spec.cancel and track.phase != "Aborted":
@@ -264,7 +279,7 @@ class _Decision:
     def _status(self, *, made: bool = True) -> Object:
         """The whole status. made: the Jobs of this plan are there."""
         sight = self.sight
-        known = self._tracks if made else self._all_timed(sight.tracks)
+        known = self._tracks if made else self._unmade
         before, final = sight.status, self._phase in phases.FINAL
         why = zip(("phase", "reason", "message"), (self._phase, *self._state), strict=True)
         begun = any(track.attempts for track in known.values())
@@ -282,6 +297,12 @@ class _Decision:
             "observedGeneration": sight.body["metadata"].get("generation"),
         }
         return status.merged(before, computed)
+
+    @property
+    def _unmade(self) -> Mapping[str, Track]:
+        """The nodes without the Jobs of this plan: what ends without one, or never starts, has ended all the same."""
+        names, before = {job["metadata"]["name"] for job in self._round.jobs}, self._all_timed(self.sight.tracks)
+        return {id: before[id] if track.job in names else track for id, track in self._tracks.items()}
 
     def _rendered(self, id: str, track: Track) -> Object | None:
         """The track as it is written down; one that stands as it stood is not written anew."""
@@ -342,20 +363,7 @@ class _Decision:
             return False
         reading = self.sight.snapshot.reading
         known = {sample.name for sample in reading.samples} if reading else set()
-        return any(name not in known for name in self._questions())
-
-    def _questions(self) -> Iterator[str]:
-        """The samples that entries wait for."""
-        for entry in self.sight.graph.probing:
-            if entry.probe is None or all(self._tracks[node.id].phase for node in self.sight.members[entry.name]):
-                continue
-            for target in entry.targets:
-                for node in self.sight.members[target]:
-                    if job := self._live(self._tracks[node.id]):
-                        tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
-                        for asked in entry.probe.asked:
-                            if asked.task_name in tasks:
-                                yield manifest.probed(asked, job["metadata"]["name"])
+        return any(name not in known for name in probing.questions(self.sight, self._tracks))
 
     def _expiry(self) -> Iterator[Step]:
         """Delete the flow when it is over for long enough; its Jobs go with it."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from workers.api.kinds import Object
 from workers.api.volcano import jobflow
 from workers.api.volcano.jobflow import Probe, TaskPhase
+from workers.controllers.volcano.flow.sight import Sight
+from workers.controllers.volcano.flow.tracks import Track
 from workers.snapshot import Reading, Sample
 
 
@@ -20,6 +22,18 @@ def answers(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> bo
 def unmet(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
     """What a probe asks of the Jobs of one target and does not hold, for people."""
     return [name for name, holds in _all(probe, jobs, reading) if not holds]
+
+
+def questions(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
+    """The samples that entries wait for. known: how far each node is."""
+    for entry in sight.graph.probing:
+        if entry.probe is None or all(known[node.id].phase for node in sight.members[entry.name]):
+            continue
+        targets = (node for target in entry.targets for node in sight.members[target])
+        for job in filter(None, (sight.live(known[node.id]) for node in targets)):
+            tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
+            asked = (each for each in entry.probe.asked if each.task_name in tasks)
+            yield from (jobflow.probed(each, job["metadata"]["name"]) for each in asked)
 
 
 def _all(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> Iterator[tuple[str, bool]]:

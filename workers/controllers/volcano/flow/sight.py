@@ -68,6 +68,10 @@ class Sight:
         """Names of the flow's Jobs that were deleted lately."""
         return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.gone)
 
+    def live(self, track: Track) -> Object | None:
+        """The Job of a node that has not ended."""
+        return self.jobs.get(track.job or "") if track.live else None
+
     def left_over(self, known: Mapping[str, Track]) -> list[Object]:
         """Jobs at work of entries that were taken out of the flow. known: how far each node is."""
         ours = {track.job for track in known.values()}
