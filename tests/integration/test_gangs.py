@@ -313,6 +313,16 @@ async def test_an_elastic_job_takes_what_is_left_and_leaves_later_gangs_their_tu
     await eventually(full, within=60)
 
 
+async def test_a_job_that_waited_for_as_long_as_it_may_is_over(cluster: Cluster) -> None:
+    job = _job("hopeless", 0.1, replicas=99)
+    job["metadata"]["annotations"] = {"penstock.dev/waiting-limit": "2s"}
+    await cluster.create(VC_JOB, job)
+    await eventually(lambda: _job_is(cluster, "hopeless", "Terminated"), within=60)
+    state = (await cluster.get(Ref(VC_JOB, "default", "hopeless")))["status"]["state"]
+    assert state["reason"] == "WaitingLimitExceeded"
+    assert not await _names(cluster, "hopeless")
+
+
 async def test_a_job_never_grows_over_what_its_queue_may_have(cluster: Cluster) -> None:
     spec = {"weight": 1, "capability": {"pods": "2"}}
     await cluster.create(

@@ -148,6 +148,39 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
     assert "reason" not in cluster.state
 
 
+@pytest.mark.parametrize(
+    ("held", "reason", "phase"),
+    [
+        pytest.param("True", "WaitingLimitExceeded", "Terminated", id="given up"),
+        pytest.param("False", "WaitingLimitExceeded", "Pending", id="it was, and may be asked again"),
+        pytest.param("True", "NotEnoughResources", "Pending", id="it waits"),
+    ],
+)
+def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase):
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    cluster.settle()
+    condition = {"type": "Unschedulable", "status": held, "reason": reason, "message": "not within 2h"}
+    cluster.grouped("Pending", conditions=[condition])
+    cluster.settle()
+    assert cluster.phase == phase
+    if phase == "Terminated":
+        assert (cluster.state["reason"], cluster.state["message"]) == (reason, "not within 2h")
+        assert cluster.group is None, "it would stand in line for nothing"
+
+
+def test_a_job_at_work_stays_so_whatever_its_group_said_before():
+    cluster = begun()
+    condition = {
+        "type": "Unschedulable",
+        "status": "True",
+        "reason": "WaitingLimitExceeded",
+        "message": "not within 2h",
+    }
+    cluster.grouped("Running", conditions=[condition])
+    cluster.settle()
+    assert cluster.phase == "Running"
+
+
 def test_that_a_gang_has_grown_is_no_event():
     cluster = VcJobCluster(vcjob(THREE), admitting=False)
     cluster.settle()

@@ -15,6 +15,9 @@ from workers.api.ties import DEFAULT_QUEUE
 from workers.api.volcano.job import Count, Instant, Metadata, NetworkTopology
 from workers.api.volcano.resources import Resources
 
+#: The reason of the condition Unschedulable of a group that waited for as long as it was told to.
+GIVEN_UP = "WaitingLimitExceeded"
+
 
 class SubGroup(Model):
     """A gang within the gang. Kept for schedulers that know about it."""

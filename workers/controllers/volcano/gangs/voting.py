@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.admission.queues import OPEN, ROOT
+from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.gangs import conditions, vectors
 from workers.controllers.volcano.gangs.group import WAITING_LIMIT, Group
 from workers.controllers.volcano.gangs.ledger import Ledger
@@ -99,7 +100,7 @@ class Voting:
             return None
         waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
         text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"
-        return Refusal("WaitingLimitExceeded", text, hopeless=True)
+        return Refusal(GIVEN_UP, text, hopeless=True)
 
     def _backing_off(self, group: Group) -> Refusal | None:
         back = group.back_off

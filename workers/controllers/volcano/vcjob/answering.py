@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.api.volcano.job import Delayed, Policy
+from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.vcjob import course as courses
 from workers.controllers.volcano.vcjob import happenings, phases, policies, timers
 from workers.controllers.volcano.vcjob.course import SUSPENDED, Course, Request
@@ -129,7 +130,7 @@ def _is_dealt_with(course: Course, pod: Pod | None) -> bool:
 
 
 def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
-    """Actions whose time has come, and the end of a job that has been at work for too long."""
+    """Actions whose time has come, and the end of a job that has been at work, or has waited, for too long."""
     while timer := timers.due(course.timers, now):
         fired, left = timers.fired(course.timers, timer, now)
         course = replace(course, timers=left)
@@ -139,6 +140,9 @@ def _overdue(course: Course, sight: Sight, now: datetime) -> Course:
     if limit is not None and now >= limit:
         text = f"at work since {times.render(course.started or now)}, for longer than activeDeadlineSeconds"
         course = courses.taken(course, Request("TerminateJob", "DeadlineExceeded", text), sight, now)
+    if course.phase == "Pending" and (why := sight.abandoned):
+        # Its PodGroup is not asked any more: the job would wait for ever.
+        course = courses.taken(course, Request("TerminateJob", GIVEN_UP, why), sight, now)
     return course
 
 

@@ -24,6 +24,7 @@ from workers.api.kinds import (
 )
 from workers.api.ties import DEFAULT_QUEUE
 from workers.api.volcano.job import Job, Phase, Status, Task, parse
+from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.vcjob import names
 from workers.errors import UserError
 from workers.snapshot import Entry, Snapshot
@@ -121,6 +122,15 @@ class Sight:
     def backed_out(self) -> bool:
         """Whether the gang was admitted, did not get its places, and gave back what it had."""
         return self.group_phase == "Pending" and bool(((self.group or {}).get("status") or {}).get("backOff"))
+
+    @property
+    def abandoned(self) -> str | None:
+        """Why its gang is never admitted any more, for people; None while it still may be."""
+        status = (self.group or {}).get("status") or {}
+        for one in (status.get("conditions") or ()) if status.get("phase") == "Pending" else ():
+            if (one.get("type"), one.get("status"), one.get("reason")) == ("Unschedulable", "True", GIVEN_UP):
+                return str(one.get("message") or GIVEN_UP)
+        return None
 
     @property
     def created(self) -> datetime:
