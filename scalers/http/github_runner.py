@@ -1,6 +1,5 @@
 """KEDA's `github-runner` trigger: jobs of GitHub Actions that wait for a runner, or have one."""
 
-import asyncio
 import time
 from collections.abc import Collection
 from typing import Any, Literal, Self
@@ -12,6 +11,7 @@ from scalers.http.github_api import Account, App, GitHub, Limited
 from scalers.http.web import Session, WebSource
 from scalers.parameters import ParameterError
 from scalers.scaler import Measure, Source, SourceError, parameter
+from scalers.side_by_side import side_by_side
 
 _M, _A = (Source.METADATA, Source.ENVIRONMENT), (Source.AUTHENTICATION,)
 
@@ -114,10 +114,7 @@ class GitHubRunner(WebSource):
 
     async def _count(self, github: GitHub) -> float:
         repos = self.repos or await self._repos(github)
-        # Not gathered bare: the first refusal ends the questions that are still on their way.
-        async with _Together() as tasks:
-            counted = [tasks.create_task(self._in(github, repo)) for repo in repos]
-        return float(sum(task.result() for task in counted))
+        return float(sum(await side_by_side(self._in(github, repo) for repo in repos)))
 
     async def _repos(self, github: GitHub) -> list[str]:
         kind = "users" if self.runner_scope == "repo" else "orgs"
@@ -150,13 +147,3 @@ class GitHubRunner(WebSource):
             return not self.labels
         offered = {*self.labels, *(() if self.no_default_labels else DEFAULT_LABELS)}
         return {label.casefold() for label in wanted} <= {label.casefold() for label in offered}
-
-
-class _Together(asyncio.TaskGroup):
-    """A task group whose first error comes out as it is."""
-
-    async def __aexit__(self, *exc: Any) -> None:
-        try:
-            await super().__aexit__(*exc)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None

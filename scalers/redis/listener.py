@@ -14,6 +14,7 @@ from typing import Any, Literal
 from redis import exceptions
 
 from scalers.redis.connection import Link, RedisServer, reason
+from scalers.side_by_side import side_by_side
 
 log = logging.getLogger(__name__)
 
@@ -88,10 +89,10 @@ class Listener:
         while True:
             try:
                 await self._listen()
-            except* (exceptions.RedisError, OSError) as group:
-                self._error = reason(_first(group))
-            except* Exception as group:
-                self._error = type(_first(group)).__name__
+            except (exceptions.RedisError, OSError) as error:
+                self._error = reason(error)
+            except Exception as error:
+                self._error = type(error).__name__
                 log.exception("listening failed unexpectedly", extra={"source": str(self._server)})
             if not self._failures:
                 log.warning("no wake-ups from a server", extra={"source": str(self._server), "error": self._error})
@@ -108,10 +109,7 @@ class Listener:
                 await self._look(link)
                 await self._subscribe(pubsub)
             self._heard = asyncio.get_running_loop().time()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._hear(pubsub))
-                tasks.create_task(self._keep_subscribed(pubsub))
-                tasks.create_task(self._keep_alive(pubsub, link))
+            await side_by_side((self._hear(pubsub), self._keep_subscribed(pubsub), self._keep_alive(pubsub, link)))
         finally:
             with suppress(exceptions.RedisError, OSError):
                 await asyncio.shield(_close(link, pubsub))
@@ -183,10 +181,3 @@ def judge(flags: str) -> tuple[Notifications, str | None]:
 async def _close(link: Link, pubsub: Any) -> None:
     await pubsub.aclose()
     await link.close()
-
-
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

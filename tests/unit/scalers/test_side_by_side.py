@@ -47,3 +47,24 @@ async def test_who_is_cancelled_leaves_nothing_behind() -> None:
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     assert asyncio.all_tasks() == before
+
+
+async def test_who_asks_again_after_a_failure_is_still_timed_out_and_not_cancelled() -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise SourceError("refused")
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def ask_twice() -> None:
+        try:
+            await side_by_side([fail()])
+        except SourceError:
+            await side_by_side([hang()])
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask_twice(), 0.01)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await ask_twice()
