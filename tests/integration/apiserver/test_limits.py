@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_refused(api: Api, where: str, make: Any, field: 
 
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
-MAPS = "/api/v1/namespaces/{namespace}/configmaps"
+SERVICES = "/api/v1/namespaces/{namespace}/services"
 
 
 def pod(name: str, *, requests: Any = None, limits: Any = None, **spec: Any) -> dict[str, Any]:
@@ -169,14 +169,14 @@ def test_pods_that_have_ended_count_no_more(limited: Api) -> None:
 
 
 def test_other_objects_are_counted_too(api: Api) -> None:
-    there = len(api.get(path(api, MAPS)).body["items"])
-    bounded(api, configmaps=str(there + 1))
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-    api.create(path(api, MAPS), body)
-    refused = api("POST", path(api, MAPS), {**body, "metadata": {"name": "b"}})
-    assert (refused.code, "exceeded quota: one, requested: configmaps=1" in refused.body["message"]) == (403, True)
-    api("DELETE", f"{path(api, MAPS)}/a")
-    until(lambda: used(api) == {"configmaps": str(there)}, "it is counted")
+    # Of services nobody makes any by himself, as a controller does with a new namespace's ConfigMap and Secret.
+    bounded(api, services="1")
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}
+    api.create(path(api, SERVICES), body)
+    refused = api("POST", path(api, SERVICES), {**body, "metadata": {"name": "b"}})
+    assert (refused.code, "exceeded quota: one, requested: services=1" in refused.body["message"]) == (403, True)
+    api("DELETE", f"{path(api, SERVICES)}/a")
+    until(lambda: used(api) == {"services": "0"}, "it is counted")
 
 
 @pytest.mark.parametrize(
