@@ -131,12 +131,17 @@ def is_group_alive(group: int) -> bool:
 
 
 def _lives_in(stat: Path, group: int) -> bool:
+    state, _, number = (*told(stat), "", "", "")[:3]
+    return number == str(group) and state not in ("Z", "X")
+
+
+def told(stat: Path) -> list[str]:
+    """What the system tells in this file of a process, from its state on; nothing of one that is gone."""
     try:
         # A program's name, in brackets, may hold anything.
-        state, _, number = stat.read_text().rpartition(")")[2].split()[:3]
-    except (OSError, ValueError):
-        return False
-    return int(number) == group and state not in ("Z", "X")
+        return stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def command_line(pid: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.local.guard import end
+from deploy.local.guard import end, told
 
 
 class Notes:
@@ -52,11 +52,12 @@ def birth(pid: int) -> str:
     """
     boot, stat = Path("/proc/sys/kernel/random/boot_id"), Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
+        fields = told(stat)
+        if len(fields) < 20 or fields[0] in ("Z", "X"):
+            return ""
         try:
-            # A program's name, in brackets, may hold anything.
-            state, *fields = stat.read_text().rpartition(")")[2].split()
-            return "" if state in "ZX" else f"{fields[18]} {boot.read_text().strip() if boot.exists() else ''}".strip()
-        except (OSError, ValueError, IndexError):
+            return f"{fields[19]} {boot.read_text().strip() if boot.exists() else ''}".strip()
+        except OSError:
             return ""
     listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return listed.stdout.strip()

@@ -42,9 +42,7 @@ class Inquiry:
         """Where partitions end: all at once, and trigger by trigger only if that fails."""
         whole = frozenset(each for partitions in wanted for each in partitions)
         together = await self._ask("the ends of partitions", lambda: self.client.ends(whole), _SHARE)
-        if not isinstance(together, SourceError):
-            return dict.fromkeys(wanted, together)
-        if len(wanted) == 1:
+        if not isinstance(together, SourceError) or len(wanted) == 1:
             return dict.fromkeys(wanted, together)
         return await self._each(wanted, lambda partitions: self.client.ends(frozenset(partitions)), _SHARE)
 

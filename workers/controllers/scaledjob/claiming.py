@@ -23,7 +23,7 @@ from workers.controllers.scaledjob import binding, bounds, cause, history, jobs,
 from workers.controllers.scaledjob.claims import Verdict
 from workers.controllers.scaledjob.demand import Demand
 from workers.controllers.scaledjob.sight import Sight
-from workers.controllers.scaledjob.status import Conditions, last_active, write
+from workers.controllers.scaledjob.status import Conditions, last_active, warning, write
 from workers.plan import NOTHING, ComeBack, Delete, Plan, Poll, Record, Step, Together
 from workers.snapshot import Entry, Reading, Snapshot
 
@@ -224,7 +224,7 @@ class _Claiming:
         missing = verdict.missing[: min(room, jobs.HELPING)]
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *self._sight.ask(limit), *self._sight.let_go()]
         settled = self._settled(problem, paused)
-        warned = self._warning(settled) if missing else None
+        warned = warning(settled, self.snapshot.last_error) if missing else None
         steps += [*(write(warned, self._before) if warned else ()), *self._creates(missing)]
         rolled = () if paused else rollout.roll_out(self.scaled, self._sight.jobs)
         cleaning = None if paused or rolled else history.clean_up(self.scaled.spec, self._settled_jobs())
@@ -260,13 +260,6 @@ class _Claiming:
             for each in self._sight.jobs
             if each.ref.name in freed or (each.body and not binding.is_bound(each.body))
         ]
-
-    def _warning(self, settled: Status[Conditions]) -> Status[Conditions] | None:
-        """Ready becomes False with what the last attempt failed on; all else is said as if it had worked."""
-        if not self.snapshot.last_error:
-            return None
-        failing = settled.conditions.failing(f"the last attempt failed: {self.snapshot.last_error}")
-        return replace(settled, conditions=failing)
 
     def _settled(self, problem: str | None, paused: bool) -> Status[Conditions]:
         """The status once all steps before it have worked."""

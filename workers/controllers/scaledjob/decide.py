@@ -33,7 +33,7 @@ from workers.controllers.scaledjob import (
     sources,
     strategy,
 )
-from workers.controllers.scaledjob.status import Conditions, last_active, write
+from workers.controllers.scaledjob.status import Conditions, last_active, warning, write
 from workers.errors import UserError
 from workers.plan import NOTHING, ComeBack, Figure, Level, Plan, Poll, Record, Step
 from workers.quirks import NONE, Quirks
@@ -95,14 +95,14 @@ class _Decision:
         creates = self._creates()
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *rolled]
         # What failed last time may fail again and end the plan there: say so first.
-        warned = self._warning() if creates else None
+        settled = self._settled()
+        warned = warning(settled, self.snapshot.last_error) if creates else None
         steps += [*(write(warned, self._before) if warned else ()), *creates]
         steps += binding.unbind(binding.ended(self._jobs))
         if not rolled and (cleaning := history.clean_up(self.scaled.spec, self._jobs)):
             steps.append(cleaning)
         if self._wants_a_reading:
             steps.append(Poll())
-        settled = self._settled()
         told = replace(self._before, active=warned.conditions.active) if warned else self._before
         steps += write(settled, told, reading=self._reading, anyway=bool(warned))
         steps += sources.events(settled.observed, settled.fields)
@@ -246,14 +246,6 @@ class _Decision:
         taken = {entry.ref.name for entry in self._jobs}
         free = jobs.free_names(self._names, taken, min(self._number, jobs.HELPING))
         return (jobs.create(jobs.build(scaled, free)),)
-
-    def _warning(self) -> Status[Conditions] | None:
-        """Ready becomes False with what the last attempt failed on; all else is said as if it had worked."""
-        if not self.snapshot.last_error:
-            return None
-        settled = self._settled()
-        failing = settled.conditions.failing(f"the last attempt failed: {self.snapshot.last_error}")
-        return replace(settled, conditions=failing)
 
     def _settled(self) -> Status[Conditions]:
         """The status once all steps before it have worked."""

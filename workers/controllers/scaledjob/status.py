@@ -101,6 +101,13 @@ def events(before: Conditions, after: Conditions, samples: Sequence[Sample] = ()
     yield from keda.exceptions(before, after)
 
 
+def warning(settled: Status[Conditions], error: str | None) -> Status[Conditions] | None:
+    """Ready becomes False with what the last attempt failed on, if it did; all else is said as if it had worked."""
+    if not error:
+        return None
+    return replace(settled, conditions=settled.conditions.failing(f"the last attempt failed: {error}"))
+
+
 def write(
     status: Status[Conditions], before: Conditions, *, reading: Reading | None = None, anyway: bool = False
 ) -> Iterator[Step]:

@@ -92,15 +92,14 @@ class Bins:
     ) -> tuple[int, int]:
         """Place so many pods of a shape; how many are left over, and from which of its nodes on there may be room."""
         candidates = self._candidates(shape)
-        amounts = [(name, value) for name, value in shape.amounts if name not in self._unmeasured]
-        asked = Shape(tuple(amounts))
+        asked = self._measured(shape)
         place = first
         while place < len(candidates):
             index = candidates[place]
             left = placed.get(index, room[index])
             if count := asked.times(left, number):
                 number -= count
-                placed[index] = {**left, **{name: left.get(name, 0) - count * value for name, value in amounts}}
+                placed[index] = {**left, **{name: left.get(name, 0) - count * value for name, value in asked.amounts}}
             if not number:
                 break
             place += 1
@@ -109,11 +108,15 @@ class Bins:
     def _candidates(self, shape: Shape) -> tuple[int, ...]:
         """The nodes that a pod may go to and that are large enough for it, by name."""
         if shape not in self._open:
-            asked = Shape(tuple((name, value) for name, value in shape.amounts if name not in self._unmeasured))
+            asked = self._measured(shape)
             self._open[shape] = tuple(
                 index for index in self._allow(shape.places) if asked.times(self._whole[index], 1)
             )
         return self._open[shape]
+
+    def _measured(self, shape: Shape) -> Shape:
+        """What of a pod's demand nodes are looked at for."""
+        return Shape(tuple((name, value) for name, value in shape.amounts if name not in self._unmeasured))
 
     def _allow(self, places: Places) -> tuple[int, ...]:
         if places not in self._allowed:

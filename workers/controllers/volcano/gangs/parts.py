@@ -37,12 +37,12 @@ def unmade(spec: Object, minimum: Vector | None, made: Iterable[Member], number:
     if minimum is None or len(counts) > 1:
         return None
     where = _placement(spec, next(iter(counts), ""))
-    return tuple(shapes.shape(dict(one.amounts), where) for one in pieces_of(minimum, least)[:number])
+    return pieces_of(minimum, least, where)[:number]
 
 
-def pieces_of(whole: Vector, number: int) -> tuple[Shape, ...]:
+def pieces_of(whole: Vector, number: int, where: Places = ANYWHERE) -> tuple[Shape, ...]:
     """So many equal parts of what pods ask for together, rounded up."""
-    return shapes.pieces(vectors.plain(whole), number)
+    return shapes.pieces(vectors.plain(whole), number, where)
 
 
 def _placement(spec: Object, task: str) -> Places:

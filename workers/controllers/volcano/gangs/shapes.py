@@ -26,6 +26,6 @@ def shape(asked: Vector, places: Places = ANYWHERE) -> Shape:
     return Shape(tuple(sorted((name, value) for name, value in asked.items() if value > 0)), places)
 
 
-def pieces(whole: Vector, number: int) -> tuple[Shape, ...]:
+def pieces(whole: Vector, number: int, places: Places = ANYWHERE) -> tuple[Shape, ...]:
     """So many equal parts of what is asked for together, rounded up."""
-    return (shape({name: -(-value // number) for name, value in whole.items()}),) * number
+    return (shape({name: -(-value // number) for name, value in whole.items()}, places),) * number

@@ -25,6 +25,7 @@ from workers.api.kinds import (
 from workers.api.ties import DEFAULT_QUEUE
 from workers.api.volcano.job import Job, Phase, Status, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
+from workers.controllers import conditions
 from workers.controllers.volcano.vcjob import names
 from workers.errors import UserError
 from workers.snapshot import Entry, Snapshot
@@ -126,11 +127,9 @@ class Sight:
     @property
     def abandoned(self) -> str | None:
         """Why its gang is never admitted any more, for people; None while it still may be."""
-        status = (self.group or {}).get("status") or {}
-        for one in (status.get("conditions") or ()) if status.get("phase") == "Pending" else ():
-            if (one.get("type"), one.get("status"), one.get("reason")) == ("Unschedulable", "True", GIVEN_UP):
-                return str(one.get("message") or GIVEN_UP)
-        return None
+        found = conditions.find(self.group, "Unschedulable") if self.group and self.group_phase == "Pending" else None
+        given_up = found and (found.get("status"), found.get("reason")) == ("True", GIVEN_UP)
+        return str(found.get("message") or GIVEN_UP) if found and given_up else None
 
     @property
     def created(self) -> datetime:
