@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from prometheus_client.metrics import MetricWrapperBase
 
 from scalers import metrics as scalers
-from workers import metrics as workers
-from workers.fading import Fading, FadingCounter
-from workers.standing import FAMILIES
+from workers.metrics import process as workers
+from workers.metrics.expiring import Fading, FadingCounter
+from workers.metrics.object_families import FAMILIES
 
 INTRODUCTION = """# Metrics
 

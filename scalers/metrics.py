@@ -1,9 +1,9 @@
 """What polls measure, for Prometheus, under KEDA's names and labels."""
 
+from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
-from workers.api.scaledobject import RESOURCE_TRIGGERS
-from workers.fading import FadingCounter, FadingGauge
-from workers.snapshot import Sample
+from workers.metrics.expiring import FadingCounter, FadingGauge
+from workers.reconcile.snapshot import Sample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
 

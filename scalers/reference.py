@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from scalers.keda import TYPES as KEDA_TYPES
-from scalers.parameters import Origin, base_type
+from penstock.parameters import Origin, base_type
+from penstock.scaler import Scaler
 from scalers.registry import Registry
-from scalers.scaler import Scaler
+from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 
 INTRODUCTION = """# Triggers
 

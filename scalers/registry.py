@@ -4,8 +4,8 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from scalers.keda import TYPES as KEDA_TYPES
-from scalers.scaler import Scaler
+from penstock.scaler import Scaler
+from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 from workers.errors import UserError
 
 #: The entry-point group in which packages, this one included, name their scalers.

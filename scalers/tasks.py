@@ -1,9 +1,9 @@
 """The Celery task of the poll lane: a bell, answered on this process's event loop."""
 
-from scalers.services import measuring
+from scalers.polling.worker import measuring
 from workers.app import LANES, app
-from workers.process import Process
-from workers.serving import serve
+from workers.runtime.lifecycle import serve
+from workers.runtime.loop import Process
 from workers.settings import Settings
 
 process = Process(lambda: measuring(Settings()))

@@ -11,8 +11,8 @@ import redis.asyncio as redis_async
 from hypothesis import HealthCheck, settings
 
 from tests.support.valkeys import ValkeyServer
-from workers import broker
 from workers.logs import JsonLines
+from workers.runtime import redis_client
 
 # A slow machine is no defect of the code, and a run must be repeatable: the examples come from the test alone.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -58,13 +58,13 @@ async def redis_url(redis_server: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def real_redis(redis_url: str) -> AsyncIterator[redis_async.Redis]:
     """A client of the real server (bytes in, bytes out)."""
-    async with broker.client(redis_url, client_name="tests") as client:
+    async with redis_client.client(redis_url, client_name="tests") as client:
         yield client
 
 
 @pytest.fixture
 async def fake_redis() -> AsyncIterator[redis_async.Redis]:
     """A client of a private in-memory server that runs Lua."""
-    # Without the time-out, whose implementation forgets cancellations; workers/broker.py tells more.
+    # Without the time-out, whose implementation forgets cancellations; workers/runtime/redis_client.py tells more.
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
         yield client

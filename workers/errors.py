@@ -1,6 +1,6 @@
 """What can go wrong, named by what to do next.
 
-The libraries' own exceptions do not leave the module that calls them: workers/cluster.py translates every answer of
+The libraries' own exceptions do not leave the module that calls them: workers/client/rest.py translates every answer of
 the API server into one of these, keeps the original as the cause, and trims what it quotes.
 
     PenstockError

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from workers.quirks import Quirk
+from workers.api.keda_compat import Quirk
 
 
 def _split(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """The Celery task of the reconcile lane: a bell, answered on this process's event loop."""
 
 from workers.app import LANES, app
-from workers.process import Process
-from workers.services import reconciling
-from workers.serving import serve
+from workers.reconcile.worker import reconciling
+from workers.runtime.lifecycle import serve
+from workers.runtime.loop import Process
 from workers.settings import Settings
 
 process = Process(lambda: reconciling(Settings()))

@@ -20,7 +20,7 @@ from deploy.cli import options, output
 from workers.errors import ClusterError, Forbidden, Unavailable, UserError
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -107,7 +107,7 @@ async def connected(to: Target) -> AsyncIterator["Cluster"]:
 
     Raises UserError saying how to get a cluster when nothing answers or the client has no configuration.
     """
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
     try:
         cluster = await Cluster.connect(kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16)

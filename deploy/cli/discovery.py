@@ -10,7 +10,7 @@ from workers.api.kinds import Kind, Object
 from workers.errors import NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 
 @dataclass(frozen=True, slots=True)

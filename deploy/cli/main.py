@@ -11,24 +11,11 @@ from typing import Any
 
 import click
 
-from deploy.cli import (
-    apply,
-    crds,
-    delete,
-    describe,
-    embedded,
-    explain,
-    get,
-    logs,
-    output,
-    processes,
-    push,
-    settings,
-    suspend,
-    up,
-    version,
-)
-from deploy.cli.run import command as run_now
+from deploy.cli import crds, output, settings, version
+from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
+from deploy.cli.processes import embedded, services, up
+from deploy.cli.schedules import suspend
+from deploy.cli.schedules.run import command as run_now
 from deploy.cli.volcano import flow, job, queue, template
 from workers.errors import PenstockError
 
@@ -42,12 +29,12 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Volcano": (job.group, queue.group, flow.group, template.group),
     "Events": (push.command,),
     "Processes": (
-        processes.worker,
-        processes.scaler,
-        processes.beat,
-        processes.watch,
-        processes.external_scaler,
-        processes.webhook,
+        services.worker,
+        services.scaler,
+        services.beat,
+        services.watch,
+        services.external_scaler,
+        services.webhook,
     ),
     "About": (crds.command, settings.command, version.command),
 }

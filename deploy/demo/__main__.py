@@ -15,7 +15,7 @@ from deploy.demo import manifest, progress, stage
 from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from workers.api.kinds import SCALED_JOB
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.settings import Settings
 
 

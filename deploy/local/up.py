@@ -12,12 +12,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local import broker, guard
-from deploy.local.leftovers import Notes
-from deploy.local.supervisor import Component, Supervisor
-from deploy.processes import commands, ready
+from deploy.local import broker
+from deploy.local.supervisor import guard
+from deploy.local.supervisor.leftovers import Notes
+from deploy.local.supervisor.supervisor import Component, Supervisor
+from deploy.processes import command_lines
+from deploy.processes import readiness as ready
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
 from workers.settings import Settings
 
@@ -193,11 +195,11 @@ def _processes(options: Options, store: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
-    numbered = [(f"worker-{number}", commands.worker(number)) for number in range(1, options.workers + 1)]
-    numbered += [(f"scaler-{number}", commands.scaler(number)) for number in range(1, options.scalers + 1)]
+    numbered = [(f"worker-{number}", command_lines.worker(number)) for number in range(1, options.workers + 1)]
+    numbered += [(f"scaler-{number}", command_lines.scaler(number)) for number in range(1, options.scalers + 1)]
     # The watch has the last one: the first worker keeps the port that was asked for.
     ports = {name: metrics + index for index, name in enumerate([*(name for name, _ in numbered), "watch"]) if metrics}
-    for name, argv in (("watch", commands.watch()), ("beat", commands.beat()), *numbered):
+    for name, argv in (("watch", command_lines.watch()), ("beat", command_lines.beat()), *numbered):
         yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(ports.get(name, 0))})
 
 
@@ -208,7 +210,7 @@ def _process(options: Options, name: str, argv: tuple[str, ...], environment: Ma
 
 def _environment(options: Options, store: str) -> dict[str, str]:
     """The settings of every process of ours."""
-    environment = {**commands.environment(options.settings), "PENSTOCK_BROKER": store}
+    environment = {**command_lines.environment(options.settings), "PENSTOCK_BROKER": store}
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
@@ -308,7 +310,7 @@ async def _open(settings: Settings, store: str) -> None:
     """Allow claims at once: whoever held leases in this broker ran under this home, and is gone."""
     from pydantic import SecretStr
 
-    from workers.base import base
+    from workers.runtime.wiring import base
 
     async with base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
         for lane in parts.lanes.values():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yaml
 
-from deploy.processes.informers import followed
+from deploy.processes.watch import followed
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CONFIG_MAP,
@@ -30,8 +30,8 @@ from workers.api.kinds import (
     Kind,
     Object,
 )
-from workers.controller import Controller
 from workers.controllers import registry
+from workers.reconcile.controller import Controller
 
 HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step with the controllers.\n"
 

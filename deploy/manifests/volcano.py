@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
-from deploy.processes.informers import followed
-from deploy.webhook.configurations import MUTATING, VALIDATING
-from deploy.webhook.looking import POD_TEMPLATE
+from deploy.processes.watch import followed
+from deploy.webhook.lookups import POD_TEMPLATE
+from deploy.webhook.registration import MUTATING, VALIDATING
 from workers.admission.rules import RULES
 from workers.api.kinds import (
     COMMAND,
@@ -28,8 +28,8 @@ from workers.api.kinds import (
 from workers.api.kinds import (
     NAMESPACE as NAMESPACES,
 )
-from workers.controller import Controller
 from workers.controllers import registry
+from workers.reconcile.controller import Controller
 from workers.settings import Settings
 
 HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from deploy.webhook import configurations, looking, reviews
+from deploy.webhook import lookups, registration, reviews
 from deploy.webhook.reviews import NotAReview, Review
 from workers.admission.lookup import Known
 from workers.admission.options import Options
 from workers.api.kinds import Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import ClusterError
 
 log = logging.getLogger(__name__)
@@ -29,18 +29,18 @@ def app(cluster: Cluster, options: Options) -> Starlette:
     """Answers an API server's questions after a look at the cluster."""
 
     async def filled_in(review: Review) -> Object:
-        lookup = await looking.known(cluster, review.looks)
+        lookup = await lookups.known(cluster, review.looks)
         return review.filled_in(lookup, options)
 
     async def judged(review: Review) -> Object:
-        lookup: Known = await looking.known(cluster, review.judges)
-        beside = await looking.templates(cluster, review.namespace, review.templates)
+        lookup: Known = await lookups.known(cluster, review.judges)
+        beside = await lookups.templates(cluster, review.namespace, review.templates)
         return review.judged(lookup, options, beside)
 
     return Starlette(
         routes=[
-            Route(configurations.MUTATE, _endpoint(filled_in), methods=["POST"]),
-            Route(configurations.VALIDATE, _endpoint(judged), methods=["POST"]),
+            Route(registration.MUTATE, _endpoint(filled_in), methods=["POST"]),
+            Route(registration.VALIDATE, _endpoint(judged), methods=["POST"]),
             Route("/healthz", _healthy),
         ]
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from deploy.webhook import differences
+from deploy.webhook import json_patch
 from workers.admission.findings import Finding, told
 from workers.admission.lookup import Lookup
 from workers.admission.options import Options
@@ -66,7 +66,7 @@ class Review:
         """The answer of the mutating webhook: allowed, with a patch if there is something to fill in."""
         if self.rules is None or self.body is None or not self._fills_in:
             return self._answer(allowed=True)
-        changes = differences.patch(self.body, self.rules.defaulted(self.body, lookup, options))
+        changes = json_patch.patch(self.body, self.rules.defaulted(self.body, lookup, options))
         if not changes:
             return self._answer(allowed=True)
         encoded = base64.b64encode(orjson.dumps(changes)).decode()

@@ -10,16 +10,15 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from deploy import https
-from deploy.processes import ready, running
+from deploy.processes import https, readiness, until_signal
 from deploy.webhook.app import app
-from deploy.webhook.configurations import CHOOSING, Place
-from deploy.webhook.keeper import Keeper
-from workers import base
+from deploy.webhook.certificate_keeper import Keeper
+from deploy.webhook.registration import CHOOSING, Place
 from workers.admission.options import Options
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import ClusterError, UserError
 from workers.logs import Outage
+from workers.runtime import wiring
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -30,14 +29,14 @@ LOOK, SOON = 30.0, 2.0
 
 def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
-    running.run(settings, _until_told)
+    until_signal.run(settings, _until_told)
 
 
 async def _until_told(settings: Settings, told: asyncio.Event) -> None:
     listener = listen(settings.webhook_listen)
-    cluster = await base.connect(settings)
+    cluster = await wiring.connect(settings)
     try:
-        await serve(settings, cluster, listener, told, announce=ready.announce)
+        await serve(settings, cluster, listener, told, announce=readiness.announce)
     finally:
         await cluster.close()
 

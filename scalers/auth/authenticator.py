@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from scalers.auth import environment, files
-from scalers.auth.hidden import Hidden
 from scalers.auth.lookups import View
+from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import VaultError, Vaults
-from workers.api import triggerauthentication
+from workers.api.keda import triggerauthentication
+from workers.api.keda.triggerauthentication import AuthenticationSpec, Entry, OAuth2, Variable
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
-from workers.api.triggerauthentication import AuthenticationSpec, Entry, OAuth2, Variable
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
 
 #: Fields for services that are not supported, as a manifest spells them.

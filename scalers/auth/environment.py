@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from scalers.auth.hidden import Hidden
+from scalers.auth.secret_text import Hidden
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import NotFound, UserError
 

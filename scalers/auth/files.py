@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from scalers.auth.hidden import Hidden
+from scalers.auth.secret_text import Hidden
 from workers.errors import UserError
 
 #: Bytes a file may have.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from scalers.auth.environment import from_cluster
-from scalers.recent import EVER, Recent
+from scalers.ttl_cache import EVER, Recent
 from workers.api.kinds import SECRET, SERVICE_ACCOUNT, Object, Ref
+from workers.client.restmapper import Resources
 from workers.errors import NotFound, UserError
-from workers.resources import Resources
 
 V = TypeVar("V")
 
@@ -29,7 +29,7 @@ Get = Callable[[Ref], Awaitable[Object]]
 
 
 class Post(Protocol):
-    """`workers.cluster.Cluster.request`."""
+    """`workers.client.rest.Cluster.request`."""
 
     def __call__(self, method: str, path: str, *, body: Any = None) -> Awaitable[Any]: ...
 
@@ -136,7 +136,7 @@ class View:
         *,
         slack: float = SLACK,
     ) -> V:
-        """Any other answer, as `scalers.recent.Recent.get` remembers it.
+        """Any other answer, as `scalers.ttl_cache.Recent.get` remembers it.
 
         slack: seconds that it may be older than `since`.
         """

@@ -14,10 +14,10 @@ import orjson
 from pydantic import SecretStr
 from yarl import URL
 
-from scalers.auth.hidden import Hidden
 from scalers.auth.lookups import View
-from workers import transport
-from workers.api.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
+from scalers.auth.secret_text import Hidden
+from workers.api.keda.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
+from workers.client import transport
 from workers.errors import PenstockError, UserError
 
 #: The token of this process's own service account, where Kubernetes puts it.

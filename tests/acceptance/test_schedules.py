@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.paths import ROOT
 from tests.support.terminal import Terminal, until
 from workers.api import times
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def scheduled_job(name: str, program: str, **spec: Any) -> str:

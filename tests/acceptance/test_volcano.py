@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.paths import ROOT
 from tests.support.terminal import Terminal, until
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 SMALL = ("-R", "cpu=10m,memory=10Mi", "-L", "")
 
 

@@ -16,8 +16,8 @@ from tests.benchmarks.stack import Stack, apiserver, scaled_job, servers, stack
 from tests.benchmarks.worker import Worker, worker
 from tests.support.routed import RoutedCluster
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, ref_of
-from workers.cluster import Cluster
-from workers.mirror import Change
+from workers.cache.store import Change
+from workers.client.rest import Cluster
 
 ITEMS = 1_000
 IN_FLIGHT = 16

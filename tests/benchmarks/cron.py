@@ -27,7 +27,7 @@ from tests.benchmarks.worker import Worker, client_of, worker
 from tests.support.routed import RoutedCluster
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object, ref_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
 COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10000").split(","))
 IN_FLIGHT = 16

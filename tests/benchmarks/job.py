@@ -24,9 +24,9 @@ from tests.benchmarks.pods import succeeded
 from tests.benchmarks.stack import Stack, apiserver, servers, stack
 from tests.benchmarks.worker import Worker, client_of, worker
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
-from workers.cluster import STRATEGIC_MERGE_PATCH, Cluster
+from workers.cache.store import Change
+from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.controllers import conditions
-from workers.mirror import Change
 
 COMPLETIONS = int(os.environ.get("BENCH_COMPLETIONS", "1000"))
 PARALLELISM = 50

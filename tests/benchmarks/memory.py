@@ -11,7 +11,7 @@ from scheduler.keys import Keys
 from tests.benchmarks.harness import Figure
 from tests.benchmarks.stack import Stack, stack
 from workers.api.kinds import JOB
-from workers.mirror import Mirror
+from workers.cache.store import Mirror
 
 #: BENCH_JOBS shortens a run: storing 100,000 Jobs through an API server takes minutes.
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))

@@ -18,8 +18,8 @@ from scheduler.queue import Done, Lane
 from tests.benchmarks.harness import Figure, broker, median
 from workers.api.kinds import JOB, POD, parse_key
 from workers.app import LANES, configuration
-from workers.bells import Bells
-from workers.mirror import Change, Mirror
+from workers.cache.store import Change, Mirror
+from workers.runtime.notifier import Bells
 from workers.settings import Settings
 
 KEYS = 10_000

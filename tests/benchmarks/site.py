@@ -20,20 +20,20 @@ from time import perf_counter
 from typing import Any
 
 from deploy.local import up
-from deploy.processes.informers import followed
+from deploy.processes.watch import followed
 from tests.benchmarks.harness import broker
 from tests.benchmarks.stack import EMBEDDED, apiserver
 from tests.benchmarks.worker import Worker, client_of, worker
-from workers import builtin_queues
 from workers.api import crds
 from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
-from workers.cluster import Cluster
-from workers.controller import Controller
+from workers.cache.store import Change
+from workers.client.rest import Cluster
 from workers.controllers import registry
-from workers.controllers.volcano.gangs.decide import ROUND
-from workers.mirror import Change
-from workers.plan import Plan
-from workers.snapshot import Snapshot
+from workers.controllers.volcano.podgroup.decide import ROUND
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import Plan
+from workers.reconcile.snapshot import Snapshot
+from workers.runtime import default_queues
 
 IN_FLIGHT = 16
 #: Bells that are answered side by side.
@@ -126,7 +126,7 @@ async def site(*without: Kind) -> AsyncIterator[Site]:
         connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
         async with connected as server, client_of(url) as client:
             await up.install(server, crds.all_crds(volcano=True))
-            await builtin_queues.establish(server)
+            await default_queues.establish(server)
             cluster = Watched(server)
             async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
                 for kind in followed(controllers):
@@ -152,7 +152,7 @@ async def until(site_: Site, done: asyncio.Event) -> None:
                     await asyncio.sleep(0.002)
             await site_.worker.drain.bell()
 
-    # As a worker's process does when it begins (`workers.serving`).
+    # As a worker's process does when it begins (`workers.runtime.lifecycle`).
     gc.collect()
     gc.freeze()
     with _profiled():

@@ -10,13 +10,13 @@ from pathlib import Path
 import redis.asyncio as redis
 
 from deploy.local import up
-from deploy.local.supervisor import Supervisor
+from deploy.local.supervisor.supervisor import Supervisor
 from tests.benchmarks.harness import broker
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
 from workers.api import crds
 from workers.api.kinds import Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.settings import Settings
 
 

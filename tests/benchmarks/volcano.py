@@ -22,7 +22,7 @@ from tests.benchmarks.site import IN_FLIGHT, Site, hands, side_by_side, site, un
 from tests.benchmarks.stack import EMBEDDED
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Kind, Object, Ref, ref_of
-from workers.mirror import Change
+from workers.cache.store import Change
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
 CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)

@@ -12,21 +12,21 @@ from pydantic import SecretStr
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from workers.act import Actor
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
-from workers.base import broker_client, mirror_of, utc_now
-from workers.controller import Controller
+from workers.cache.store import Change, Mirror
 from workers.controllers import registry
-from workers.decisions import Decisions
-from workers.drain import Drain
-from workers.holding import Hands
-from workers.mirror import Change, Mirror
-from workers.observe import Observer
-from workers.orders import Orders
-from workers.readings import Readings
-from workers.reconcile import Reconciler
+from workers.handoff.claim_orders import Orders
+from workers.handoff.readings import Readings
+from workers.reconcile.act import Actor
+from workers.reconcile.controller import Controller
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.observe import Observer
+from workers.reconcile.reconciler import Reconciler
+from workers.reconcile.snapshot import Reading, Sample
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands
+from workers.runtime.wiring import broker_client, mirror_of, utc_now
 from workers.settings import Settings
-from workers.snapshot import Reading, Sample
 
 
 class _Silent:

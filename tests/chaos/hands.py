@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from workers.holding import MARGIN
+from workers.runtime.leases import MARGIN
 
 #: Seconds by which the broker's clock, which ends leases, may differ from a holder's in the time of one lease.
 DRIFT = 0.05

@@ -23,9 +23,9 @@ from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from scheduler.queue import Backoff, Claim, Done, Lane, Lease, Outcome
-from workers import broker
-from workers.drain import Drain
-from workers.holding import Hands, LeaseLost
+from workers.runtime import redis_client
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands, LeaseLost
 
 #: Takes effect, and says so in the same breath: a process that stands still between the two would be blamed for
 #: nothing. It only ever raises a version, as a resourceVersion does on a real cluster.
@@ -39,9 +39,9 @@ end
 
 
 async def main(queue_url: str, truth_url: str, lease: float) -> None:
-    queue = broker.client(queue_url)
+    queue = redis_client.client(queue_url)
     # Nobody touches the truth: who stood still finds his answer there, however late, and asks for nothing twice.
-    truth = broker.client(truth_url, socket_timeout=None)
+    truth = redis_client.client(truth_url, socket_timeout=None)
     lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=Backoff(base=0.05, cap=0.5))
 
     async def ring(_bells: object) -> None:

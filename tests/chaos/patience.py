@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from workers.api.kinds import Kind, Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import Unavailable
 
 T = TypeVar("T")

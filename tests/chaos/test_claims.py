@@ -17,9 +17,9 @@ from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import everything, until
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.controllers import conditions
-from workers.controllers.scaledjob import binding
+from workers.controllers.keda.scaledjob import binding
 
 pytestmark = pytest.mark.timeout(420)
 

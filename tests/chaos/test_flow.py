@@ -14,8 +14,8 @@ from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill, settings
 from tests.chaos.patience import everything, insist, until
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Object, Ref
-from workers.cluster import Cluster
-from workers.controllers.volcano.flow import phases
+from workers.client.rest import Cluster
+from workers.controllers.volcano.jobflow import phases
 
 pytestmark = pytest.mark.timeout(420)
 

@@ -17,13 +17,13 @@ from deploy.demo import manifest
 from deploy.demo.report import Run, faults
 from deploy.demo.run import run
 from deploy.local import up
-from deploy.local.supervisor import Component, Supervisor
+from deploy.local.supervisor.supervisor import Component, Supervisor
 from tests.chaos.parts import PARTS, Over, kill, process, settings
 from tests.support.embedded import embedded_apiserver
 from tests.support.valkeys import ValkeyServer
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)

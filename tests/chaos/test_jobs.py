@@ -14,9 +14,9 @@ from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import insist, until
 from workers.api.kinds import JOB, POD, Object, Ref, ref_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.controllers import conditions
-from workers.controllers.job.indexes import Indexes, index_of
+from workers.controllers.batch.job.indexes import Indexes, index_of
 from workers.errors import ClusterError, Conflict, NotFound
 
 pytestmark = pytest.mark.timeout(420)

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import redis
@@ -18,6 +17,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.chaos import hands
 from tests.chaos.hands import Effect, Lost, Piece, Start
+from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer
 
 LEASE = 3.0
@@ -68,7 +68,7 @@ class Fleet:
     def _start(self) -> None:
         argv = [sys.executable, "-m", "tests.chaos.holder", *self._urls, str(LEASE)]
         # What a worker says when its connection is cut is no news here.
-        self._workers.append(subprocess.Popen(argv, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL))
+        self._workers.append(subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.DEVNULL))
 
     def log(self) -> list[Start | Effect | Lost]:
         """What the workers did so far."""

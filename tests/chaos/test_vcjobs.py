@@ -12,7 +12,7 @@ from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import everything, insist, until
 from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref, ref_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, NotFound
 
 pytestmark = pytest.mark.timeout(420)

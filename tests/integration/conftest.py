@@ -10,7 +10,7 @@ from tests.support import kube
 from tests.support.embedded import embedded_apiserver
 from tests.support.house import House, house
 from workers.api.kinds import NAMESPACE
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
 _numbers = itertools.count(1)
 

@@ -12,16 +12,17 @@ from celery import Celery
 
 from tests.support.conditions import eventually
 from tests.support.house import House, house
+from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.controllers import conditions
 
 pytestmark = pytest.mark.timeout(300)
 
 #: Seconds that eight processes on a busy machine may take for anything.
 LONG = 90.0
-EXAMPLE = Path(__file__).parents[2] / "examples" / "scaledjob-celery.yaml"
+EXAMPLE = ROOT / "examples" / "scaledjob-celery.yaml"
 
 
 @pytest.fixture

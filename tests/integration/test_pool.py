@@ -14,7 +14,7 @@ from deploy.demo.pool.work import QUEUE, TASK
 from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import DEPLOYMENT, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -13,7 +13,7 @@ import redis.asyncio as redis
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api.kinds import JOB, SCALED_JOB, Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 

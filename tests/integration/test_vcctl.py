@@ -12,7 +12,7 @@ import pytest
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api.kinds import COMMAND, EVENT, JOB_FLOW, JOB_TEMPLATE, POD, QUEUE, VC_JOB, Kind, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)

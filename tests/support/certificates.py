@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 
-from deploy.local.apiserver.certificate import Key, _bits, _certificate, _der, _extension, _oid, _sequence
+from deploy.local.apiserver.http.certificate import Key, _bits, _certificate, _der, _extension, _oid, _sequence
 
 _BASIC, _USAGE, _EXTENDED, _NAMES = "2.5.29.19", "2.5.29.15", "2.5.29.37", "2.5.29.17"
 _SERVER, _CLIENT = "1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"

@@ -7,7 +7,7 @@ from typing import Any
 
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref, ref_of
-from workers.cluster import WatchEvent
+from workers.client.rest import WatchEvent
 
 
 class FakeCluster:

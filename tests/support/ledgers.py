@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from workers.claims import Claim, Order
+from workers.handoff.claims import Claim, Order
 
 
 @dataclass

@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import Kind, Object, Ref
-from workers.cluster import MERGE_PATCH, Cluster
+from workers.client.rest import MERGE_PATCH, Cluster
 
 
 class RoutedCluster:
-    """The calls of workers.cluster.Cluster that carry out a plan: custom resources to memory, the rest to a server.
+    """The calls of workers.client.rest.Cluster that carry out a plan: custom resources to memory, the rest to a server.
 
     unknown: further kinds that go to memory.
     """

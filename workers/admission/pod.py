@@ -7,7 +7,7 @@ from workers.admission.findings import Finding
 from workers.admission.options import Options
 from workers.api import kinds
 from workers.api.kinds import Object, controller_of
-from workers.api.ties import GANG_GATE
+from workers.api.references import GANG_GATE
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
-from workers.api import scaledobject
+from workers.api.keda import scaledobject
+from workers.api.keda.scaledobject import Spec
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Problems
-from workers.api.scaledobject import Spec
-from workers.api.ties import TIES
-from workers.controllers.scaledobject import modifiers
+from workers.api.references import TIES
+from workers.controllers.keda.scaledobject import modifiers
 from workers.errors import UserError
 
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from workers.api import model, times
+from workers.api.keda.scaledjob import JOB_SCHEMA, Natural, Text
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import JOB_SCHEMA, Natural, Text
 
 #: The fields of a CronJob's spec. It has none of the others, whatever its author wrote.
 CRON_JOB_FIELDS = frozenset(

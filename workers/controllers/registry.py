@@ -5,15 +5,17 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Literal
 
-from workers.controller import Controller
-from workers.controllers import apps, authentication, cronjob, job, scaledjob, scaledobject
+from workers.api.keda_compat import NONE, Quirks
+from workers.controllers import apps
 from workers.controllers import volcano as volcanos
-from workers.controllers.composing import composed
+from workers.controllers.batch import cronjob, job
+from workers.controllers.composite import composed
+from workers.controllers.keda import authentication, scaledjob, scaledobject
 from workers.controllers.volcano import membership
-from workers.controllers.volcano.gangs.rules import DEFAULT as ADMISSION
-from workers.controllers.volcano.gangs.rules import Rules
-from workers.controllers.volcano.vcjob.site import Site
-from workers.quirks import NONE, Quirks
+from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.podgroup.rules import DEFAULT as ADMISSION
+from workers.controllers.volcano.podgroup.rules import Rules
+from workers.reconcile.controller import Controller
 from workers.settings import Settings
 
 #: Gangs are admitted by us, and placed by the cluster's own scheduler.

@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.controllers.scaledobject import formula
-from workers.controllers.scaledobject.evaluating import Scope as Values
-from workers.controllers.scaledobject.evaluating import Value, told
-from workers.controllers.scaledobject.formula import FormulaError
 from workers.errors import UserError
+from workers.formula import parser
+from workers.formula.evaluator import Scope as Values
+from workers.formula.evaluator import Value, told
+from workers.formula.parser import FormulaError
 
 _REFERENCE = re.compile(
     r"\$\{(?P<whole>parameters\.(?P<parameter>[^}.\s]+)|entries\.(?P<entry>[^}\s]+)\.phase|item|index|flow)\}"
@@ -122,7 +122,7 @@ def _result(text: str, scope: Scope) -> Value:
         raise UserError(f"{text}: {told(error)}") from None
 
 
-def _bound(text: str, scope: Scope) -> tuple[formula.Formula, dict[str, Any]]:
+def _bound(text: str, scope: Scope) -> tuple[parser.Formula, dict[str, Any]]:
     """The expression with a variable in the place of each reference, and the variables' values."""
     values: dict[str, Any] = {}
 
@@ -131,4 +131,4 @@ def _bound(text: str, scope: Scope) -> tuple[formula.Formula, dict[str, Any]]:
         values[name] = scope.value(found)
         return f" {name} "
 
-    return formula.parse(_REFERENCE.sub(variable, text)), values
+    return parser.parse(_REFERENCE.sub(variable, text)), values

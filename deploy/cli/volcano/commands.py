@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from workers.api.kinds import COMMAND, Kind, Object, Ref
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 #: Where Commands for objects without a namespace are put.
 NAMESPACE = "default"

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, describe, output
-from deploy.cli.apply import MERGE_PATCH
-from deploy.cli.volcano import flags, lists, stored
+from deploy.cli import connection, output
+from deploy.cli.objects import describe
+from deploy.cli.objects.apply import MERGE_PATCH
+from deploy.cli.volcano import columns, files, flags
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object, Ref
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 COLUMNS = ("Name", "Namespace", "Phase", "Age")
 #: What a file of flows may hold.
@@ -48,8 +49,8 @@ def create(source: str, target: connection.Target) -> None:
     Examples:
       penstock flow create -f examples/jobflow.yaml
     """
-    found = stored.read(source, KINDS, target.namespace)
-    connection.run(target, lambda cluster: stored.create(cluster, found))
+    found = files.read(source, KINDS, target.namespace)
+    connection.run(target, lambda cluster: files.create(cluster, found))
 
 
 @group.command("list")
@@ -64,7 +65,7 @@ def list_(everywhere: bool, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        show(await lists.items(cluster, JOB_FLOW, "" if everywhere else target.namespace))
+        show(await columns.items(cluster, JOB_FLOW, "" if everywhere else target.namespace))
 
     connection.run(target, work)
 
@@ -89,7 +90,7 @@ def get(name: str, target: connection.Target) -> None:
 def show(flows: list[Object]) -> None:
     """The table of flows."""
     now = datetime.now(UTC)
-    lists.show(COLUMNS, [row(flow, now) for flow in flows])
+    columns.show(COLUMNS, [row(flow, now) for flow in flows])
 
 
 def row(flow: Object, now: datetime) -> list[Any]:
@@ -110,7 +111,7 @@ def phase(flow: Object) -> str:
     "-o",
     "--format",
     "form",
-    type=click.Choice((*stored.FORMATS, "text")),
+    type=click.Choice((*files.FORMATS, "text")),
     default="yaml",
     show_default=True,
     help="text: with its graph, Jobs and Events.",
@@ -126,9 +127,9 @@ def describe_(name: str | None, form: str, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        found = await stored.bodies(cluster, JOB_FLOW, target.namespace, name)
+        found = await files.bodies(cluster, JOB_FLOW, target.namespace, name)
         if form != "text":
-            stored.write(found, form)
+            files.write(found, form)
             return
         for index, flow in enumerate(found):
             if index:
@@ -152,8 +153,8 @@ def delete(name: str | None, source: str | None, target: connection.Target) -> N
       penstock flow delete -N nightly
       penstock flow delete -f examples/jobflow.yaml
     """
-    refs = stored.named(name, source, KINDS, target.namespace)
-    connection.run(target, lambda cluster: stored.delete(cluster, refs))
+    refs = files.named(name, source, KINDS, target.namespace)
+    connection.run(target, lambda cluster: files.delete(cluster, refs))
 
 
 # --- what vcctl does not have

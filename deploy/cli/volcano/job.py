@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from deploy.cli import connection, describe, manifests, output
-from deploy.cli.volcano import commands, flags, lists, resources
+from deploy.cli import connection, manifests, output
+from deploy.cli.objects import describe
+from deploy.cli.volcano import columns, commands, flags, resource_lists
 from workers.api import kinds
 from workers.api.kinds import VC_JOB, Object, Ref
-from workers.api.ties import DEFAULT_QUEUE
+from workers.api.references import DEFAULT_QUEUE
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 #: Label of the pods of a Job that was typed.
 LABEL = "job.volcano.sh"
@@ -116,7 +117,7 @@ def run(name: str | None, source: str | None, target: connection.Target, **given
         body = written(source, target.namespace)
     elif name:
         for flag in ("requests", "limits"):
-            given[flag] = resources.parse(f"--{flag}", given[flag])
+            given[flag] = resource_lists.parse(f"--{flag}", given[flag])
         body = Launch(name=name, **given).job(target.namespace)
     else:
         raise click.UsageError("either -N NAME or -f FILE is needed")
@@ -169,7 +170,7 @@ def list_(queue: str | None, scheduler: str | None, selector: str, everywhere: b
     """
 
     async def work(cluster: "Cluster") -> None:
-        found = await lists.items(cluster, VC_JOB, "" if everywhere else target.namespace)
+        found = await columns.items(cluster, VC_JOB, "" if everywhere else target.namespace)
         chosen = [
             job
             for job in found
@@ -178,7 +179,7 @@ def list_(queue: str | None, scheduler: str | None, selector: str, everywhere: b
             if selector in job["metadata"]["name"]
         ]
         before = ("Namespace",) if everywhere else ()
-        lists.show((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
+        columns.show((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
 
     connection.run(target, work)
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, output
-from deploy.cli.apply import MERGE_PATCH
-from deploy.cli.volcano import commands, flags, lists, waiting
+from deploy.cli.objects.apply import MERGE_PATCH
+from deploy.cli.volcano import columns, commands, flags, queue_order
 from workers.api.kinds import QUEUE, Object, Ref
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 COLUMNS = ("Name", "Weight", "State", "Parent")
 COUNTERS = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
@@ -89,7 +89,7 @@ def list_(target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        lists.show((*COLUMNS, *COUNTERS), [row(each) for each in await lists.items(cluster, QUEUE)])
+        columns.show((*COLUMNS, *COUNTERS), [row(each) for each in await columns.items(cluster, QUEUE)])
 
     connection.run(target, work)
 
@@ -107,10 +107,10 @@ def get(name: str, target: connection.Target) -> None:
 
     async def work(cluster: "Cluster") -> None:
         found = await cluster.request("GET", QUEUE.path(name=name))
-        lists.show((*COLUMNS, *COUNTERS), [row(found)])
+        columns.show((*COLUMNS, *COUNTERS), [row(found)])
         now = datetime.now(UTC)
-        if line := await waiting.read(cluster, name, now):
-            waiting.show(line, now)
+        if line := await queue_order.read(cluster, name, now):
+            queue_order.show(line, now)
 
     connection.run(target, work)
 

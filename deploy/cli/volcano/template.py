@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection
-from deploy.cli.volcano import flags, lists, stored
+from deploy.cli.volcano import columns, files, flags
 from workers.api.kinds import JOB_TEMPLATE, Object
 
 if TYPE_CHECKING:
-    from workers.cluster import Cluster
+    from workers.client.rest import Cluster
 
 COLUMNS = ("Name", "Namespace")
 
@@ -38,8 +38,8 @@ def create(source: str, target: connection.Target) -> None:
     Examples:
       penstock template create -f templates.yaml
     """
-    found = stored.read(source, (JOB_TEMPLATE,), target.namespace)
-    connection.run(target, lambda cluster: stored.create(cluster, found))
+    found = files.read(source, (JOB_TEMPLATE,), target.namespace)
+    connection.run(target, lambda cluster: files.create(cluster, found))
 
 
 @group.command("list")
@@ -54,8 +54,8 @@ def list_(everywhere: bool, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        found = await lists.items(cluster, JOB_TEMPLATE, "" if everywhere else target.namespace)
-        lists.show(COLUMNS, [row(each) for each in found])
+        found = await columns.items(cluster, JOB_TEMPLATE, "" if everywhere else target.namespace)
+        columns.show(COLUMNS, [row(each) for each in found])
 
     connection.run(target, work)
 
@@ -72,7 +72,7 @@ def get(name: str, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        lists.show(COLUMNS, [row(await cluster.request("GET", JOB_TEMPLATE.path(target.namespace, name)))])
+        columns.show(COLUMNS, [row(await cluster.request("GET", JOB_TEMPLATE.path(target.namespace, name)))])
 
     connection.run(target, work)
 
@@ -85,7 +85,7 @@ def row(template: Object) -> list[Any]:
 @group.command("describe")
 @flags.NAME_OR_ALL
 @click.option(
-    "-o", "--format", "form", type=click.Choice(stored.FORMATS), default="yaml", show_default=True, help="How."
+    "-o", "--format", "form", type=click.Choice(files.FORMATS), default="yaml", show_default=True, help="How."
 )
 @flags.namespaced
 def describe(name: str | None, form: str, target: connection.Target) -> None:
@@ -97,7 +97,7 @@ def describe(name: str | None, form: str, target: connection.Target) -> None:
     """
 
     async def work(cluster: "Cluster") -> None:
-        stored.write(await stored.bodies(cluster, JOB_TEMPLATE, target.namespace, name), form)
+        files.write(await files.bodies(cluster, JOB_TEMPLATE, target.namespace, name), form)
 
     connection.run(target, work)
 
@@ -113,5 +113,5 @@ def delete(name: str | None, source: str | None, target: connection.Target) -> N
     Examples:
       penstock template delete -N train
     """
-    refs = stored.named(name, source, (JOB_TEMPLATE,), target.namespace)
-    connection.run(target, lambda cluster: stored.delete(cluster, refs))
+    refs = files.named(name, source, (JOB_TEMPLATE,), target.namespace)
+    connection.run(target, lambda cluster: files.delete(cluster, refs))

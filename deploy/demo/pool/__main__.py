@@ -18,7 +18,7 @@ from deploy.demo.pool.report import Run, Sample, chart, faults, rows
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
 from workers.api.kinds import DEPLOYMENT, SCALED_OBJECT
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.settings import Settings
 
 #: Tasks that are not done for which one more worker is wanted.

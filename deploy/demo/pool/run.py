@@ -10,7 +10,7 @@ from deploy.demo.pool.manifest import NAME, NAMESPACE
 from deploy.demo.pool.report import Run, Sample
 from deploy.demo.pool.work import BEGUN, ENDED, RESULTS
 from workers.api.kinds import DEPLOYMENT, POD, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import PenstockError, Unavailable
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import uvloop
 from redis.exceptions import RedisError
 
-from deploy.local.apiserver.serve import Options, serve
-from deploy.local.apiserver.store import Displaced
+from deploy.local.apiserver.server import Options, serve
+from deploy.local.apiserver.storage.store import Displaced
 from workers.errors import UserError
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deploy.local.apiserver.answers import timeout, unavailable
-from deploy.local.apiserver.paging import Snapshots
-from deploy.local.apiserver.quotas import Quotas
-from deploy.local.apiserver.resources import Registry
-from deploy.local.apiserver.store import Displaced, Overloaded, Record, Store
-from deploy.local.apiserver.watch import Hub
+from deploy.local.apiserver.admission.quotas import Quotas
+from deploy.local.apiserver.discovery.resources import Registry
+from deploy.local.apiserver.http.responses import timeout, unavailable
+from deploy.local.apiserver.storage.paging import Snapshots
+from deploy.local.apiserver.storage.store import Displaced, Overloaded, Record, Store
+from deploy.local.apiserver.storage.watch import Hub
 from workers.admission.options import Options
 from workers.api.kinds import Object
 

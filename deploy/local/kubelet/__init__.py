@@ -13,8 +13,8 @@ the disk and the network. There is no isolation.
   ``PENSTOCK_MOUNT_<PATH>`` (upper case, all else as ``_``); a relative `mountPath` becomes a link in its working
   directory. Their content is that of the container's start. The folder of a claim lasts as long as the claim.
 * resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
-  or one of their own on the loopback that they ask for (see workers/api/loopback.py). exec, attach, port-forward and
-  gRPC probes are not offered.
+  or one of their own on the loopback that they ask for (see workers/api/loopback_addresses.py).
+  exec, attach, port-forward and gRPC probes are not offered.
 * At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
   until these are taken away.
 * A pod that is being deleted is stopped and shows how it ended. It goes when its finalizers are gone; one that never
@@ -22,5 +22,5 @@ the disk and the network. There is no isolation.
 
 A pod survives a crash of the kubelet: each container runs under a shell of a few lines that writes the exit code to a
 file. A kubelet that starts again finds its containers by these files and runs none twice. Without a kubelet for a
-while the guard ends them (see deploy/local/guard.py).
+while the guard ends them (see deploy/local/supervisor/guard.py).
 """

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from deploy.local.kubelet.kubelet import Options, kubelet
-from deploy.local.kubelet.lifecycle import Backoff
-from deploy.processes import running
-from workers.cluster import Cluster
+from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.processes import until_signal
+from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.logs import set_up
 
@@ -34,7 +34,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 async def run(arguments: argparse.Namespace) -> None:
     """Serves until SIGINT or SIGTERM."""
-    stop = running.told()
+    stop = until_signal.told()
     options = Options(
         node=arguments.node,
         pods=arguments.max_pods,

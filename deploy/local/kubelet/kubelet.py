@@ -12,20 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.local import guard, guarding
-from deploy.local.kubelet import placing, status, usage
-from deploy.local.kubelet.announcer import Announcer, Wanted
-from deploy.local.kubelet.attempt import Attempt
-from deploy.local.kubelet.claims import Claims
-from deploy.local.kubelet.configs import Configs
-from deploy.local.kubelet.host import Host
-from deploy.local.kubelet.lifecycle import Backoff
+from deploy.local.kubelet import pod_order
+from deploy.local.kubelet.containers import resource_usage
+from deploy.local.kubelet.containers.attempt import Attempt
+from deploy.local.kubelet.containers.states import Ending
 from deploy.local.kubelet.node import Node
-from deploy.local.kubelet.pods import Worker
-from deploy.local.kubelet.reports import Reports
-from deploy.local.kubelet.states import Ending
+from deploy.local.kubelet.pods import status
+from deploy.local.kubelet.pods.host import Host
+from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
+from deploy.local.kubelet.pods.pod_worker import Worker
+from deploy.local.kubelet.pods.status_reports import Reports
+from deploy.local.kubelet.volumes.config_data import Configs
+from deploy.local.kubelet.volumes.volume_claims import Claims
+from deploy.local.supervisor import guard, guard_keeper
 from workers.api.kinds import POD, Object, ref_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
 
 log = logging.getLogger(__name__)
@@ -71,8 +73,8 @@ class Kubelet:
         self._options = options
         self._host = host
         self._node = Node(cluster, options.node, options.pods)
-        self._usage = usage.Usage(cluster, self._measurable, host.clock)
-        self._queue = placing.Queue()
+        self._usage = resource_usage.Usage(cluster, self._measurable, host.clock)
+        self._queue = pod_order.Queue()
         self._workers: dict[str, Worker] = {}
         #: the newest version of pods that are being bound; None when deleted meanwhile
         self._binding: dict[str, Object | None] = {}
@@ -109,8 +111,10 @@ class Kubelet:
         finally:
             await _cancelled(told, *running, *self._tasks)
 
-    def _measurable(self) -> list[usage.Running]:
-        return [usage.Running(worker.pod, worker.sessions) for worker in self._workers.values() if not worker.gone]
+    def _measurable(self) -> list[resource_usage.Running]:
+        return [
+            resource_usage.Running(worker.pod, worker.sessions) for worker in self._workers.values() if not worker.gone
+        ]
 
     async def _end_all(self) -> None:
         grace = self._options.farewell
@@ -169,7 +173,7 @@ class Kubelet:
                 worker.end(Ending(shown.get("reason") or "Terminated", shown.get("message") or "ended from outside"))
         elif uid in self._binding:
             self._binding[uid] = pod
-        elif uid in self._done or not placing.is_ours(pod, self._options.node) or _is_over(pod):
+        elif uid in self._done or not pod_order.is_ours(pod, self._options.node) or _is_over(pod):
             self._queue.discard(uid)
             self._finalize(pod)
         elif uid in self._left and pod["spec"].get("nodeName"):
@@ -178,7 +182,7 @@ class Kubelet:
         elif pod["metadata"].get("deletionTimestamp"):
             self._queue.discard(uid)
             self._finalize(pod)
-        elif not pod["spec"].get("nodeName") and (why := placing.mismatch(pod, self._node.labels)):
+        elif not pod["spec"].get("nodeName") and (why := pod_order.mismatch(pod, self._node.labels)):
             self._queue.discard(uid)
             self._refuse(pod, why)
         else:
@@ -233,7 +237,7 @@ class Kubelet:
         ref, uid, node = ref_of(POD, pod), pod["metadata"]["uid"], self._options.node
         path = POD.path(ref.namespace, ref.name, "binding")
         try:
-            await self._cluster.request("POST", path, body=placing.binding(pod, node))
+            await self._cluster.request("POST", path, body=pod_order.binding(pod, node))
         except ClusterError as error:
             log.info("a pod was not bound", extra={"pod": str(ref), "error": str(error)})
             await self._look_again(pod)
@@ -348,7 +352,7 @@ async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
     pods.mkdir(exist_ok=True)
     claims = Claims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
-    keeping = asyncio.create_task(guarding.keep(watchman))
+    keeping = asyncio.create_task(guard_keeper.keep(watchman))
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()

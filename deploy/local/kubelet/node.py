@@ -8,9 +8,9 @@ import platform
 import time
 
 from deploy.local.kubelet import times
-from deploy.local.kubelet.status import ADDRESS
+from deploy.local.kubelet.pods.status import ADDRESS
 from workers.api.kinds import NODE, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
 
 log = logging.getLogger(__name__)

@@ -11,13 +11,14 @@ import yaml
 from tests.support import kube
 from tests.support.conditions import eventually
 from tests.support.embedded import embedded_apiserver
+from tests.support.paths import ROOT
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.controllers import conditions
 from workers.errors import Invalid, NotFound
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = ROOT / "examples"
 REF = Ref(SCALED_JOB, "default", "work")
 
 

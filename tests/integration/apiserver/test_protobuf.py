@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import wire
+from deploy.local.apiserver.codec import protobuf_objects
 from tests.integration.apiserver.client import Api
 
 POD_SPEC: dict[str, Any] = {
@@ -69,7 +69,7 @@ def _bare(value: Any, *, gone: tuple[Any, ...] = ("", 0, False, None, {}, [])) -
 def _same_version(api: Api, path: str) -> tuple[Any, Any]:
     """An object in both encodings: controllers of the cluster may write to it in between."""
     while True:
-        decoded = wire.decode(api("GET", path, accept=wire.MEDIA_TYPE).text)
+        decoded = protobuf_objects.decode(api("GET", path, accept=protobuf_objects.MEDIA_TYPE).text)
         plain = api.get(path).body
         if decoded["metadata"]["resourceVersion"] == plain["metadata"]["resourceVersion"]:
             return decoded, plain

@@ -17,7 +17,7 @@ from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
 from workers.api import crds
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object
-from workers.api.ties import GANG_GATE
+from workers.api.references import GANG_GATE
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.integration.kubelet.lab import Lab
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
 from workers.api.kinds import POD, ref_of
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import NotFound
 
 

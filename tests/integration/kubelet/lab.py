@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.api.kinds import POD, Kind, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 from workers.errors import NotFound
 
 #: Seconds anything may take on a busy machine.

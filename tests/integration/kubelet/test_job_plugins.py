@@ -5,11 +5,11 @@ import sys
 import pytest
 
 from tests.integration.kubelet.lab import Lab, phase
-from tests.unit.controllers.vcjobs import parsed, task
-from workers import keypairs
+from tests.unit.controllers.volcano.job.vcjobs import parsed, task
 from workers.api.kinds import POD, SERVICE, Object, Ref
-from workers.controllers.volcano.vcjob import plugins, pods
-from workers.controllers.volcano.vcjob.site import Site
+from workers.controllers.volcano.job import plugins, pods
+from workers.controllers.volcano.job.site import Site
+from workers.reconcile import keypairs
 
 SITE = Site(addresses=True)
 

@@ -8,7 +8,7 @@ from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, condition, phase, shell, until
 from tests.support.processes import alive
 from workers.api.kinds import POD, Object, Ref
-from workers.cluster import STRATEGIC_MERGE_PATCH
+from workers.client.rest import STRATEGIC_MERGE_PATCH
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scalers.parameters import Trigger
+from penstock.parameters import Trigger
 
 #: In every secret.
 MARKER = "hunter2-and-more"

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from scalers.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from tests.support.certificates import Certificates
 
 

@@ -9,8 +9,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 
-from scalers.parameters import Trigger
-from scalers.redis.lists import RedisLists
+from penstock.parameters import Trigger
+from scalers.sources.redis.lists import RedisLists
 from tests.support.ports import free_port
 
 

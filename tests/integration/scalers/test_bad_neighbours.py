@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
-from scalers.breaker import Breakers, Policy
-from scalers.connections import Connections
-from scalers.polling import Poller
-from scalers.questions import AT_ONCE
-from scalers.services import LINGER
-from scalers.sources import Sources
+from scalers.polling.batched import Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.poller import Poller
+from scalers.polling.single import AT_ONCE
+from scalers.polling.worker import LINGER
 from scheduler.queue import Lane
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
 from workers.api.kinds import Object, Ref
-from workers.controllers.scaledjob.status import Conditions
-from workers.drain import Drain
-from workers.holding import Hands
-from workers.readings import Readings, Stored
+from workers.controllers.keda.scaledjob.status import Conditions
+from workers.handoff.readings import Readings, Stored
+from workers.reconcile.snapshot import Reading
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands
 from workers.settings import Settings
-from workers.snapshot import Reading
 
 #: Bells that are answered side by side, as by one worker process.
 SLOTS = Settings().slots

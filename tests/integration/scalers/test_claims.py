@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
-from scalers.claiming import Errand, Found
-from scalers.connections import Connections
-from scalers.parameters import Trigger
-from scalers.redis.claims import beside
-from scalers.redis.lists import RedisLists
-from scalers.redis.streams import RedisStreams
-from scalers.scaler import SourceError
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import SourceError
+from scalers.claimable import Errand, Found
+from scalers.sources.redis.claims import beside
+from scalers.sources.redis.lists import RedisLists
+from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import port_of, work_list
 from tests.support.ledgers import ListLedger
-from workers.claims import LARGEST, Claim, Order, Settlement
+from workers.handoff.claims import LARGEST, Claim, Order, Settlement
 
 _ids = count(1)
 

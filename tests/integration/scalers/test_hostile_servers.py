@@ -12,21 +12,21 @@ import pytest
 from kubernetes.aio.client import Configuration
 from redis.asyncio import Redis
 
-from scalers.breaker import Breakers, Policy
-from scalers.connections import Connections
-from scalers.databases import mongodb
-from scalers.http import github_runner
+from penstock.connections import Connections
+from penstock.scaler import Scaler
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
 from scalers.registry import Registry
-from scalers.scaler import Scaler
-from scalers.sources import Source, Sources
-from scalers.triggers import Triggers
+from scalers.sources.databases import mongodb
+from scalers.sources.http import github_runner
+from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
 from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.test_wakeups import wakeups_of
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.cluster import Cluster as ClusterInMemory
 from workers.api.kinds import Object
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 

@@ -9,15 +9,15 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
+from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
 from scalers.registry import Registry
-from scalers.scaler import Scaler, parameter
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
 from workers.errors import NotFound
-from workers.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, Sample
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]

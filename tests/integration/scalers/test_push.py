@@ -8,18 +8,18 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from scalers.claiming import Errand
-from scalers.connections import Connections
-from scalers.events.intake import OUTCOMES
-from scalers.events.push import Push
-from scalers.parameters import Trigger
-from scalers.scaler import Measure, SourceError
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, SourceError
+from scalers.claimable import Errand
+from scalers.sources.events.intake import OUTCOMES
+from scalers.sources.events.push import Push
 from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
-from tests.unit.scalers.test_push_parameters import EVENTS, GOOD
-from workers.claims import Order
-from workers.metrics import PUSHED
+from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
+from workers.handoff.claims import Order
+from workers.metrics.process import PUSHED
 
 STREAM = "{penstock}:events:team/orders"
 ACCEPTED, PARKED, COUNTS, SEEN = (f"{STREAM}:{part}" for part in ("accepted", "parked", "counts", "seen"))

@@ -12,15 +12,15 @@ import aiomysql
 import psycopg
 import pytest
 
-from scalers.breaker import Breakers, Policy
-from scalers.connections import Connections
-from scalers.messaging.rabbitmq import RabbitMQ
-from scalers.parameters import Trigger
-from scalers.questions import AT_ONCE
-from scalers.scaler import Measure, Scaler
-from scalers.sources import Source, Sources
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, Scaler
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.single import AT_ONCE
+from scalers.sources.messaging.rabbitmq import RabbitMQ
 from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
-from tests.integration.scalers.test_sql import of_mysql, of_postgres
+from tests.integration.scalers.sources.test_sql import of_mysql, of_postgres
 from tests.support.conditions import eventually
 
 #: Seconds that one answer may take here.

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scalers.breaker import Breakers, Policy
-from scalers.connections import Connections
-from scalers.http.metrics_api import MetricsAPI
-from scalers.parameters import Trigger
-from scalers.scaler import Measure, Scaler
-from scalers.sources import Source, Sources
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, Scaler
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.sources.http.metrics_api import MetricsAPI
 
 #: Seconds that one answer may take here.
 PATIENCE = 0.5

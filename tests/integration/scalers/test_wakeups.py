@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from scalers.redis.listener import Status
-from scalers.wakeups import Wakeups
+from scalers.wakeups.redis_listener import Status
+from scalers.wakeups.wakeups import Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job

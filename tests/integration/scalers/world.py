@@ -7,23 +7,23 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
-from scalers.breaker import Breakers, Policy
-from scalers.connections import Connections
-from scalers.polling import Poller
+from scalers.polling.batched import Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.poller import Poller
 from scalers.registry import REGISTRY, Registry
-from scalers.sources import Sources
-from scalers.triggers import Triggers
-from scalers.wakeups import Wakeups
+from scalers.triggers.parse import Triggers
+from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from scheduler.queue import Claim, Done, Lane
 from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.holding import Hands
-from workers.mirror import Change, Mirror
-from workers.orders import Orders
-from workers.readings import Readings
+from workers.cache.store import Change, Mirror
+from workers.handoff.claim_orders import Orders
+from workers.handoff.readings import Readings
+from workers.reconcile.snapshot import Reading
+from workers.runtime.leases import Hands
 from workers.settings import Settings
-from workers.snapshot import Reading
 
 KEYS = Keys("test")
 

@@ -18,23 +18,24 @@ import aiohttp
 import pytest
 import yaml
 
-from deploy.local.apiserver.patches import json_patch
-from deploy.webhook import looking, rotation, serve
+from deploy.local.apiserver.patch.patches import json_patch
+from deploy.webhook import certificate_rotation, lookups, serve
+from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.certificates import LIFETIME
-from deploy.webhook.configurations import MUTATING, VALIDATING, Place, wanted
-from deploy.webhook.keeper import Keeper
+from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.support import kube
 from tests.support.conditions import eventually
+from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.unit.admission.bodies import CONTAINER, job, task
 from workers import errors
-from workers.admission.job import defaulted
 from workers.admission.options import Options
+from workers.admission.volcano.job import defaulted
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, QUEUE, SECRET, Kind, Object, Ref
-from workers.cluster import Cluster
+from workers.client.rest import Cluster
 
-DEPLOY = Path(__file__).parents[3] / "deploy"
+DEPLOY = ROOT / "deploy"
 
 pytestmark = pytest.mark.real_apiserver
 
@@ -80,9 +81,11 @@ class Webhook:
         self.now += timedelta(**later)
         await self.keeper.keep(self.now)
 
-    async def material(self) -> rotation.Material:
+    async def material(self) -> certificate_rotation.Material:
         """What the replicas share."""
-        found = rotation.material(await self.cluster.get(Ref(SECRET, self.place.namespace, "hook-certificate")))
+        found = certificate_rotation.material(
+            await self.cluster.get(Ref(SECRET, self.place.namespace, "hook-certificate"))
+        )
         assert found
         return found
 
@@ -177,12 +180,12 @@ async def test_the_certificate_is_replaced_and_not_one_request_goes_without_an_a
     await asked()
     await webhook.keep(minutes=1)
     assert await webhook.material() == introduced
-    await webhook.keep(seconds=rotation.INTRODUCTION.total_seconds())
+    await webhook.keep(seconds=certificate_rotation.INTRODUCTION.total_seconds())
     shown = await webhook.material()
     assert shown.certificate == introduced.successor != first.certificate
     assert shown.authorities == introduced.authorities
     await asked()
-    await webhook.keep(seconds=rotation.RETIREMENT.total_seconds())
+    await webhook.keep(seconds=certificate_rotation.RETIREMENT.total_seconds())
     settled = await webhook.material()
     assert settled.authorities == introduced.authorities[1:]
     await asked()
@@ -194,7 +197,7 @@ async def test_the_certificate_is_replaced_and_not_one_request_goes_without_an_a
         name = f"penstock-{webhook.place.namespace}-hook"
         found = await cluster.get(Ref(kind, "", name))
         bundles = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
-        assert bundles == {rotation.secret("", "", settled)["data"]["ca.crt"]}
+        assert bundles == {certificate_rotation.secret("", "", settled)["data"]["ca.crt"]}
 
 
 async def _always(condition: Callable[[], Awaitable[bool]], answers: list[bool]) -> None:
@@ -309,9 +312,9 @@ async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: P
         for days in (0, 61, 62, 63):
             await keeper.keep(datetime.now(UTC) + timedelta(days=days))
         namespace = Ref(NAMESPACE, "", "penstock")
-        found = await looking.known(ours, (namespace,))
+        found = await lookups.known(ours, (namespace,))
         assert found.get(namespace)
-        (wrong,) = await looking.templates(ours, "default", [("here", {"spec": {"containers": []}})])
+        (wrong,) = await lookups.templates(ours, "default", [("here", {"spec": {"containers": []}})])
         assert wrong.field == "here.spec.containers"
         with pytest.raises(errors.Forbidden):
             await ours.list(SECRET)

@@ -11,30 +11,39 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.conditions import eventually
-from workers.act import Actor
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Kind, Object, Ref, ref_of
-from workers.cluster import Cluster
-from workers.controller import Controller
-from workers.decisions import Decisions
-from workers.drain import Drain
+from workers.cache.informers import run_informers
+from workers.cache.store import Mirror, Request
+from workers.client.rest import Cluster
 from workers.errors import Forbidden, Invalid, NotFound
-from workers.holding import Hands
-from workers.informers import run_informers
-from workers.mirror import Mirror, Request
-from workers.observe import Observer
-from workers.orders import Orders
-from workers.plan import Create, Delete, Patch, Plan, Record, Step, Together, Unfinalize
-from workers.readings import Readings
-from workers.reconcile import Reconciler
+from workers.handoff.claim_orders import Orders
+from workers.handoff.readings import Readings
+from workers.reconcile.act import Actor
+from workers.reconcile.controller import Controller
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.observe import Observer
+from workers.reconcile.plan import (
+    Create,
+    Delete,
+    Patch,
+    Plan,
+    Record,
+    Step,
+    Together,
+    Unfinalize,
+)
+from workers.reconcile.reconciler import Reconciler
+from workers.reconcile.snapshot import Snapshot
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands
 from workers.settings import Settings
-from workers.snapshot import Snapshot
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 TAKEN = Record("Warning", "NameTaken", "somebody else has it")
 
 
 class Told:
-    """Collects what is recorded, in place of `workers.events.Recorder`."""
+    """Collects what is recorded, in place of `workers.client.event_recorder.Recorder`."""
 
     def __init__(self) -> None:
         self.records: list[str] = []

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from tests.unit.admission.bodies import fields, job, known, task
-from workers.admission import job as rules
+from workers.admission.volcano import job as rules
 
 CLAIM = {"accessModes": ["ReadWriteOnce"]}
 OLD = rules.defaulted(

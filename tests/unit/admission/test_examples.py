@@ -1,11 +1,11 @@
 """Every example is admitted, and keeps everything that its author wrote."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.support.paths import ROOT
 from tests.unit.admission.bodies import queue
 from workers.admission.lookup import Known
 from workers.admission.options import Options
@@ -13,7 +13,7 @@ from workers.admission.rules import RULES
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, NAMESPACE, POD_GROUP, QUEUE, SCALED_OBJECT, VC_JOB, Object, Ref
 
-FILES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+FILES = sorted((ROOT / "examples").glob("*.yaml"))
 #: As they are written for Volcano 1.8.
 SAMPLES = yaml.safe_load_all("""
 apiVersion: batch.volcano.sh/v1alpha1

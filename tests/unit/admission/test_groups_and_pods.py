@@ -5,11 +5,12 @@ import copy
 import pytest
 
 from tests.unit.admission.bodies import fields, group, job, known, queue, task
-from workers.admission import cronjob, pod, podgroup
+from workers.admission import pod
 from workers.admission.lookup import Known, Unseen
 from workers.admission.options import Options
+from workers.admission.volcano import cronjob, podgroup
 from workers.api.kinds import QUEUE, Ref
-from workers.api.ties import GANG_GATE
+from workers.api.references import GANG_GATE
 
 OURS = {podgroup.QUEUE_NAME: "team"}
 QUEUES = {

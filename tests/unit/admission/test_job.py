@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, job, known, queue, task
-from workers.admission import job as rules
-from workers.admission import plugins
+from workers.admission.volcano import job as rules
+from workers.admission.volcano import plugins
 
 POLICY = {"event": "PodFailed", "action": "RestartJob"}
 

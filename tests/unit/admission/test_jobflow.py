@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from workers.admission import jobflow as admission
 from workers.admission.lookup import Known
+from workers.admission.volcano import jobflow as admission
 from workers.api.kinds import JOB_FLOW, Object
 
 

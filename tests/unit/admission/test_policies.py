@@ -3,8 +3,8 @@
 import pytest
 
 from tests.unit.admission.bodies import fields, job, known
-from workers.admission import job as rules
-from workers.admission import policies
+from workers.admission.volcano import job as rules
+from workers.admission.volcano import policies
 
 
 def on(*events, action="RestartJob", **more):

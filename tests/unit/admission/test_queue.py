@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, group, known, queue
-from workers.admission import queue as rules
-from workers.admission.queues import ROOT
+from workers.admission.volcano import queue as rules
+from workers.admission.volcano.queue_lookup import ROOT
 
 TREE, WEIGHTS = f"metadata.annotations[{rules.HIERARCHY}]", f"metadata.annotations[{rules.WEIGHTS}]"
 

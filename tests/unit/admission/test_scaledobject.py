@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controllers.factories import at
-from tests.unit.controllers.scaledobjects import TRIGGER, scaled_object
+from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scaled_object
 from workers.admission import scaledobject
 from workers.admission.lookup import Known
 from workers.admission.rules import RULES

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.support.paths import ROOT
 from workers.api import crds
 
-FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
+FOLDER = ROOT / "deploy" / "crds"
 
 
 def named(name):

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.local.apiserver import schema
+from deploy.local.apiserver.schema import schema
+from tests.support.paths import ROOT
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
-from workers.admission import jobflow as flow_rules
-from workers.admission.job import defaulted, faults
-from workers.api import crds, kinds, scaledjob, scaledobject, scalepolicy, scheduledjob
+from workers.admission.volcano import jobflow as flow_rules
+from workers.admission.volcano.job import defaulted, faults
+from workers.api import crds, kinds, scalepolicy, scheduledjob
+from workers.api.keda import scaledjob, scaledobject
 from workers.api.kinds import (
     CRON_JOB,
     JOB,
@@ -30,13 +32,13 @@ from workers.api.kinds import (
 )
 from workers.api.volcano import cronjob, jobflow
 from workers.api.volcano import job as vcjob
-from workers.controllers.cronjob import timetable
-from workers.controllers.scaledjob import decide
-from workers.controllers.volcano.vcjob import plugins, pods
-from workers.controllers.volcano.vcjob.site import Site
-from workers.plan import Create, Together
+from workers.controllers.batch.cronjob import timetable
+from workers.controllers.keda.scaledjob import decide
+from workers.controllers.volcano.job import plugins, pods
+from workers.controllers.volcano.job.site import Site
+from workers.reconcile.plan import Create, Together
 
-FOLDER = Path(__file__).parents[3] / "examples"
+FOLDER = ROOT / "examples"
 FILES = sorted(FOLDER.glob("*.yaml"))
 DEFINED = {crd["metadata"]["name"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
 MODELS: dict[str, Callable[[Object], Any]] = {

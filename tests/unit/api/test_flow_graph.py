@@ -1,6 +1,6 @@
 """The graph of a flow, as people see it."""
 
-from workers.flows.graph import graph
+from workers.flows.drawing import graph
 
 
 def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None:

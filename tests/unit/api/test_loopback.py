@@ -4,11 +4,11 @@ import ipaddress
 
 import pytest
 
-from workers.api import loopback
+from workers.api import loopback_addresses
 
 
 def named(name, namespace="default"):
-    return loopback.address(namespace, name, platform="linux")
+    return loopback_addresses.address(namespace, name, platform="linux")
 
 
 def test_an_address_follows_from_the_name_alone():
@@ -23,7 +23,7 @@ def test_hardly_any_two_pods_meet():
 
 
 def test_elsewhere_all_share_one_address():
-    assert loopback.address("default", "a.b", platform="darwin") == "127.0.0.1"
+    assert loopback_addresses.address("default", "a.b", platform="darwin") == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,6 @@ def test_elsewhere_all_share_one_address():
     ],
 )
 def test_a_pod_gets_what_it_asks_for_on_the_loopback_only(asked, given):
-    annotations = {} if asked is None else {loopback.ADDRESS: asked}
-    assert loopback.of({"metadata": {"annotations": annotations}}) == given
-    assert loopback.of({"metadata": {}}) == "127.0.0.1"
+    annotations = {} if asked is None else {loopback_addresses.ADDRESS: asked}
+    assert loopback_addresses.of({"metadata": {"annotations": annotations}}) == given
+    assert loopback_addresses.of({"metadata": {}}) == "127.0.0.1"

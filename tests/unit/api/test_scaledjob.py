@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import scaled_job
-from workers.api import scaledjob
+from workers.api.keda import scaledjob
 from workers.errors import UserError
 
 TRIGGER = {"type": "redis", "metadata": {"listName": "work"}}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from workers.api import crds, scaledobject
+from workers.api import crds
+from workers.api.keda import scaledobject
 from workers.api.kinds import Object
 from workers.errors import UserError
 

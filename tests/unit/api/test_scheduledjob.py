@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import schema
+from deploy.local.apiserver.schema import schema
 from workers.api import crds, scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.errors import UserError

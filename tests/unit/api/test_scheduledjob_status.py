@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver import schema
-from tests.unit.controllers.cronjobs import NOON, World, clock, cron_job, scheduled_job, second
+from deploy.local.apiserver.schema import schema
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, World, clock, cron_job, scheduled_job, second
 from workers.api import crds
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 

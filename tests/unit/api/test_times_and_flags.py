@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from workers.api import flags, times
+from workers.api import bool_annotations, times
 
 
 @pytest.mark.parametrize(
@@ -34,24 +34,30 @@ def test_timestamps_are_written_in_utc_and_whole_seconds():
     [
         (None, False),
         ({}, False),
-        *[({flags.PAUSED: text}, True) for text in ("1", "t", "T", "TRUE", "true", "True", "", "yes", "no", " false")],
-        *[({flags.PAUSED: text}, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
+        *[
+            ({bool_annotations.PAUSED: text}, True)
+            for text in ("1", "t", "T", "TRUE", "true", "True", "", "yes", "no", " false")
+        ],
+        *[({bool_annotations.PAUSED: text}, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
     ],
 )
 def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected):
-    assert flags.is_paused({"metadata": {"annotations": annotations}}) is expected
+    assert bool_annotations.is_paused({"metadata": {"annotations": annotations}}) is expected
 
 
 @pytest.mark.parametrize(
     ("kind", "annotations", "expected"),
     [
-        pytest.param("ScaledObject", {flags.PAUSED_REPLICAS: "0"}, True, id="at a number of replicas"),
+        pytest.param("ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True, id="at a number of replicas"),
         pytest.param(
-            "ScaledObject", {flags.PAUSED_REPLICAS: "0", flags.PAUSED: "false"}, True, id="whatever else is said"
+            "ScaledObject",
+            {bool_annotations.PAUSED_REPLICAS: "0", bool_annotations.PAUSED: "false"},
+            True,
+            id="whatever else is said",
         ),
-        pytest.param("ScaledObject", {flags.PAUSED: "false"}, False, id="not paused"),
-        pytest.param("ScaledJob", {flags.PAUSED_REPLICAS: "0"}, False, id="a ScaledJob has no replicas"),
+        pytest.param("ScaledObject", {bool_annotations.PAUSED: "false"}, False, id="not paused"),
+        pytest.param("ScaledJob", {bool_annotations.PAUSED_REPLICAS: "0"}, False, id="a ScaledJob has no replicas"),
     ],
 )
 def test_a_scaled_object_may_be_paused_at_a_number_of_replicas(kind, annotations, expected):
-    assert flags.is_paused({"kind": kind, "metadata": {"annotations": annotations}}) is expected
+    assert bool_annotations.is_paused({"kind": kind, "metadata": {"annotations": annotations}}) is expected

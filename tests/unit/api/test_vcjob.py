@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from deploy.local.apiserver import schema
-from tests.unit.controllers.vcjobs import task, vcjob
+from deploy.local.apiserver.schema import schema
+from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from workers.api import crds
 from workers.api.model import Problems
 from workers.api.volcano.job import parse

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from deploy.local.apiserver import schema, strategies
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver import strategies
+from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.schema import schema
 from workers.api.kinds import Kind, Object
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)

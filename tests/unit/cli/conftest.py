@@ -9,8 +9,8 @@ import pytest
 
 from deploy.cli import main, options
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.cli.volcano import KINDS
-from workers import cluster as cluster_module
+from tests.unit.cli.volcano.objects import KINDS
+from workers.client import rest as cluster_module
 from workers.settings import Settings
 
 

@@ -13,7 +13,7 @@ import redis.exceptions
 from deploy.cli import main, version
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from workers import cluster as cluster_module
+from workers.client import rest as cluster_module
 from workers.errors import Unavailable
 
 COMMANDS = sorted(name for name, command in main.cli.commands.items() if not command.hidden)

@@ -1,14 +1,14 @@
 """docs/metrics.md tells of every metric there is, and of no other."""
 
 from collections import Counter
-from pathlib import Path
 
 from prometheus_client import REGISTRY
 
 from deploy import metrics_reference
-from workers.census import CENSUS
+from tests.support.paths import ROOT
+from workers.metrics.objects import CENSUS
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "metrics.md"
 
 #: What the Prometheus client shows by itself.
 CLIENTS = ("process_", "python_")

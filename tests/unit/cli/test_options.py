@@ -7,7 +7,7 @@ import click
 import pytest
 
 from deploy.cli import options
-from deploy.processes import commands
+from deploy.processes import command_lines
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -100,7 +100,7 @@ def test_a_child_reads_the_settings_its_parent_had(monkeypatch: pytest.MonkeyPat
             "kubeconfig": "/k",
         }
     )
-    variables = commands.environment(parent)
+    variables = command_lines.environment(parent)
     assert set(variables) == {
         f"PENSTOCK_{name}" for name in ("BROKER", "NAMESPACES", "WAKEUPS", "LEASE", "HOME", "JOBS", "KUBECONFIG")
     }

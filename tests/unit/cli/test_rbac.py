@@ -1,16 +1,16 @@
 """deploy/rbac.yaml allows what the processes ask for, and no more than the tables here say."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from deploy.manifests import rbac
-from deploy.processes.informers import followed
+from deploy.processes.watch import followed
 from scalers.registry import Registry
-from scalers.triggers import Triggers
+from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
+from tests.support.paths import ROOT
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import (
     CRON_JOB,
@@ -27,7 +27,7 @@ from workers.api.kinds import (
     Ref,
 )
 
-FILE = Path(__file__).parents[3] / "deploy" / "rbac.yaml"
+FILE = ROOT / "deploy" / "rbac.yaml"
 
 
 def roles() -> dict[str, list[dict[str, Any]]]:

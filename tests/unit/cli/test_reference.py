@@ -1,10 +1,9 @@
 """docs/command.md."""
 
-from pathlib import Path
-
 from deploy.cli import main, reference
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parents[3] / "docs" / "command.md"
+PAGE = ROOT / "docs" / "command.md"
 
 
 def test_the_page_is_what_the_commands_say() -> None:

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from workers.api import times
 from workers.api.kinds import Kind, Object, Ref
-from workers.plan import Step
-from workers.snapshot import Entry
+from workers.reconcile.plan import Step
+from workers.reconcile.snapshot import Entry
 
 #: Reconciles after which nothing is left to do at a moment.
 PATIENCE = 60
@@ -116,7 +116,7 @@ class LaggingCluster(ABC):
 
 
 class Carrying(ABC):
-    """A plan that is being carried out, as `workers.act` does it. left: writes before the worker dies, None for never.
+    """Carries a plan out as `workers.reconcile.act` does. left: writes before the worker dies, None for never.
 
     landed: the mirror has learned of the last of them.
     """

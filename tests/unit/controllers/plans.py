@@ -5,9 +5,20 @@ from typing import TypeVar
 
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import Object, reference
-from workers.controllers.cronjob import ending
-from workers.controllers.job.pods import TRACKING
-from workers.plan import ComeBack, Create, Delete, Measure, Patch, PatchStatus, Plan, Record, Together, Unfinalize
+from workers.controllers.batch.cronjob import ending
+from workers.controllers.batch.job.pods import TRACKING
+from workers.reconcile.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Measure,
+    Patch,
+    PatchStatus,
+    Plan,
+    Record,
+    Together,
+    Unfinalize,
+)
 
 Step = TypeVar("Step", Create, Delete, Patch, Unfinalize)
 

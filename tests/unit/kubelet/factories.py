@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.local.kubelet.states import Container, Running, Terminated
+from deploy.local.kubelet.containers.states import Container, Running, Terminated
 from workers.api.kinds import Object
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.guard import signal_group
-from deploy.local.kubelet import attempt as attempts
-from deploy.local.kubelet import restore
-from deploy.local.kubelet.attempt import Attempt, NotStartable
-from deploy.local.kubelet.states import Container, Running, Terminated
+from deploy.local.kubelet.containers import attempt as attempts
+from deploy.local.kubelet.containers import restore
+from deploy.local.kubelet.containers.attempt import Attempt, NotStartable
+from deploy.local.kubelet.containers.states import Container, Running, Terminated
+from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet.claims import Claims
-from deploy.local.kubelet.environment import ConfigProblem
+from deploy.local.kubelet.containers.environment import ConfigProblem
+from deploy.local.kubelet.volumes.volume_claims import Claims
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Object, Ref, ref_of
 from workers.errors import Unavailable

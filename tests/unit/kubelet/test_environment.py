@@ -2,8 +2,8 @@
 
 import pytest
 
-from deploy.local.kubelet import environment
-from deploy.local.kubelet.environment import ConfigProblem, Sources
+from deploy.local.kubelet.containers import environment
+from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from tests.unit.kubelet.factories import box, pod
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from deploy.local.kubelet.lifecycle import Backoff, Decision, decide
-from deploy.local.kubelet.states import Container, Containers, Ending, Waiting
+from deploy.local.kubelet.containers.states import Container, Containers, Ending, Waiting
+from deploy.local.kubelet.pods.lifecycle import Backoff, Decision, decide
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
 from workers.api.kinds import Object
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deploy.local.kubelet import output
-from deploy.local.kubelet.output import LONGEST, Log
+from deploy.local.kubelet.containers import log_files
+from deploy.local.kubelet.containers.log_files import LONGEST, Log
 
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 
@@ -76,7 +76,7 @@ def test_long_lines_come_in_pieces(folder: Path, path: Path) -> None:
 async def test_one_call_copies_a_bounded_amount_and_the_rest_follows(
     folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "CHUNK", 64)
+    monkeypatch.setattr(log_files, "CHUNK", 64)
     printed(folder, "out", b"0123456789\n" * 100)
     log = Log(folder, path)
     assert log.pump()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deploy.local.kubelet import placing
-from deploy.local.kubelet.placing import Queue
+from deploy.local.kubelet import pod_order
+from deploy.local.kubelet.pod_order import Queue
 from tests.unit.kubelet.factories import pod
 from workers.api.kinds import Object
 
@@ -85,17 +85,17 @@ def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
     ids=["unassigned", "by name", "another scheduler's", "assigned here", "assigned elsewhere", "gated"],
 )
 def test_which_pods_are_ours(spec: Object, ours: bool) -> None:
-    assert placing.is_ours(pod(**spec), "local") is ours
+    assert pod_order.is_ours(pod(**spec), "local") is ours
 
 
 def test_a_node_selector_is_obeyed() -> None:
     body = pod(nodeSelector={"disk": "ssd", "os": "linux"})
-    assert placing.mismatch(body, {"disk": "ssd", "os": "linux"}) is None
-    assert placing.mismatch(body, {"os": "linux"}) == "the node lacks labels of spec.nodeSelector: disk=ssd"
-    assert placing.mismatch(pod(), {}) is None
+    assert pod_order.mismatch(body, {"disk": "ssd", "os": "linux"}) is None
+    assert pod_order.mismatch(body, {"os": "linux"}) == "the node lacks labels of spec.nodeSelector: disk=ssd"
+    assert pod_order.mismatch(pod(), {}) is None
 
 
 def test_a_binding_names_exactly_this_pod() -> None:
-    made = placing.binding(named("u1"), "local")
+    made = pod_order.binding(named("u1"), "local")
     assert made["metadata"] == {"name": "p", "namespace": "ns", "uid": "u1"}
     assert made["target"]["name"] == "local"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet import probes
-from deploy.local.kubelet.probes import Tally
+from deploy.local.kubelet.containers import probes
+from deploy.local.kubelet.containers.probes import Tally
 from tests.unit.kubelet.factories import box
 from workers.api.kinds import Object
 

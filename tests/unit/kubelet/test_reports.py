@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from deploy.local.kubelet import reports
-from deploy.local.kubelet.reports import Reports
+from deploy.local.kubelet.pods import status_reports
+from deploy.local.kubelet.pods.status_reports import Reports
 from workers.api.kinds import POD, Object, Ref
 from workers.errors import ClusterError, Conflict, Invalid, NotFound, Unavailable
 
@@ -49,7 +49,7 @@ def sender(server: Server, **more: int) -> Reports:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_FIRST", 0.001)
+    monkeypatch.setattr(status_reports, "_FIRST", 0.001)
 
 
 async def settle(one: Reports) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from deploy.local.kubelet import status
-from deploy.local.kubelet.lifecycle import Decision
-from deploy.local.kubelet.states import Container, Containers, Ending, Terminated, Waiting
+from deploy.local.kubelet.containers.states import Container, Containers, Ending, Terminated, Waiting
+from deploy.local.kubelet.pods import status
+from deploy.local.kubelet.pods.lifecycle import Decision
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
 from workers.api.kinds import Object
 

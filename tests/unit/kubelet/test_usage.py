@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet.usage import Consumed, Look, Running, Usage, metrics, sessions
+from deploy.local.kubelet.containers.resource_usage import Consumed, Look, Running, Usage, metrics, sessions
 from workers.api.kinds import POD_METRICS, Ref
 from workers.errors import AlreadyExists, NotFound, Unavailable
 

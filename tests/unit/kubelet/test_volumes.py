@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet import volumes
-from deploy.local.kubelet.environment import ConfigProblem, Sources
-from deploy.local.kubelet.volumes import Files
+from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
+from deploy.local.kubelet.volumes import folders
+from deploy.local.kubelet.volumes.folders import Files
 from tests.unit.kubelet.factories import box, pod
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
@@ -32,7 +32,7 @@ LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
     ids=["empty", "all keys", "some keys", "optional object", "optional key", "secret", "downward", "projected"],
 )
 def test_files(volume: Object, wanted: Files) -> None:
-    assert volumes.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
+    assert folders.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_files(volume: Object, wanted: Files) -> None:
 )
 def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
     with pytest.raises(ConfigProblem) as raised:
-        volumes.files(pod(), {"name": "v", **volume}, SOURCES)
+        folders.files(pod(), {"name": "v", **volume}, SOURCES)
     assert str(raised.value).startswith(message)
 
 
 def test_filling_keeps_what_is_there_and_renews_what_is_given(tmp_path: Path) -> None:
     folder = tmp_path / "v"
-    volumes.fill(folder, {"x/secret": (b"old", 0o400)})
+    folders.fill(folder, {"x/secret": (b"old", 0o400)})
     (folder / "own").write_text("kept")
-    volumes.fill(folder, {"x/secret": (b"new", 0o400)})
+    folders.fill(folder, {"x/secret": (b"new", 0o400)})
     assert (folder / "x/secret").read_bytes() == b"new"
     assert (folder / "x/secret").stat().st_mode & 0o777 == 0o400
     assert (folder / "own").read_text() == "kept"
@@ -79,7 +79,7 @@ def test_links(mount: Object, part: str, link: str | None, target: str | None, t
     work = folder / "main" / "0" / "work"
     work.mkdir(parents=True)
     place.mkdir(parents=True)
-    assert volumes.link(work, folder, {"name": "v", **mount}, place, part) == (place / part if part else place)
+    assert folders.link(work, folder, {"name": "v", **mount}, place, part) == (place / part if part else place)
     assert [str(path.relative_to(work)) for path in work.rglob("*") if path.is_symlink()] == ([link] if link else [])
     if link is not None:
         assert (work / link).resolve() == (place / str(target)).resolve()
@@ -89,14 +89,14 @@ def test_an_absolute_path_inside_the_pod_is_linked(tmp_path: Path) -> None:
     folder = tmp_path / "pod"
     work, wanted = folder / "main" / "0" / "work", folder / "shared"
     work.mkdir(parents=True)
-    volumes.link(work, folder, {"name": "v", "mountPath": str(wanted)}, tmp_path, "")
+    folders.link(work, folder, {"name": "v", "mountPath": str(wanted)}, tmp_path, "")
     assert wanted.resolve() == tmp_path
 
 
 @pytest.mark.parametrize(("path", "part"), [("../up", ""), ("ok", "../up")], ids=["mountPath", "subPath"])
 def test_a_way_out_is_refused(path: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigProblem, match="leads out"):
-        volumes.link(tmp_path / "w", tmp_path, {"name": "v", "mountPath": path}, tmp_path, part)
+        folders.link(tmp_path / "w", tmp_path, {"name": "v", "mountPath": path}, tmp_path, part)
 
 
 def test_references_name_every_object_a_volume_needs() -> None:
@@ -105,15 +105,15 @@ def test_references_name_every_object_a_volume_needs() -> None:
         {"name": "b", "projected": {"sources": [{"secret": {"name": "word"}}]}},
         {"name": "c", "emptyDir": {}},
     ]
-    assert list(volumes.references(listed)) == [(CONFIG_MAP, "conf"), (SECRET, "word")]
+    assert list(folders.references(listed)) == [(CONFIG_MAP, "conf"), (SECRET, "word")]
 
 
 def test_a_variable_tells_where_a_volume_is() -> None:
-    assert volumes.variable("my-data.v1") == "PENSTOCK_VOLUME_MY_DATA_V1"
-    assert volumes.mount_variable("/data") == "PENSTOCK_MOUNT_DATA"
-    assert volumes.mount_variable("/root/.ssh/") == "PENSTOCK_MOUNT_ROOT__SSH"
+    assert folders.variable("my-data.v1") == "PENSTOCK_VOLUME_MY_DATA_V1"
+    assert folders.mount_variable("/data") == "PENSTOCK_MOUNT_DATA"
+    assert folders.mount_variable("/root/.ssh/") == "PENSTOCK_MOUNT_ROOT__SSH"
 
 
 def test_a_host_path_is_itself() -> None:
-    assert volumes.host_path({"name": "v", "hostPath": {"path": "/data"}}) == "/data"
-    assert volumes.host_path(box("v")) is None
+    assert folders.host_path({"name": "v", "hostPath": {"path": "/data"}}) == "/data"
+    assert folders.host_path(box("v")) is None

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from scalers.parameters import Origin, Parameters, SettingsError, Source, Trigger, base_type
+from penstock.parameters import Origin, Parameters, SettingsError, Source, Trigger, base_type
 
 #: What is no value of a type, with a part of the complaint.
 WRONG: Mapping[Any, tuple[tuple[str, ...], str]] = {

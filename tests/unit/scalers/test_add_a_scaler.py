@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from scalers.connections import Connections
+from penstock.connections import Connections
+from penstock.scaler import Scaler
 from scalers.registry import GROUP, REGISTRY
-from scalers.scaler import Scaler
-from scalers.triggers import Triggers
+from scalers.triggers.parse import Triggers
+from tests.support.paths import ROOT
 from workers.api.kinds import SCALED_JOB, Object, Ref
 
-PAGE = (Path(__file__).parents[3] / "docs" / "add-a-scaler.md").read_text()
+PAGE = (ROOT / "docs" / "add-a-scaler.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

@@ -1,13 +1,13 @@
 """docs/triggers.md."""
 
 import re
-from pathlib import Path
 
 from scalers import reference
-from scalers.keda import TYPES
 from scalers.registry import Registry
+from scalers.triggers.keda_types import TYPES
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parents[3] / "docs" / "triggers.md"
+PAGE = ROOT / "docs" / "triggers.md"
 
 
 def test_the_page_is_what_the_scalers_say() -> None:

@@ -4,10 +4,10 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
+from penstock.scaler import Scaler
 from scalers import registry
-from scalers.redis.lists import RedisLists
 from scalers.registry import REGISTRY, Registry
-from scalers.scaler import Scaler
+from scalers.sources.redis.lists import RedisLists
 from workers.errors import UserError
 
 

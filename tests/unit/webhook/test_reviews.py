@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.patches import json_patch
-from deploy.webhook import differences, reviews
-from deploy.webhook.configurations import MUTATING, VALIDATING, Place, wanted
+from deploy.local.apiserver.patch.patches import json_patch
+from deploy.webhook import json_patch as differences
+from deploy.webhook import reviews
+from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
-from workers.admission import job as rules
 from workers.admission.lookup import Known
 from workers.admission.options import Options
 from workers.admission.rules import RULES
+from workers.admission.volcano import job as rules
 from workers.api.kinds import NAMESPACE, POD_GROUP, QUEUE, Ref
 
 KEYS = st.sampled_from(["a", "~", "/", "a/b~"])

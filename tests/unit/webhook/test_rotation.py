@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploy.webhook import certificates, rotation
+from deploy.webhook import certificate_rotation, certificates
+from deploy.webhook.certificate_keeper import load
+from deploy.webhook.certificate_rotation import INTRODUCTION, RETIREMENT
 from deploy.webhook.certificates import LIFETIME
-from deploy.webhook.keeper import load
-from deploy.webhook.rotation import INTRODUCTION, RETIREMENT
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = ("hook.system.svc", "127.0.0.1")
@@ -23,10 +23,10 @@ def make(now):
     return certificates.make(NAMES, now)
 
 
-FIRST = rotation.fresh(make, NOW)
-INTRODUCED = rotation.turned(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
-SHOWN = rotation.turned(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
-SETTLED = rotation.turned(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
+FIRST = certificate_rotation.fresh(make, NOW)
+INTRODUCED = certificate_rotation.turned(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
+SHOWN = certificate_rotation.turned(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
+SETTLED = certificate_rotation.turned(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
 
 
 def stage(found):
@@ -53,7 +53,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("found", "later", "trusted", "expected"), STEPS.values(), ids=STEPS)
 def test_a_stage_lasts_as_long_as_everybody_needs(found, later, trusted, expected):
-    turned = rotation.turned(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
+    turned = certificate_rotation.turned(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
     if expected == "same":
         assert turned == found
     elif expected == "fresh":
@@ -73,7 +73,9 @@ def test_the_stages_lead_from_one_certificate_to_the_next():
 
 def test_a_name_that_the_certificate_lacks_begins_a_replacement():
     wanted = frozenset((*NAMES, "new.system.svc"))
-    turned = rotation.turned(FIRST, wanted, lambda now: certificates.make(sorted(wanted), now), NOW, trusted=True)
+    turned = certificate_rotation.turned(
+        FIRST, wanted, lambda now: certificates.make(sorted(wanted), now), NOW, trusted=True
+    )
     assert stage(turned) == "introduced"
     assert certificates.validity(turned.successor).names == wanted
 
@@ -88,13 +90,15 @@ def test_whenever_it_is_looked_at_what_is_shown_is_trusted_and_was_trusted_befor
     found, now = FIRST, NOW
     for minutes, trusted in moments:
         now += timedelta(minutes=minutes)
-        turned = rotation.turned(found, frozenset(NAMES), make, now, trusted=trusted)
+        turned = certificate_rotation.turned(found, frozenset(NAMES), make, now, trusted=trusted)
         dead = now >= certificates.validity(found.certificate).end
         assert trusts(turned.bundle, turned)
         assert dead or trusts(found.bundle, turned)
         assert dead or trusts(turned.bundle, found)
         assert now < certificates.validity(turned.certificate).end
-        assert rotation.material(rotation.secret("system", "hook", turned)) == whole_seconds(turned)
+        assert certificate_rotation.material(certificate_rotation.secret("system", "hook", turned)) == whole_seconds(
+            turned
+        )
         found = turned
 
 
@@ -141,9 +145,9 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_a_secret_that_cannot_be_used_is_known(spoil):
-    body = rotation.secret("system", "hook", FIRST)
-    assert rotation.material(body) == FIRST
-    assert rotation.material(spoil(body)) is None
+    body = certificate_rotation.secret("system", "hook", FIRST)
+    assert certificate_rotation.material(body) == FIRST
+    assert certificate_rotation.material(spoil(body)) is None
 
 
 def test_keys_are_not_shown_by_accident():

@@ -3,13 +3,13 @@
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
-from workers.act import Actor
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
-from workers.holding import LeaseLost
-from workers.mirror import Change, Mirror
-from workers.orders import Orders
-from workers.plan import Plan, Record, Unfinalize
-from workers.snapshot import Snapshot
+from workers.cache.store import Change, Mirror
+from workers.handoff.claim_orders import Orders
+from workers.reconcile.act import Actor
+from workers.reconcile.plan import Plan, Record, Unfinalize
+from workers.reconcile.snapshot import Snapshot
+from workers.runtime.leases import LeaseLost
 
 OWNER = Ref(SCALED_JOB, "default", "work")
 TAKEN = Record("Warning", "NameTaken", "Job a is somebody else's")

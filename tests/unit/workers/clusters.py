@@ -4,7 +4,7 @@ import copy
 import itertools
 
 from workers.api.kinds import Ref, ref_of
-from workers.cluster import STRATEGIC_MERGE_PATCH
+from workers.client.rest import STRATEGIC_MERGE_PATCH
 from workers.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 
@@ -20,7 +20,7 @@ def _merge(target, patch):
 
 
 class MemoryCluster:
-    """The writes of workers.cluster.Cluster on a dict; of strategic patches it knows how finalizers go.
+    """The writes of workers.client.rest.Cluster on a dict; of strategic patches it knows how finalizers go.
 
     refuse: called with (verb, ref) before every write.
     """

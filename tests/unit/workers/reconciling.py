@@ -6,18 +6,18 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from tests.unit.workers.objects import tie
-from workers.act import Actor
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
-from workers.controller import Controller
-from workers.decisions import Decisions
-from workers.drain import Drain
-from workers.holding import Hands
-from workers.mirror import Change, Mirror
-from workers.observe import Observer
-from workers.orders import Orders
-from workers.plan import NOTHING
-from workers.readings import Readings
-from workers.reconcile import Reconciler
+from workers.cache.store import Change, Mirror
+from workers.handoff.claim_orders import Orders
+from workers.handoff.readings import Readings
+from workers.reconcile.act import Actor
+from workers.reconcile.controller import Controller
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.observe import Observer
+from workers.reconcile.plan import NOTHING
+from workers.reconcile.reconciler import Reconciler
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWNER = Ref(SCALED_JOB, "default", "work")

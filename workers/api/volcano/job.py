@@ -1,7 +1,7 @@
 """`batch.volcano.sh/v1alpha1` Job as a typed model: everything Volcano 1.8 and today's accept.
 
-Limits are those of today's schema; what a schema cannot say is checked in workers/admission/job.py. Pod templates and
-claims stay as their author wrote them. Fields that Volcano does not have are all optional, and say so.
+Limits are those of today's schema; what a schema cannot say is checked in workers/admission/volcano/job.py. Pod
+templates and claims stay as their author wrote them. Fields that Volcano does not have are all optional, and say so.
 """
 
 from datetime import timedelta
@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from scheduler.cron.durations import duration
-from workers.api import model, scaledjob
+from workers.api import model
+from workers.api.keda import scaledjob
+from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import VC_JOB, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import Natural, Positive
-from workers.api.ties import DEFAULT_QUEUE
+from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.podtemplate import readable
 
 #: Restarts of a job, and of a task's containers, where the manifest says nothing.

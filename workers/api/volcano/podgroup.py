@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workers.api import model
+from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import POD_GROUP, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import Natural, Positive
-from workers.api.ties import DEFAULT_QUEUE
+from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Count, Instant, Metadata, NetworkTopology
 from workers.api.volcano.resources import Resources
 

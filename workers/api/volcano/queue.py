@@ -1,6 +1,6 @@
 """`scheduling.volcano.sh/v1beta1` Queue as a typed model: everything Volcano 1.8 and today's accept.
 
-What a schema cannot say is checked in workers/admission/queue.py. Fields that Volcano does not have say so.
+What a schema cannot say is checked in workers/admission/volcano/queue.py. Fields that Volcano does not have say so.
 """
 
 from typing import Annotated, Literal
@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workers.api import model
+from workers.api.keda.scaledjob import Natural
 from workers.api.kinds import QUEUE, Object
 from workers.api.model import Items, Model
-from workers.api.scaledjob import Natural
 from workers.api.volcano.job import Count, Metadata
 from workers.api.volcano.resources import Resources
 

@@ -5,14 +5,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, ref_of
-from workers.controller import Controller
 from workers.controllers.apps import ownership, progress, proportions, revisions, rolling
 from workers.controllers.apps.amounts import Limits
 from workers.controllers.apps.pods import existing, is_leaving
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 from workers.controllers.apps.rolling import Part
-from workers.plan import NOTHING, ComeBack, Create, Delete, Patch, PatchStatus, Plan, Record, Step, Together
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Patch,
+    PatchStatus,
+    Plan,
+    Record,
+    Step,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

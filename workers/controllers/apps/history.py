@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import orjson
 
 from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, ref_of
-from workers.controllers import podnames
+from workers.controllers import pod_names
 from workers.controllers.apps.pods import owner_reference
-from workers.plan import Create, Delete, Patch, Step
+from workers.reconcile.plan import Create, Delete, Patch, Step
 
 #: The hash of a revision's template, on the revision.
 HASH = "controller.kubernetes.io/hash"
@@ -67,7 +67,7 @@ def forgotten(revisions: Sequence[Object], live: Collection[str], limit: int | N
 def _revision(body: Object, data: Object, number: int) -> Object:
     metadata = body["metadata"]
     text = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
-    hash_ = podnames.letters(text, _LENGTH)
+    hash_ = pod_names.letters(text, _LENGTH)
     labels = (body["spec"]["template"].get("metadata") or {}).get("labels") or {}
     return {
         "apiVersion": CONTROLLER_REVISION.api_version,

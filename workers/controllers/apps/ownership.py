@@ -5,8 +5,8 @@ from collections.abc import Callable
 from workers.api.kinds import Kind, Object, ref_of
 from workers.controllers.apps.pods import existing, has_ended, is_leaving, owner_reference
 from workers.controllers.selectors import selects
-from workers.plan import Patch, Step, Together
-from workers.snapshot import Snapshot
+from workers.reconcile.plan import Patch, Step, Together
+from workers.reconcile.snapshot import Snapshot
 
 
 def claims(snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | None = None) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import POD, Kind, Object
 from workers.controllers import conditions
-from workers.snapshot import Entry
+from workers.reconcile.snapshot import Entry
 
 #: Phases a pod never leaves.
 _ENDED = ("Succeeded", "Failed")

@@ -1,7 +1,7 @@
 """Which pods of a ReplicaSet go first when there are too many."""
 
 from workers.api.kinds import Object
-from workers.controllers.job import ranking
+from workers.controllers.batch.job import ranking
 
 #: How dear a pod is among those that are as ready as it: the cheaper ones go first.
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api.kinds import POD, REPLICA_SET, Object
-from workers.controller import Controller
-from workers.controllers import podnames
+from workers.controllers import pod_names
 from workers.controllers.apps import ownership, pods, setting, stages
 from workers.controllers.apps.pods import Pods
 from workers.controllers.apps.ranking import rank
 from workers.controllers.selectors import selects
-from workers.plan import NOTHING, ComeBack, PatchStatus, Plan, Step
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, Step
+from workers.reconcile.snapshot import Snapshot
 
 #: Pods created or deleted by one plan, as in Kubernetes.
 BURST = 500
@@ -46,7 +46,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     missing = 0 if leaving else max(0, min(wanted - have, BURST))
     # Those that were let go keep their names.
     taken = {entry.ref.name for entry in (*entries, *snapshot.loose.get(POD.id, ()))}
-    added = [pods.made(REPLICA_SET, body, name) for name in podnames.free(body, "", taken, missing)]
+    added = [pods.made(REPLICA_SET, body, name) for name in pod_names.free(body, "", taken, missing)]
     status = PatchStatus(_status(body, _tally(body, found, added, surplus, now), snapshot, wanted - have, now))
     work = (*stages.create(added), *stages.delete(surplus))
     # Work that failed before is likely to fail again: it is told first, since the plan ends there.

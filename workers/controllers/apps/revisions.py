@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object
-from workers.controllers import podnames
+from workers.controllers import pod_names
 from workers.controllers.apps.pods import owner_reference
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -134,7 +134,7 @@ def renewed(deployment: Object, new: Object, revision: int) -> Object:
 def template_hash(template: Object, collisions: int) -> str:
     """A word for the template: the same for the same one, in any process."""
     text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS).decode()
-    return podnames.letters(f"{text}/{collisions}" if collisions else text, _LENGTH)
+    return pod_names.letters(f"{text}/{collisions}" if collisions else text, _LENGTH)
 
 
 def _inherited(deployment: Object) -> dict[str, str]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
-from workers.controller import Controller
 from workers.controllers.apps import history, ordinals, ownership, pods, stages
-from workers.plan import NOTHING, ComeBack, PatchStatus, Plan, Record, Step, Together
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, Record, Step, Together
+from workers.reconcile.snapshot import Snapshot
 
 #: A pod that goes at once when it is deleted sends no further news: look again.
 LOOK_AGAIN = timedelta(seconds=1)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from workers.api.kinds import Object
-from workers.plan import Record
-from workers.snapshot import Sample
+from workers.reconcile.plan import Record
+from workers.reconcile.snapshot import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from workers.api.kinds import Object
-from workers.plan import Patch
-from workers.snapshot import Snapshot
+from workers.reconcile.plan import Patch
+from workers.reconcile.snapshot import Snapshot
 
 _FINALIZER = "finalizer.keda.sh"
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from workers.api.keda.scaledjob import Trigger
 from workers.api.kinds import Object
-from workers.api.scaledjob import Trigger
 from workers.controllers.keda.conditions import Conditions
-from workers.snapshot import Sample
+from workers.reconcile.snapshot import Sample
 
 C = TypeVar("C", bound=Conditions)
 

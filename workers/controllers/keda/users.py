@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from workers.api.keda.triggerauthentication import kind_of
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
-from workers.api.triggerauthentication import kind_of
-from workers.plan import Enlist, PatchStatus, Plan, Step
-from workers.snapshot import Snapshot
+from workers.reconcile.plan import Enlist, PatchStatus, Plan, Step
+from workers.reconcile.snapshot import Snapshot
 
 
 def enlisting(plan: Plan, snapshot: Snapshot) -> Plan:

@@ -1,12 +1,12 @@
 """Volcano's kinds, without Volcano: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob."""
 
-from workers.controller import Controller
-from workers.controllers import cronjob
-from workers.controllers.composing import composed
-from workers.controllers.volcano import commands, gangs, membership, queue, template, vcjob
-from workers.controllers.volcano.flow import decide as flow
-from workers.controllers.volcano.gangs.rules import DEFAULT, Rules
-from workers.controllers.volcano.vcjob.site import Site
+from workers.controllers.batch import cronjob
+from workers.controllers.composite import composed
+from workers.controllers.volcano import commands, job, membership, podgroup, queue, template
+from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.jobflow import decide as flow
+from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.reconcile.controller import Controller
 
 
 def controllers(site: Site, rules: Rules = DEFAULT) -> tuple[Controller, ...]:
@@ -15,9 +15,9 @@ def controllers(site: Site, rules: Rules = DEFAULT) -> tuple[Controller, ...]:
     site: what kind of cluster pods are made for. rules: of the admission of gangs.
     """
     return (
-        vcjob.controller(site),
-        queue.controller(gangs.rounds(rules), everywhere=gangs.EVERYWHERE),
-        composed(membership.WORKLOADS, gangs.controller(rules)),
+        job.controller(site),
+        queue.controller(podgroup.rounds(rules), everywhere=podgroup.EVERYWHERE),
+        composed(membership.WORKLOADS, podgroup.controller(rules)),
         commands.CONTROLLER,
         flow.CONTROLLER,
         template.CONTROLLER,

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from workers.api import ties
+from workers.api import references
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref, ref_of
-from workers.controller import Controller
-from workers.plan import NOTHING, Delete, Plan, Record, Together
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, Delete, Plan, Record, Together
+from workers.reconcile.snapshot import Snapshot
 
 #: Kinds whose own decisions grant what Commands ask of their objects.
 GRANTING = (QUEUE, VC_JOB)
@@ -33,7 +33,7 @@ def consumed(commands: Sequence[Object]) -> tuple[Together, ...]:
 
 def target(command: Object) -> Ref | None:
     """Whom a Command is about, if that is an object of a kind that knows Commands."""
-    ref = ties.TIES[COMMAND.id](command)
+    ref = references.TIES[COMMAND.id](command)
     return ref if ref and ref.kind in GRANTING else None
 
 

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB
-from workers.controller import Controller
-from workers.plan import NOTHING, PatchStatus, Plan, Rest, Step
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, PatchStatus, Plan, Rest, Step
+from workers.reconcile.snapshot import Snapshot
 
 #: All Jobs of a template are read whenever one of them changes. After a look at many there is a rest (seconds for each,
 #: and at most), so that a thousand Jobs that start and end cost a few looks and not thousands.

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from deploy.local.apiserver import fields, selectors
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.storage import selectors
 from deploy.local.apiserver.strategies import metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api.kinds import Kind, Object
@@ -31,14 +32,14 @@ class WorkloadStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
         template = own.get("template") or {}
-        errors = fields.non_negative("spec.replicas", own.get("replicas"))
-        errors += fields.non_negative("spec.minReadySeconds", own.get("minReadySeconds"))
-        errors += fields.non_negative("spec.revisionHistoryLimit", own.get("revisionHistoryLimit"))
+        errors = field_errors.non_negative("spec.replicas", own.get("replicas"))
+        errors += field_errors.non_negative("spec.minReadySeconds", own.get("minReadySeconds"))
+        errors += field_errors.non_negative("spec.revisionHistoryLimit", own.get("revisionHistoryLimit"))
         errors += _selector(own.get("selector"), (template.get("metadata") or {}).get("labels") or {})
         errors += podspec.template(template, "spec.template")
         policy = (template.get("spec") or {}).get("restartPolicy")
         if policy and policy != "Always" and policy in podspec.RESTART_POLICIES:
-            errors.append(fields.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+            errors.append(field_errors.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
         if self.kind.kind == "Deployment":
             errors += [*_strategy(own), *_deadline(own)]
         return errors
@@ -46,40 +47,42 @@ class WorkloadStrategy(Strategy):
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         if self.kind.kind == "StatefulSet":
             changed = any(new["spec"].get(field) != old["spec"].get(field) for field in _STATEFUL_FIXED)
-            return [fields.forbidden("spec", _STATEFUL_CHANGES)] if changed else []
-        return fields.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+            return [field_errors.forbidden("spec", _STATEFUL_CHANGES)] if changed else []
+        return field_errors.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
 
 
 class RevisionStrategy(Strategy):
     """ControllerRevisions: what a controller remembers of earlier versions of its object."""
 
     def validate(self, body: Object) -> list[FieldError]:
-        return fields.non_negative("revision", body.get("revision"))
+        return field_errors.non_negative("revision", body.get("revision"))
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        return fields.immutable("data", new.get("data"), old.get("data"))
+        return field_errors.immutable("data", new.get("data"), old.get("data"))
 
 
 def _selector(selector: Object | None, labels: Object) -> Iterator[FieldError]:
     if selector is None:
-        yield fields.required("spec.selector")
+        yield field_errors.required("spec.selector")
         return
     if not selector:
-        yield fields.invalid("spec.selector", {}, "empty selector is invalid for deployment")
+        yield field_errors.invalid("spec.selector", {}, "empty selector is invalid for deployment")
         return
     problems = list(metadata.selector(selector, "spec.selector"))
     yield from problems
     if not problems and not selectors.selects(selector)(labels):
-        yield fields.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+        yield field_errors.invalid(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
 
 
 def _strategy(own: Object) -> Iterator[FieldError]:
     kind = own["strategy"].get("type")
     if kind not in ("Recreate", "RollingUpdate"):
-        yield fields.not_supported("spec.strategy", own["strategy"], ("Recreate", "RollingUpdate"))
+        yield field_errors.not_supported("spec.strategy", own["strategy"], ("Recreate", "RollingUpdate"))
     elif kind == "Recreate" and own["strategy"].get("rollingUpdate") is not None:
         detail = "may not be specified when strategy `type` is 'Recreate'"
-        yield fields.forbidden("spec.strategy.rollingUpdate", detail)
+        yield field_errors.forbidden("spec.strategy.rollingUpdate", detail)
     elif kind == "RollingUpdate":
         yield from _limits(own["strategy"].get("rollingUpdate") or {}, "spec.strategy.rollingUpdate")
 
@@ -93,16 +96,16 @@ def _limits(own: Object, path: str) -> Iterator[FieldError]:
         return
     if all(_number(own.get(field)) == 0 for field in ("maxUnavailable", "maxSurge")):
         unavailable = own.get("maxUnavailable")
-        yield fields.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+        yield field_errors.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     if isinstance(own.get("maxUnavailable"), str) and _number(own["maxUnavailable"]) > 100:
-        yield fields.invalid(f"{path}.maxUnavailable", own["maxUnavailable"], "must not be greater than 100%")
+        yield field_errors.invalid(f"{path}.maxUnavailable", own["maxUnavailable"], "must not be greater than 100%")
 
 
 def _amount(value: int | str | None, path: str) -> Iterator[FieldError]:
     if isinstance(value, str) and not _PERCENT.fullmatch(value):
-        yield fields.invalid(path, value, _PERCENT_RULE)
+        yield field_errors.invalid(path, value, _PERCENT_RULE)
     elif isinstance(value, int):
-        yield from fields.non_negative(path, value)
+        yield from field_errors.non_negative(path, value)
 
 
 def _number(value: int | str | None) -> int:
@@ -113,6 +116,6 @@ def _deadline(own: Object) -> Iterator[FieldError]:
     path, seconds = "spec.progressDeadlineSeconds", own.get("progressDeadlineSeconds")
     if seconds is None:
         return
-    yield from fields.non_negative(path, seconds)
+    yield from field_errors.non_negative(path, seconds)
     if seconds <= (own.get("minReadySeconds") or 0):
-        yield fields.invalid(path, seconds, "must be greater than minReadySeconds")
+        yield field_errors.invalid(path, seconds, "must be greater than minReadySeconds")

@@ -7,7 +7,7 @@ been decoded and defaulted before. Nothing changes its arguments.
 
 from datetime import datetime
 
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import metadata
 from workers.api import names, times
 from workers.api.kinds import Object

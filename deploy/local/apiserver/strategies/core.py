@@ -5,8 +5,8 @@ from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
 from workers.api.kinds import Object
@@ -22,27 +22,27 @@ class DataStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         data, binary = body.get("data") or {}, body.get("binaryData") or {}
         errors = [
-            fields.invalid(f"{part}[{key}]", key, problem)
+            field_errors.invalid(f"{part}[{key}]", key, problem)
             for part, values in (("data", data), ("binaryData", binary))
             for key in values
             for problem in names.config_key(key)
         ]
         errors += [
-            fields.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+            field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
             for key in data
             if key in binary
         ]
         encoded = body.get("type") is not None  # only Secrets have a type; their data is base64
         size = sum(_size(value, encoded=encoded) for value in data.values())
         if size + sum(_size(value, encoded=True) for value in binary.values()) > DATA_LIMIT:
-            errors.append(fields.too_long("data" if encoded else "[]", DATA_LIMIT))
+            errors.append(field_errors.too_long("data" if encoded else "[]", DATA_LIMIT))
         return errors
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        errors = fields.immutable("type", new.get("type"), old.get("type"))
+        errors = field_errors.immutable("type", new.get("type"), old.get("type"))
         if old.get("immutable"):
             errors += [
-                fields.forbidden(field, _FROZEN)
+                field_errors.forbidden(field, _FROZEN)
                 for field in ("immutable", "data", "binaryData")
                 if new.get(field) != old.get(field)
             ]
@@ -80,10 +80,10 @@ class ServiceStrategy(Strategy):
         errors: list[FieldError] = []
         kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
         if own["type"] not in kinds:
-            errors.append(fields.not_supported("spec.type", own["type"], kinds))
+            errors.append(field_errors.not_supported("spec.type", own["type"], kinds))
         ports = own.get("ports") or []
         if not ports and own.get("clusterIP") != "None" and own["type"] != "ExternalName":
-            errors.append(fields.required("spec.ports"))
+            errors.append(field_errors.required("spec.ports"))
         for index, port in enumerate(ports):
             errors += _service_port(port, f"spec.ports[{index}]", many=len(ports) > 1)
         return errors
@@ -91,17 +91,17 @@ class ServiceStrategy(Strategy):
 
 def _service_port(port: Object, path: str, *, many: bool) -> Iterator[FieldError]:
     if many and not port.get("name"):
-        yield fields.required(f"{path}.name")
+        yield field_errors.required(f"{path}.name")
     if name := port.get("name"):
-        yield from (fields.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
+        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
     number = port.get("port", 0)
     if not 1 <= number <= 65535:
-        yield fields.invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive")
+        yield field_errors.invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive")
     target = port.get("targetPort")
     if isinstance(target, int) and not 1 <= target <= 65535:
-        yield fields.invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive")
+        yield field_errors.invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive")
     if port["protocol"] not in ("SCTP", "TCP", "UDP"):
-        yield fields.not_supported(f"{path}.protocol", port["protocol"], ("SCTP", "TCP", "UDP"))
+        yield field_errors.not_supported(f"{path}.protocol", port["protocol"], ("SCTP", "TCP", "UDP"))
 
 
 class LeaseStrategy(Strategy):
@@ -111,8 +111,8 @@ class LeaseStrategy(Strategy):
         own = body.get("spec") or {}
         errors: list[FieldError] = []
         if (seconds := own.get("leaseDurationSeconds")) is not None and seconds <= 0:
-            errors.append(fields.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
-        return errors + fields.non_negative("spec.leaseTransitions", own.get("leaseTransitions"))
+            errors.append(field_errors.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        return errors + field_errors.non_negative("spec.leaseTransitions", own.get("leaseTransitions"))
 
 
 class EventStrategy(Strategy):
@@ -122,7 +122,7 @@ class EventStrategy(Strategy):
         field = "regarding" if "regarding" in body else "involvedObject"
         namespace, about = body["metadata"].get("namespace", ""), (body.get(field) or {}).get("namespace", "")
         if about != namespace and not (about == "" and namespace == "default"):
-            return [fields.invalid(f"{field}.namespace", about, "does not match event.namespace")]
+            return [field_errors.invalid(f"{field}.namespace", about, "does not match event.namespace")]
         return []
 
 
@@ -136,7 +136,7 @@ class ClaimStrategy(Strategy):
         own = body["spec"]
         errors: list[FieldError] = []
         if not own.get("accessModes"):
-            errors.append(fields.required("spec.accessModes", "at least 1 access mode is required"))
+            errors.append(field_errors.required("spec.accessModes", "at least 1 access mode is required"))
         if "storage" not in ((own.get("resources") or {}).get("requests") or {}):
-            errors.append(fields.required("spec.resources[storage]"))
+            errors.append(field_errors.required("spec.resources[storage]"))
         return errors

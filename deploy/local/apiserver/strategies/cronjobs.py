@@ -5,8 +5,8 @@ The template's spec stays as its author wrote it: the defaults of Jobs come with
 
 from collections.abc import Iterator
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import jobs
 from deploy.local.apiserver.strategies.base import Strategy
 from scheduler import cron
@@ -28,17 +28,17 @@ class CronJobStrategy(Strategy):
         name, own = body["metadata"].get("name", ""), body["spec"]
         errors = [*super().validate_create(body), *_schedule(own, {}), *_zone(own)]
         if len(name) > NAME_LIMIT:
-            errors.append(fields.invalid("metadata.name", name, f"must be no more than {NAME_LIMIT} characters"))
+            errors.append(field_errors.invalid("metadata.name", name, f"must be no more than {NAME_LIMIT} characters"))
         return errors
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
         return [
-            *fields.non_negative("spec.startingDeadlineSeconds", own.get("startingDeadlineSeconds")),
+            *field_errors.non_negative("spec.startingDeadlineSeconds", own.get("startingDeadlineSeconds")),
             *_policy(own),
             *template(own.get("jobTemplate") or {}, "spec.jobTemplate"),
-            *fields.non_negative("spec.successfulJobsHistoryLimit", own.get("successfulJobsHistoryLimit")),
-            *fields.non_negative("spec.failedJobsHistoryLimit", own.get("failedJobsHistoryLimit")),
+            *field_errors.non_negative("spec.successfulJobsHistoryLimit", own.get("successfulJobsHistoryLimit")),
+            *field_errors.non_negative("spec.failedJobsHistoryLimit", own.get("failedJobsHistoryLimit")),
         ]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
@@ -62,40 +62,42 @@ def _schedule(own: Object, before: Object) -> Iterator[FieldError]:
     """The text must be a schedule. One with a time zone of its own is taken only where one was stored before."""
     text = own.get("schedule", "")
     if not text:
-        yield fields.required("spec.schedule")
+        yield field_errors.required("spec.schedule")
         return
     try:
         cron.parse(text)
     except cron.CronError as error:
-        yield fields.invalid("spec.schedule", text, str(error))
+        yield field_errors.invalid("spec.schedule", text, str(error))
     if "TZ" not in text:
         return
     if "TZ" not in before.get("schedule", ""):
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        yield fields.invalid("spec.schedule", text, detail)
+        yield field_errors.invalid("spec.schedule", text, detail)
     elif own.get("timeZone") is not None:
-        yield fields.invalid("spec.schedule", text, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+        yield field_errors.invalid(
+            "spec.schedule", text, "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        )
 
 
 def _zone(own: Object) -> Iterator[FieldError]:
     zone = own.get("timeZone")
     if zone is not None and (problem := cron.check_zone(zone)):
-        yield fields.invalid("spec.timeZone", zone, problem)
+        yield field_errors.invalid("spec.timeZone", zone, problem)
 
 
 def _policy(own: Object) -> Iterator[FieldError]:
     policy = own.get("concurrencyPolicy")
     if not policy:
-        yield fields.required("spec.concurrencyPolicy")
+        yield field_errors.required("spec.concurrencyPolicy")
     elif policy not in _POLICIES:
-        yield fields.not_supported("spec.concurrencyPolicy", policy, _POLICIES)
+        yield field_errors.not_supported("spec.concurrencyPolicy", policy, _POLICIES)
 
 
 def template(body: Object, path: str) -> Iterator[FieldError]:
     """What is wrong with a template of Jobs: also used for a ScheduledJob's."""
     own = body.get("spec") or {}
     if own.get("selector") is not None:
-        yield fields.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")
+        yield field_errors.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")
     if own.get("manualSelector"):
-        yield fields.not_supported(f"{path}.spec.manualSelector", own["manualSelector"], ("nil", "false"))
+        yield field_errors.not_supported(f"{path}.spec.manualSelector", own["manualSelector"], ("nil", "false"))
     yield from jobs.spec(own, f"{path}.spec")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import owned
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
@@ -54,14 +54,14 @@ class DefinitionStrategy(Strategy):
         expected = f"{spelled.get('plural', '')}.{own.get('group', '')}"
         if body["metadata"].get("name") != expected:
             detail = 'must be spec.names.plural+"."+spec.group'
-            errors.append(fields.invalid("metadata.name", body["metadata"].get("name", ""), detail))
+            errors.append(field_errors.invalid("metadata.name", body["metadata"].get("name", ""), detail))
         errors += _group(own.get("group", ""))
         errors += _names(spelled)
         if (scope := own.get("scope", "")) not in ("Cluster", "Namespaced"):
             errors.append(
-                fields.not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+                field_errors.not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
                 if scope
-                else fields.required("spec.scope")
+                else field_errors.required("spec.scope")
             )
         return errors + list(_versions(own.get("versions") or []))
 
@@ -69,10 +69,12 @@ class DefinitionStrategy(Strategy):
         if not _established(old):
             return []
         return [
-            *fields.immutable("spec.group", new["spec"].get("group"), old["spec"].get("group")),
-            *fields.immutable("spec.scope", new["spec"].get("scope"), old["spec"].get("scope")),
-            *fields.immutable("spec.names.kind", new["spec"]["names"].get("kind"), old["spec"]["names"].get("kind")),
-            *fields.immutable(
+            *field_errors.immutable("spec.group", new["spec"].get("group"), old["spec"].get("group")),
+            *field_errors.immutable("spec.scope", new["spec"].get("scope"), old["spec"].get("scope")),
+            *field_errors.immutable(
+                "spec.names.kind", new["spec"]["names"].get("kind"), old["spec"]["names"].get("kind")
+            ),
+            *field_errors.immutable(
                 "spec.names.plural", new["spec"]["names"].get("plural"), old["spec"]["names"].get("plural")
             ),
         ]
@@ -85,39 +87,40 @@ def _established(body: Object) -> bool:
 
 def _group(group: str) -> Iterator[FieldError]:
     if not group:
-        yield fields.required("spec.group")
+        yield field_errors.required("spec.group")
     else:
-        yield from (fields.invalid("spec.group", group, problem) for problem in names.dns_subdomain(group))
+        yield from (field_errors.invalid("spec.group", group, problem) for problem in names.dns_subdomain(group))
         if "." not in group:
-            yield fields.invalid("spec.group", group, "should be a domain with at least one dot")
+            yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
 def _names(spelled: Object) -> Iterator[FieldError]:
     for field in ("plural", "singular", "kind", "listKind"):
         text = spelled.get(field, "")
         if not text:
-            yield fields.required(f"spec.names.{field}")
+            yield field_errors.required(f"spec.names.{field}")
         else:
             yield from (
-                fields.invalid(f"spec.names.{field}", text, problem) for problem in names.dns_1035_label(text.lower())
+                field_errors.invalid(f"spec.names.{field}", text, problem)
+                for problem in names.dns_1035_label(text.lower())
             )
     for index, short in enumerate(spelled.get("shortNames") or ()):
         place = f"spec.names.shortNames[{index}]"
-        yield from (fields.invalid(place, short, problem) for problem in names.dns_1035_label(short))
+        yield from (field_errors.invalid(place, short, problem) for problem in names.dns_1035_label(short))
     if spelled.get("kind") and spelled.get("kind") == spelled.get("listKind"):
-        yield fields.invalid("spec.names.listKind", spelled["listKind"], "kind and listKind may not be the same")
+        yield field_errors.invalid("spec.names.listKind", spelled["listKind"], "kind and listKind may not be the same")
 
 
 def _versions(versions: list[Object]) -> Iterator[FieldError]:
     stored = [version for version in versions if version.get("storage")]
     if len(stored) != 1:
-        yield fields.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+        yield field_errors.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
     seen: set[str] = set()
     for index, version in enumerate(versions):
         place, name = f"spec.versions[{index}]", version.get("name", "")
-        yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.dns_1035_label(name))
+        yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.dns_1035_label(name))
         if name in seen:
-            yield fields.invalid("spec.versions", versions, "must contain unique version names")
+            yield field_errors.invalid("spec.versions", versions, "must contain unique version names")
         seen.add(name)
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             yield from _column(column, f"{place}.additionalPrinterColumns[{at}]")
@@ -125,25 +128,25 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
             yield from _scale(scale, f"{place}.subresources.scale")
         form = (version.get("schema") or {}).get("openAPIV3Schema")
         if form is None:
-            yield fields.required(f"{place}.schema.openAPIV3Schema", "schemas are required")
+            yield field_errors.required(f"{place}.schema.openAPIV3Schema", "schemas are required")
         else:
             yield from _root(form, f"{place}.schema.openAPIV3Schema")
 
 
 def _column(column: Object, path: str) -> Iterator[FieldError]:
     if not column.get("name"):
-        yield fields.required(f"{path}.name")
+        yield field_errors.required(f"{path}.name")
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not (kind := column.get("type")):
-        yield fields.required(f"{path}.type", types)
+        yield field_errors.required(f"{path}.type", types)
     elif kind not in _COLUMN_TYPES:
-        yield fields.invalid(f"{path}.type", kind, types)
+        yield field_errors.invalid(f"{path}.type", kind, types)
     if (form := column.get("format")) and form not in _COLUMN_FORMATS:
-        yield fields.invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+        yield field_errors.invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
     if not (text := column.get("jsonPath")):
-        yield fields.required(f"{path}.JSONPath")
+        yield field_errors.required(f"{path}.JSONPath")
     elif not text.startswith("."):
-        yield fields.invalid(f"{path}.JSONPath", text, _SIMPLE)
+        yield field_errors.invalid(f"{path}.JSONPath", text, _SIMPLE)
 
 
 def _scale(scale: Object, path: str) -> Iterator[FieldError]:
@@ -155,17 +158,17 @@ def _scale(scale: Object, path: str) -> Iterator[FieldError]:
         text = scale.get(field)
         if not text:
             if field != "labelSelectorPath":
-                yield fields.required(f"{path}.{field}")
+                yield field_errors.required(f"{path}.{field}")
         elif not _PATH.fullmatch(text):
-            yield fields.invalid(f"{path}.{field}", text, _SIMPLE)
+            yield field_errors.invalid(f"{path}.{field}", text, _SIMPLE)
         elif not text.startswith(tuple(f"{part}." for part in parts)):
             under = parts[0] if len(parts) == 1 else f"either {' or '.join(parts)}"
-            yield fields.invalid(f"{path}.{field}", text, f"should be a json path under {under}")
+            yield field_errors.invalid(f"{path}.{field}", text, f"should be a json path under {under}")
 
 
 def _root(form: Object, path: str) -> Iterator[FieldError]:
     if form.get("type") != "object":
-        yield fields.invalid(f"{path}.type", form.get("type", ""), "must be object at the root")
+        yield field_errors.invalid(f"{path}.type", form.get("type", ""), "must be object at the root")
     yield from _structural(form, path)
 
 
@@ -175,26 +178,26 @@ def _structural(form: Any, path: str) -> Iterator[FieldError]:
         return
     for field in _UNSUPPORTED:
         if field in form:
-            yield fields.forbidden(f"{path}.{field}", f"{field} is not supported")
+            yield field_errors.forbidden(f"{path}.{field}", f"{field} is not supported")
     kind = form.get("type")
     if kind is None and not form.get(_INT_OR_STRING) and not form.get(_PRESERVE):
-        yield fields.required(f"{path}.type", "must not be empty for specified object fields")
+        yield field_errors.required(f"{path}.type", "must not be empty for specified object fields")
     elif kind is not None and kind not in _TYPES:
-        yield fields.not_supported(f"{path}.type", kind, _TYPES)
+        yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
     if kind == "array" and "items" not in form:
-        yield fields.required(f"{path}.items", "must be specified")
+        yield field_errors.required(f"{path}.items", "must be specified")
     if form.get("properties") and form.get("additionalProperties"):
         detail = "additionalProperties and properties are mutual exclusive"
-        yield fields.forbidden(f"{path}.additionalProperties", detail)
+        yield field_errors.forbidden(f"{path}.additionalProperties", detail)
     if form.get("uniqueItems"):
-        yield fields.forbidden(
+        yield field_errors.forbidden(
             f"{path}.uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         )
     if pattern := form.get("pattern"):
         try:
             re.compile(pattern)
         except re.error:
-            yield fields.invalid(f"{path}.pattern", pattern, "must be a valid regular expression")
+            yield field_errors.invalid(f"{path}.pattern", pattern, "must be a valid regular expression")
     for name, member in (form.get("properties") or {}).items():
         yield from _structural(member, f"{path}.properties[{name}]")
     yield from _structural(form.get("items"), f"{path}.items")

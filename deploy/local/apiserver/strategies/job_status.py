@@ -7,8 +7,8 @@ held against those who come after it.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from workers.api.kinds import Object
 
 _COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
@@ -57,7 +57,7 @@ def _interval(text: str, completions: int) -> Interval:
     parts = text.split("-")
     if len(parts) > 2:
         raise ValueError(
-            f"the fragment {fields.shown(text)} violates the requirement that an index interval can have at most "
+            f"the fragment {field_errors.shown(text)} violates the requirement that an index interval can have at most "
             "two parts separated by '-'"
         )
     first, last = _index(parts[0], completions), _index(parts[-1], completions)
@@ -68,9 +68,9 @@ def _interval(text: str, completions: int) -> Interval:
 
 def _index(text: str, completions: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise ValueError(f"cannot convert string to integer for index: {fields.shown(text)}")
+        raise ValueError(f"cannot convert string to integer for index: {field_errors.shown(text)}")
     if int(text) >= completions:
-        raise ValueError(f"too large index: {fields.shown(text)}")
+        raise ValueError(f"too large index: {field_errors.shown(text)}")
     return int(text)
 
 
@@ -114,15 +114,15 @@ def validate(new: Object, old: Object) -> list[FieldError]:
 
 def _counters(now: Object, before: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
     for field in _COUNTERS:
-        yield from fields.non_negative(f"status.{field}", now.get(field))
+        yield from field_errors.non_negative(f"status.{field}", now.get(field))
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for field in ("failed", "succeeded"):
         value, least = now.get(field, 0), before.get(field, 0)
         if value < least and not (field == "succeeded" and elastic):
-            yield fields.invalid(f"status.{field}", value, f"cannot decrease the {field} counter")
+            yield field_errors.invalid(f"status.{field}", value, f"cannot decrease the {field} counter")
     ready = now.get("ready")
     if changed & {"ready", "active"} and ready is not None and ready > now.get("active", 0):
-        yield fields.invalid("status.ready", ready, "cannot set more ready pods than active")
+        yield field_errors.invalid("status.ready", ready, "cannot set more ready pods than active")
 
 
 def _uncounted(now: Object) -> Iterator[FieldError]:
@@ -132,15 +132,15 @@ def _uncounted(now: Object) -> Iterator[FieldError]:
         for index, uid in enumerate(lists.get(field) or ()):
             place = f"status.uncountedTerminatedPods.{field}[{index}]"
             if not uid:
-                yield fields.invalid(place, uid, "must not be empty")
+                yield field_errors.invalid(place, uid, "must not be empty")
             elif uid in seen:
-                yield fields.duplicate(place, uid)
+                yield field_errors.duplicate(place, uid)
             seen.add(uid)
 
 
 def _conditions(now: Object, before: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
     def refuse(sentence: str) -> FieldError:
-        return fields.invalid(_CONDITIONS, fields.OMITTED, sentence)
+        return field_errors.invalid(_CONDITIONS, field_errors.OMITTED, sentence)
 
     for kind, sentence in _LASTING.items():
         if _is(before, kind) and not _is(now, kind):
@@ -164,13 +164,13 @@ def _times(now: Object, before: Object, changed: set[str]) -> Iterator[FieldErro
     complete = _is(now, "Complete")
     if changed & {"Complete", "completionTime"}:
         if complete and end is None:
-            yield fields.required(place, "completionTime is required for Complete jobs")
+            yield field_errors.required(place, "completionTime is required for Complete jobs")
         if end is not None and not complete:
-            yield fields.invalid(place, end, "cannot set completionTime when there is no Complete=True condition")
+            yield field_errors.invalid(place, end, "cannot set completionTime when there is no Complete=True condition")
     if None not in (end, before.get("completionTime")) and "completionTime" in changed:
-        yield fields.invalid(place, end, "completionTime cannot be mutated")
+        yield field_errors.invalid(place, end, "completionTime cannot be mutated")
     if changed & {"startTime", "completionTime"} and end is not None and start is not None and end < start:
-        yield fields.invalid(place, end, "completionTime cannot be set before startTime")
+        yield field_errors.invalid(place, end, "completionTime cannot be set before startTime")
 
 
 def _start(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
@@ -178,23 +178,25 @@ def _start(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
         return
     resumed = _is(before, "Suspended") and not _is(now, "Suspended")
     if not spec.get("suspend") and not resumed:
-        yield fields.required("status.startTime", "startTime cannot be removed for unsuspended job")
+        yield field_errors.required("status.startTime", "startTime cannot be removed for unsuspended job")
 
 
 def _finished(now: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
     if not _done(now):
         return
     if changed & {"finished", "active"} and now.get("active", 0) > 0:
-        yield fields.invalid("status.active", now["active"], "active>0 is invalid for finished job")
+        yield field_errors.invalid("status.active", now["active"], "active>0 is invalid for finished job")
     if changed & {"finished", "terminating"} and (now.get("terminating") or 0) > 0:
-        yield fields.invalid("status.terminating", now["terminating"], "terminating>0 is invalid for finished job")
+        yield field_errors.invalid(
+            "status.terminating", now["terminating"], "terminating>0 is invalid for finished job"
+        )
     lists: dict[str, Any] = now.get("uncountedTerminatedPods") or {}
     if changed & {"finished", "uncountedTerminatedPods"} and any(lists.values()):
         detail = "uncountedTerminatedPods needs to be empty for finished job"
-        yield fields.invalid("status.uncountedTerminatedPods", lists, detail)
+        yield field_errors.invalid("status.uncountedTerminatedPods", lists, detail)
     nothing_to_do = spec.get("suspend") and spec.get("completions") == 0
     if changed & {"finished", "startTime"} and now.get("startTime") is None and not nothing_to_do:
-        yield fields.required("status.startTime", "startTime is required for finished job")
+        yield field_errors.required("status.startTime", "startTime is required for finished job")
 
 
 def _index_texts(now: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:
@@ -205,13 +207,13 @@ def _index_texts(now: Object, spec: Object, changed: set[str]) -> Iterator[Field
             yield from _form("completedIndexes", completed, completions)
         else:
             detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
-            yield fields.invalid("status.completedIndexes", completed, detail)
+            yield field_errors.invalid("status.completedIndexes", completed, detail)
     if "failedIndexes" in changed and failed is not None:
         if spec.get("backoffLimitPerIndex") is not None:
             yield from _form("failedIndexes", failed, completions)
         else:
             detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-            yield fields.invalid("status.failedIndexes", failed, detail)
+            yield field_errors.invalid("status.failedIndexes", failed, detail)
     if changed & {"completedIndexes", "failedIndexes"} and completed and failed:
         try:
             both = _common(_intervals(completed, completions), _intervals(failed, completions))
@@ -219,11 +221,11 @@ def _index_texts(now: Object, spec: Object, changed: set[str]) -> Iterator[Field
             return  # said already, or of no concern to this write
         if both is not None:
             detail = f"failedIndexes and completedIndexes overlap at index: {both}"
-            yield fields.invalid("status.failedIndexes", failed, detail)
+            yield field_errors.invalid("status.failedIndexes", failed, detail)
 
 
 def _form(field: str, text: str, completions: int) -> Iterator[FieldError]:
     try:
         _intervals(text, completions)
     except ValueError as error:
-        yield fields.invalid(f"status.{field}", text, f"error parsing {field}: {error}")
+        yield field_errors.invalid(f"status.{field}", text, f"error parsing {field}: {error}")

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from deploy.local.apiserver import fields, selectors
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.storage import selectors
 from deploy.local.apiserver.strategies import defaults, job_status, metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
@@ -94,21 +95,21 @@ def _generated(own: Object, job: Object) -> Iterator[FieldError]:
         for key in keys:
             place = f"spec.template.metadata.labels[{key}]"
             if key not in labels:
-                yield fields.required(place, f"must be '{value}'")
+                yield field_errors.required(place, f"must be '{value}'")
             elif labels[key] != value:
-                yield fields.invalid(place, labels, f"must be '{value}'")
+                yield field_errors.invalid(place, labels, f"must be '{value}'")
     expected = {"matchLabels": {_UID_LABELS[0]: job.get("uid", "")}}
     if own["selector"] != expected:
-        yield fields.invalid("spec.selector", own["selector"], "`selector` not auto-generated")
+        yield field_errors.invalid("spec.selector", own["selector"], "`selector` not auto-generated")
 
 
 def _selector(own: Object) -> Iterator[FieldError]:
     selector = own.get("selector")
-    problems = [fields.required("spec.selector")] if selector is None else []
+    problems = [field_errors.required("spec.selector")] if selector is None else []
     problems += metadata.selector(selector or {}, "spec.selector")
     yield from problems
     if selector is None or (not problems and not selectors.selects(selector)(_labels(own))):
-        yield fields.invalid(
+        yield field_errors.invalid(
             "spec.template.metadata.labels", _labels(own), "`selector` does not match template `labels`"
         )
 
@@ -122,20 +123,22 @@ def _name_fits_pods(body: Object) -> Iterator[FieldError]:
         hostname = f"{name}-{completions - 1}"
         if names.dns_label(hostname):
             detail = f"will not able to create pod with invalid DNS label: {hostname}"
-            yield fields.invalid("metadata.name", name, detail)
+            yield field_errors.invalid("metadata.name", name, detail)
 
 
 def spec(own: Object, path: str) -> list[FieldError]:
     """What is wrong with a Job's spec, selectors aside: also used for the template of a CronJob."""
-    errors = [error for field in _NON_NEGATIVE for error in fields.non_negative(f"{path}.{field}", own.get(field))]
+    errors = [
+        error for field in _NON_NEGATIVE for error in field_errors.non_negative(f"{path}.{field}", own.get(field))
+    ]
     errors += _indexed(own, path)
     if (manager := own.get("managedBy")) == "":
-        errors.append(fields.required(f"{path}.managedBy"))
+        errors.append(field_errors.required(f"{path}.managedBy"))
     elif manager:
         problems = names.domain_path(manager)
-        errors += [fields.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
+        errors += [field_errors.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
         if len(manager.encode()) > 63:
-            errors.append(fields.too_long(f"{path}.managedBy", 63))
+            errors.append(field_errors.too_long(f"{path}.managedBy", 63))
     errors += podspec.template(own.get("template") or {}, f"{path}.template")
     errors += _restart_policy(own, path)
     errors += _replacement(own, path)
@@ -150,11 +153,11 @@ def _restart_policy(own: Object, path: str) -> Iterator[FieldError]:
     place = f"{path}.template.spec.restartPolicy"
     policy = ((own.get("template") or {}).get("spec") or {}).get("restartPolicy")
     if policy in (None, "", "Always"):
-        yield fields.required(place, 'valid values: "OnFailure", "Never"')
+        yield field_errors.required(place, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        yield fields.not_supported(place, policy, ("OnFailure", "Never"))
+        yield field_errors.not_supported(place, policy, ("OnFailure", "Never"))
     elif own.get("podFailurePolicy") is not None and policy != "Never":
-        yield fields.invalid(place, policy, 'only "Never" is supported when podFailurePolicy is specified')
+        yield field_errors.invalid(place, policy, 'only "Never" is supported when podFailurePolicy is specified')
 
 
 def _indexed(own: Object, path: str) -> Iterator[FieldError]:
@@ -163,19 +166,19 @@ def _indexed(own: Object, path: str) -> Iterator[FieldError]:
     if mode is None:
         mode = "NonIndexed"  # the template of a CronJob is not defaulted
     if mode not in ("NonIndexed", "Indexed"):
-        yield fields.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+        yield field_errors.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if own.get("maxFailedIndexes") is not None and own.get("backoffLimitPerIndex") is None:
-        yield fields.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+        yield field_errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if mode != "Indexed":
         for field in _INDEXED_ONLY:
             if (value := own.get(field)) is not None:
-                yield fields.invalid(f"{path}.{field}", value, "requires indexed completion mode")
+                yield field_errors.invalid(f"{path}.{field}", value, "requires indexed completion mode")
         return
     if completions is None:
-        yield fields.required(f"{path}.completions", "when completion mode is Indexed")
+        yield field_errors.required(f"{path}.completions", "when completion mode is Indexed")
     if parallelism > _MANY:
         detail = f"must be less than or equal to {_MANY} when completion mode is Indexed"
-        yield fields.invalid(f"{path}.parallelism", parallelism, detail)
+        yield field_errors.invalid(f"{path}.parallelism", parallelism, detail)
     yield from _failed_indexes(own, path, completions or 0, parallelism)
 
 
@@ -183,20 +186,20 @@ def _failed_indexes(own: Object, path: str, completions: int, parallelism: int) 
     limit = own.get("maxFailedIndexes")
     if limit is not None:
         if limit > completions:
-            yield fields.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
+            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
         if limit > _MANY:
-            yield fields.invalid(f"{path}.maxFailedIndexes", limit, f"must be less than or equal to {_MANY}")
+            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, f"must be less than or equal to {_MANY}")
     if own.get("backoffLimitPerIndex") is not None and completions > _MANY:
         when = f"when completions are above {_MANY} and used with backoff limit per index"
         if limit is None:
             detail = f"must be specified when completions is above {_MANY}"
-            yield fields.required(f"{path}.maxFailedIndexes", detail)
+            yield field_errors.required(f"{path}.maxFailedIndexes", detail)
         elif limit > _MANY // 10:
             detail = f"must be less than or equal to {_MANY // 10} {when}"
-            yield fields.invalid(f"{path}.maxFailedIndexes", limit, detail)
+            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, detail)
         if parallelism > _MANY // 10:
             detail = f"must be less than or equal to {_MANY // 10} {when}"
-            yield fields.invalid(f"{path}.parallelism", parallelism, detail)
+            yield field_errors.invalid(f"{path}.parallelism", parallelism, detail)
 
 
 def _replacement(own: Object, path: str) -> Iterator[FieldError]:
@@ -205,13 +208,13 @@ def _replacement(own: Object, path: str) -> Iterator[FieldError]:
     if own.get("podFailurePolicy") is not None:
         allowed = allowed[:1]
     if policy is not None and policy not in allowed:
-        yield fields.not_supported(f"{path}.podReplacementPolicy", policy, allowed)
+        yield field_errors.not_supported(f"{path}.podReplacementPolicy", policy, allowed)
 
 
 def _failure_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
     rules = policy.get("rules") or ()
     if len(rules) > 20:
-        yield fields.too_many(f"{path}.rules", len(rules), 20)
+        yield field_errors.too_many(f"{path}.rules", len(rules), 20)
     pod = (own.get("template") or {}).get("spec") or {}
     containers = {c.get("name") for part in ("containers", "initContainers") for c in pod.get(part) or ()}
     for index, rule in enumerate(rules):
@@ -222,21 +225,23 @@ def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) ->
     actions = ("Count", "FailIndex", "FailJob", "Ignore")
     action = rule.get("action")
     if not action:
-        yield fields.required(f"{path}.action", f"valid values: {', '.join(map(fields.shown, actions))}")
+        yield field_errors.required(f"{path}.action", f"valid values: {', '.join(map(field_errors.shown, actions))}")
     elif action not in actions:
-        yield fields.not_supported(f"{path}.action", action, actions)
+        yield field_errors.not_supported(f"{path}.action", action, actions)
     elif action == "FailIndex" and own.get("backoffLimitPerIndex") is None:
-        yield fields.invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
+        yield field_errors.invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
-        yield fields.invalid(path, fields.OMITTED, detail)
+        yield field_errors.invalid(path, field_errors.OMITTED, detail)
     if codes is None and not conditions:
-        yield fields.invalid(path, fields.OMITTED, "specifying one of OnExitCodes and OnPodConditions is required")
+        yield field_errors.invalid(
+            path, field_errors.OMITTED, "specifying one of OnExitCodes and OnPodConditions is required"
+        )
     if codes is not None:
         yield from _exit_codes(codes, f"{path}.onExitCodes", containers)
     if len(conditions) > 20:
-        yield fields.too_many(f"{path}.onPodConditions", len(conditions), 20)
+        yield field_errors.too_many(f"{path}.onPodConditions", len(conditions), 20)
     for index, pattern in enumerate(conditions):
         yield from _condition_pattern(pattern, f"{path}.onPodConditions[{index}]")
 
@@ -244,42 +249,42 @@ def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) ->
 def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[FieldError]:
     operator, values = codes.get("operator"), codes.get("values") or []
     if not operator:
-        yield fields.required(f"{path}.operator", 'valid values: "In", "NotIn"')
+        yield field_errors.required(f"{path}.operator", 'valid values: "In", "NotIn"')
     elif operator not in ("In", "NotIn"):
-        yield fields.not_supported(f"{path}.operator", operator, ("In", "NotIn"))
+        yield field_errors.not_supported(f"{path}.operator", operator, ("In", "NotIn"))
     if (name := codes.get("containerName")) is not None and name not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
-        yield fields.invalid(f"{path}.containerName", name, detail)
+        yield field_errors.invalid(f"{path}.containerName", name, detail)
     if not values:
-        yield fields.invalid(f"{path}.values", values, "at least one value is required")
+        yield field_errors.invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > 255:
-        yield fields.too_many(f"{path}.values", len(values), 255)
+        yield field_errors.too_many(f"{path}.values", len(values), 255)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
-            yield fields.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
+            yield field_errors.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
         if value in values[:index]:
-            yield fields.duplicate(f"{path}.values[{index}]", value)
+            yield field_errors.duplicate(f"{path}.values[{index}]", value)
     if values != sorted(values):
-        yield fields.invalid(f"{path}.values", values, "must be ordered")
+        yield field_errors.invalid(f"{path}.values", values, "must be ordered")
 
 
 def _condition_pattern(pattern: Object, path: str) -> Iterator[FieldError]:
     kind, status = pattern.get("type", ""), pattern.get("status")
-    yield from (fields.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
+    yield from (field_errors.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
     if not status:
-        yield fields.required(f"{path}.status", 'valid values: "False", "True", "Unknown"')
+        yield field_errors.required(f"{path}.status", 'valid values: "False", "True", "Unknown"')
     elif status not in ("True", "False", "Unknown"):
-        yield fields.not_supported(f"{path}.status", status, ("False", "True", "Unknown"))
+        yield field_errors.not_supported(f"{path}.status", status, ("False", "True", "Unknown"))
 
 
 def _success_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
     rules: Sequence[Object] = policy.get("rules") or ()
     if not rules:
-        yield fields.required(
+        yield field_errors.required(
             f"{path}.rules", "at least one rules must be specified when the successPolicy is specified"
         )
     if len(rules) > 20:
-        yield fields.too_many(f"{path}.rules", len(rules), 20)
+        yield field_errors.too_many(f"{path}.rules", len(rules), 20)
     completions = own.get("completions") or 0
     for index, rule in enumerate(rules):
         yield from _success_rule(rule, completions, f"{path}.rules[{index}]")
@@ -288,24 +293,24 @@ def _success_policy(policy: Object, own: Object, path: str) -> Iterator[FieldErr
 def _success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldError]:
     indexes, count = rule.get("succeededIndexes"), rule.get("succeededCount")
     if indexes is None and count is None:
-        yield fields.required(path, "at least one of succeededCount or succeededIndexes must be specified")
+        yield field_errors.required(path, "at least one of succeededCount or succeededIndexes must be specified")
     size = None
     if indexes is not None:
         if len(indexes.encode()) > 64 * 1024:
-            yield fields.too_long(f"{path}.succeededIndexes", 64 * 1024)
+            yield field_errors.too_long(f"{path}.succeededIndexes", 64 * 1024)
         try:
             size = job_status.index_count(indexes, completions)
         except ValueError as error:
-            yield fields.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
+            yield field_errors.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
         return
-    yield from fields.non_negative(f"{path}.succeededCount", count)
+    yield from field_errors.non_negative(f"{path}.succeededCount", count)
     if count > completions:
         detail = f"must be less than or equal to {completions} (the number of specified completions)"
-        yield fields.invalid(f"{path}.succeededCount", count, detail)
+        yield field_errors.invalid(f"{path}.succeededCount", count, detail)
     if size is not None and count > size:
         detail = f"must be less than or equal to {size} (the number of indexes in the specified succeededIndexes field)"
-        yield fields.invalid(f"{path}.succeededCount", count, detail)
+        yield field_errors.invalid(f"{path}.succeededCount", count, detail)
 
 
 def _completions(new: Object, old: Object) -> Iterator[FieldError]:
@@ -315,19 +320,19 @@ def _completions(new: Object, old: Object) -> Iterator[FieldError]:
     """
     value = new.get("completions")
     if new.get("completionMode") != "Indexed":
-        yield from fields.immutable("spec.completions", value, old.get("completions"))
+        yield from field_errors.immutable("spec.completions", value, old.get("completions"))
     elif value not in (None, old.get("completions"), new.get("parallelism")):
-        yield fields.invalid("spec.completions", value, "can only be modified in tandem with spec.parallelism")
+        yield field_errors.invalid("spec.completions", value, "can only be modified in tandem with spec.parallelism")
 
 
 def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
     for field in _IMMUTABLE:
-        yield from fields.immutable(f"spec.{field}", new["spec"].get(field), old["spec"].get(field))
+        yield from field_errors.immutable(f"spec.{field}", new["spec"].get(field), old["spec"].get(field))
     wanted, stored = new["spec"]["template"], old["spec"]["template"]
     if _may_change_template(old):
         wanted, stored = _scheduling_aside(wanted), _scheduling_aside(stored)
     if wanted != stored:
-        yield fields.invalid("spec.template", new["spec"]["template"], fields.IMMUTABLE)
+        yield field_errors.invalid("spec.template", new["spec"]["template"], field_errors.IMMUTABLE)
 
 
 def _may_change_template(job: Object) -> bool:

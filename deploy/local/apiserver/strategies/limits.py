@@ -1,7 +1,8 @@
 """Who may talk to whom, who comes first, how much there is for a namespace. The last the server keeps to itself."""
 
-from deploy.local.apiserver import fields, usage
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.admission import quota_usage
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
 from workers.api.kinds import Object
@@ -19,7 +20,7 @@ class NetworkPolicyStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         known = ("Ingress", "Egress")
         return [
-            fields.not_supported(f"spec.policyTypes[{index}]", name, known)
+            field_errors.not_supported(f"spec.policyTypes[{index}]", name, known)
             for index, name in enumerate(body["spec"].get("policyTypes") or ())
             if name not in known
         ]
@@ -35,19 +36,19 @@ class PriorityClassStrategy(Strategy):
         errors: list[FieldError] = []
         if body["metadata"]["name"].startswith("system-"):
             reserved = "priority class names with 'system-' prefix are reserved for system use only"
-            errors.append(fields.forbidden("metadata.name", reserved))
+            errors.append(field_errors.forbidden("metadata.name", reserved))
         if body.get("value", 0) > _HIGHEST:
             most = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-            errors.append(fields.forbidden("value", most))
+            errors.append(field_errors.forbidden("value", most))
         known = ("Never", "PreemptLowerPriority")
         if (policy := body.get("preemptionPolicy")) not in known:
-            errors.append(fields.not_supported("preemptionPolicy", policy, known))
+            errors.append(field_errors.not_supported("preemptionPolicy", policy, known))
         return errors
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        errors = fields.immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
+        errors = field_errors.immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
         if new.get("value") != old.get("value"):
-            errors.append(fields.forbidden("Value", "may not be changed in an update."))
+            errors.append(field_errors.forbidden("Value", "may not be changed in an update."))
         return errors
 
 
@@ -60,12 +61,12 @@ class QuotaStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         spec = body.get("spec") or {}
         errors = [
-            fields.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
+            field_errors.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
             for name, text in (spec.get("hard") or {}).items()
             if quantities.parse(str(text)) < 0
         ]
-        return errors + [fields.invalid(*found) for found in usage.misplaced(spec)]
+        return errors + [field_errors.invalid(*found) for found in quota_usage.misplaced(spec)]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         given, before = ((body.get("spec") or {}).get("scopes") or [] for body in (new, old))
-        return fields.immutable("spec.scopes", sorted(given), sorted(before))
+        return field_errors.immutable("spec.scopes", sorted(given), sorted(before))

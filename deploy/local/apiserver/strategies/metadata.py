@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from workers.api import names
 from workers.api.kinds import Object
 
@@ -37,26 +37,26 @@ def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
     if prefix and name.startswith(prefix[:58]):
         # A prefix may end in a hyphen: a random suffix follows.
         for problem in rule(prefix[:-1] + "a" if prefix.endswith(("-", ".")) else prefix):
-            yield fields.invalid(f"{path}.generateName", prefix, problem)
+            yield field_errors.invalid(f"{path}.generateName", prefix, problem)
     if not name:
-        yield fields.required(f"{path}.name", "name or generateName is required")
+        yield field_errors.required(f"{path}.name", "name or generateName is required")
     else:
-        yield from (fields.invalid(f"{path}.name", name, problem) for problem in rule(name))
+        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in rule(name))
 
 
 def labels(body: Object, path: str) -> Iterator[FieldError]:
     """What is wrong with labels; the errors carry the path of the whole map."""
     for key, value in body.items():
-        yield from (fields.invalid(path, key, problem) for problem in names.qualified_name(key))
-        yield from (fields.invalid(path, value, problem) for problem in names.label_value(value))
+        yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key))
+        yield from (field_errors.invalid(path, value, problem) for problem in names.label_value(value))
 
 
 def annotations(body: Object, path: str) -> Iterator[FieldError]:
     """What is wrong with annotations: keys like those of labels, values free, all together limited in size."""
     for key in body:
-        yield from (fields.invalid(path, key, problem) for problem in names.qualified_name(key.lower()))
+        yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key.lower()))
     if sum(len(key) + len(value.encode()) for key, value in body.items()) > ANNOTATIONS_LIMIT:
-        yield fields.too_long(path, ANNOTATIONS_LIMIT)
+        yield field_errors.too_long(path, ANNOTATIONS_LIMIT)
 
 
 def selector(body: Object, path: str) -> Iterator[FieldError]:
@@ -67,7 +67,7 @@ def selector(body: Object, path: str) -> Iterator[FieldError]:
         yield from requirement(expression, place)
         for at, value in enumerate(expression.get("values") or ()):
             problems = names.label_value(value)
-            yield from (fields.invalid(f"{place}.values[{at}]", value, problem) for problem in problems)
+            yield from (field_errors.invalid(f"{place}.values[{at}]", value, problem) for problem in problems)
 
 
 def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iterator[FieldError]:
@@ -76,17 +76,19 @@ def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iter
     values = expression.get("values") or ()
     if operator in ("In", "NotIn"):
         if not values:
-            yield fields.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+            yield field_errors.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield fields.forbidden(f"{path}.values", detail)
+            yield field_errors.forbidden(f"{path}.values", detail)
     elif numbers and operator in ("Gt", "Lt"):
         if len(values) != 1:
-            yield fields.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+            yield field_errors.required(
+                f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            )
     else:
-        yield fields.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from (fields.invalid(f"{path}.key", key, problem) for problem in names.qualified_name(key))
+        yield field_errors.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    yield from (field_errors.invalid(f"{path}.key", key, problem) for problem in names.qualified_name(key))
 
 
 def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
@@ -96,13 +98,13 @@ def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 what = "version" if field == "apiVersion" else field
-                yield fields.invalid(f"{place}.{field}", owner.get(field, ""), f"{what} must not be empty")
+                yield field_errors.invalid(f"{place}.{field}", owner.get(field, ""), f"{what} must not be empty")
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
-            yield fields.invalid(place, "v1, Kind=Event", "v1, Kind=Event is disallowed from being an owner")
+            yield field_errors.invalid(place, "v1, Kind=Event", "v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             controllers.append(owner.get("name"))
     if len(controllers) > 1:
-        yield fields.invalid(
+        yield field_errors.invalid(
             place,
             f"{len(controllers)} controllers",
             "Only one reference can have Controller set to true. "
@@ -114,13 +116,13 @@ def _finalizers(metadata: Object, path: str, bare: bool) -> Iterator[FieldError]
     finalizers = metadata.get("finalizers") or []
     place = f"{path}.finalizers"
     for finalizer in finalizers:
-        yield from (fields.invalid(place, finalizer, problem) for problem in names.qualified_name(finalizer))
+        yield from (field_errors.invalid(place, finalizer, problem) for problem in names.qualified_name(finalizer))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
-        yield fields.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+        yield field_errors.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
     for index, finalizer in enumerate(finalizers):
         if not bare and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            yield fields.invalid(f"{place}[{index}]", finalizer, detail)
+            yield field_errors.invalid(f"{place}[{index}]", finalizer, detail)
 
 
 def carried(new: Object, old: Object) -> Object:
@@ -142,16 +144,16 @@ def validate_update(new: Object, old: Object, *, bare_finalizers: bool = False) 
     errors = [
         error
         for field in (*_FIXED, *_DELETION)
-        for error in fields.immutable(f"metadata.{field}", new.get(field), old.get(field))
+        for error in field_errors.immutable(f"metadata.{field}", new.get(field), old.get(field))
     ]
     if "deletionTimestamp" in old:
         added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
         if added:
             detail = (
                 "no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers []string{{{', '.join(map(fields.shown, added))}}}"
+                f"found new finalizers []string{{{', '.join(map(field_errors.shown, added))}}}"
             )
-            errors.append(fields.forbidden("metadata.finalizers", detail))
+            errors.append(field_errors.forbidden("metadata.finalizers", detail))
     return [
         *errors,
         *labels(new.get("labels") or {}, "metadata.labels"),

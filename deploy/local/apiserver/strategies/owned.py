@@ -6,9 +6,9 @@ once.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from deploy.local.apiserver import decoding, fields
-from deploy.local.apiserver.definitions import Type, model_of
-from deploy.local.apiserver.fields import DecodeError, FieldError
+from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
+from deploy.local.apiserver.schema.definitions import Type, model_of
 from deploy.local.apiserver.strategies import cronjobs, defaults
 from scheduler import cron
 from workers.api import scheduledjob
@@ -40,7 +40,7 @@ def _template(written: Object) -> Iterator[FieldError]:
     try:
         read = _decode({"spec": {"jobTemplate": written}}, None, [])
     except DecodeError as error:
-        yield fields.invalid("spec.jobTemplate", fields.OMITTED, str(error))
+        yield field_errors.invalid("spec.jobTemplate", field_errors.OMITTED, str(error))
         return
     yield from cronjobs.template(_default(read)["spec"]["jobTemplate"], "spec.jobTemplate")
 
@@ -48,9 +48,9 @@ def _template(written: Object) -> Iterator[FieldError]:
 def _refused(error: Problems) -> Iterator[FieldError]:
     for problem in error.found:
         if problem.missing:
-            yield fields.required(problem.field)
+            yield field_errors.required(problem.field)
         else:
-            yield fields.invalid(problem.field, fields.OMITTED, problem.message)
+            yield field_errors.invalid(problem.field, field_errors.OMITTED, problem.message)
 
 
 def _times(spec: ScheduledJobSpec) -> Iterator[FieldError]:
@@ -67,11 +67,11 @@ def _slots(path: str, schedule: str | None, zone: str | None) -> Iterator[FieldE
         try:
             cron.parse(schedule, seconds=True)
         except cron.CronError as error:
-            yield fields.invalid(f"{path}.schedule", schedule, str(error))
+            yield field_errors.invalid(f"{path}.schedule", schedule, str(error))
     if zone is not None and (problem := cron.check_zone(zone)):
-        yield fields.invalid(f"{path}.timeZone", zone, problem)
+        yield field_errors.invalid(f"{path}.timeZone", zone, problem)
 
 
-_decode = decoding.decoder(Type(model_of(CRON_JOB)))
+_decode = builtin.decoder(Type(model_of(CRON_JOB)))
 _default = defaults.of(CRON_JOB)
 _RULES: dict[tuple[str, str], Rules] = {(SCHEDULED_JOB.id, SCHEDULED_JOB.version): _scheduled_job}

@@ -4,8 +4,8 @@ import copy
 from collections.abc import Iterator
 from datetime import datetime
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
@@ -46,7 +46,7 @@ class PodStrategy(Strategy):
         errors = super().validate_create(body)
         if body["spec"].get("nodeName") and body["spec"].get("schedulingGates"):
             errors.append(
-                fields.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+                field_errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
             )
         return errors
 
@@ -54,11 +54,11 @@ class PodStrategy(Strategy):
         errors: list[FieldError] = []
         for part in ("containers", "initContainers"):
             if len(new["spec"].get(part) or ()) != len(old["spec"].get(part) or ()):
-                return [fields.forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
+                return [field_errors.forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
         deadline, before = (body["spec"].get("activeDeadlineSeconds") for body in (new, old))
         if before is not None and (deadline is None or deadline > before):
             errors.append(
-                fields.invalid(
+                field_errors.invalid(
                     "spec.activeDeadlineSeconds",
                     deadline,
                     "must not update from a positive integer to nil value"
@@ -68,11 +68,11 @@ class PodStrategy(Strategy):
             )
         tolerations = new["spec"].get("tolerations") or []
         if any(known not in tolerations for known in old["spec"].get("tolerations") or ()):
-            errors.append(fields.forbidden("spec.tolerations", "existing toleration can not be modified"))
+            errors.append(field_errors.forbidden("spec.tolerations", "existing toleration can not be modified"))
         errors += _gates(new["spec"], old["spec"])
         gated = bool(old["spec"].get("schedulingGates"))
         if not errors and _fixed(new["spec"], gated=gated) != _fixed(old["spec"], gated=gated):
-            errors.append(fields.forbidden("spec", _CHANGES))
+            errors.append(field_errors.forbidden("spec", _CHANGES))
         return errors
 
 
@@ -83,7 +83,7 @@ def _images(spec: Object) -> Iterator[FieldError]:
             image = container.get("image", "")
             if image.strip() != image:
                 detail = "must not have leading or trailing whitespace"
-                yield fields.invalid(f"spec.{part}[{index}].image", image, detail)
+                yield field_errors.invalid(f"spec.{part}[{index}].image", image, detail)
 
 
 def _gates(new: Object, old: Object) -> Iterator[FieldError]:
@@ -92,11 +92,11 @@ def _gates(new: Object, old: Object) -> Iterator[FieldError]:
     for index, gate in enumerate(new.get("schedulingGates") or ()):
         if gate.get("name") not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
-            yield fields.forbidden(f"spec.schedulingGates[{index}].name", detail)
+            yield field_errors.forbidden(f"spec.schedulingGates[{index}].name", detail)
     wanted, stored = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if known and not stored.items() <= wanted.items():
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        yield fields.invalid("spec.nodeSelector", wanted, detail)
+        yield field_errors.invalid("spec.nodeSelector", wanted, detail)
 
 
 def _fixed(spec: Object, *, gated: bool) -> Object:

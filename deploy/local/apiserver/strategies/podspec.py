@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import metadata, placing, volumes
 from workers.api import names, quantities
 from workers.api.kinds import Object
@@ -43,7 +43,7 @@ def spec(body: Object, path: str) -> list[FieldError]:
     """What is wrong with a defaulted pod spec."""
     known, errors = volumes.judged(body.get("volumes") or (), f"{path}.volumes")
     if not body.get("containers"):
-        errors.append(fields.required(f"{path}.containers"))
+        errors.append(field_errors.required(f"{path}.containers"))
     taken: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(body.get(field) or ()):
@@ -58,7 +58,7 @@ def spec(body: Object, path: str) -> list[FieldError]:
     deadline = body.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         place = f"{path}.activeDeadlineSeconds"
-        errors.append(fields.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
+        errors.append(field_errors.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
     return errors
 
 
@@ -71,29 +71,29 @@ def _formats(body: Object, path: str) -> Iterator[FieldError]:
         ("priorityClassName", names.dns_subdomain),
     ):
         if text := body.get(field):
-            yield from (fields.invalid(f"{path}.{field}", text, problem) for problem in rule(text))
+            yield from (field_errors.invalid(f"{path}.{field}", text, problem) for problem in rule(text))
 
 
 def _choice(body: Object, path: str, field: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A required field that must have one of a few values."""
     value = body.get(field)
     if not value:
-        yield fields.required(f"{path}.{field}")
+        yield field_errors.required(f"{path}.{field}")
     elif value not in allowed:
-        yield fields.not_supported(f"{path}.{field}", value, allowed)
+        yield field_errors.not_supported(f"{path}.{field}", value, allowed)
 
 
 def _container(body: Object, path: str, known: Collection[str], taken: set[str]) -> Iterator[FieldError]:
     name = body.get("name", "")
     if not name:
-        yield fields.required(f"{path}.name")
+        yield field_errors.required(f"{path}.name")
     else:
-        yield from (fields.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
+        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
     if name in taken:
-        yield fields.duplicate(f"{path}.name", name)
+        yield field_errors.duplicate(f"{path}.name", name)
     taken.add(name)
     if not body.get("image"):
-        yield fields.required(f"{path}.image")
+        yield field_errors.required(f"{path}.image")
     yield from _ports(body.get("ports") or (), f"{path}.ports")
     yield from _env(body.get("env") or (), f"{path}.env")
     yield from _env_from(body.get("envFrom") or (), f"{path}.envFrom")
@@ -102,13 +102,13 @@ def _container(body: Object, path: str, known: Collection[str], taken: set[str])
         yield from _probe(body.get(probe) or {}, f"{path}.{probe}")
         if probe != "readinessProbe" and (body.get(probe) or {}).get("successThreshold", 1) != 1:
             value = body[probe]["successThreshold"]
-            yield fields.invalid(f"{path}.{probe}.successThreshold", value, "must be 1")
+            yield field_errors.invalid(f"{path}.{probe}.successThreshold", value, "must be 1")
     for hook, handler in (body.get("lifecycle") or {}).items():
         if isinstance(handler, dict):
             yield from _handler(handler, f"{path}.lifecycle.{hook}", ("exec", "httpGet", "tcpSocket", "sleep"))
     if (policy := body.get("terminationMessagePolicy")) not in ("File", "FallbackToLogsOnError"):
         detail = "must be 'File' or 'FallbackToLogsOnError'"
-        yield fields.invalid(f"{path}.terminationMessagePolicy", policy or "", detail)
+        yield field_errors.invalid(f"{path}.terminationMessagePolicy", policy or "", detail)
     yield from _choice(body, path, "imagePullPolicy", _PULL_POLICIES)
     yield from _resources(body.get("resources") or {}, f"{path}.resources")
 
@@ -118,17 +118,17 @@ def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
     for index, port in enumerate(ports):
         place = f"{path}[{index}]"
         if name := port.get("name"):
-            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.port_name(name))
+            yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.port_name(name))
             if name in seen:
-                yield fields.duplicate(f"{place}.name", name)
+                yield field_errors.duplicate(f"{place}.name", name)
             seen.add(name)
         number = port.get("containerPort", 0)
         if number == 0:
-            yield fields.required(f"{place}.containerPort")
+            yield field_errors.required(f"{place}.containerPort")
         elif not 1 <= number <= 65535:
-            yield fields.invalid(f"{place}.containerPort", number, _PORT_RANGE)
+            yield field_errors.invalid(f"{place}.containerPort", number, _PORT_RANGE)
         if (host := port.get("hostPort")) and not 1 <= host <= 65535:
-            yield fields.invalid(f"{place}.hostPort", host, _PORT_RANGE)
+            yield field_errors.invalid(f"{place}.hostPort", host, _PORT_RANGE)
         yield from _choice(port, place, "protocol", _PROTOCOLS)
 
 
@@ -136,9 +136,9 @@ def _env(env: Sequence[Object], path: str) -> Iterator[FieldError]:
     for index, item in enumerate(env):
         place, name = f"{path}[{index}]", item.get("name", "")
         if not name:
-            yield fields.required(f"{place}.name")
+            yield field_errors.required(f"{place}.name")
         else:
-            yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.env_name(name))
+            yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.env_name(name))
         if (source := item.get("valueFrom")) is not None:
             yield from _env_source(source, f"{place}.valueFrom", has_value=bool(item.get("value")))
 
@@ -147,11 +147,11 @@ def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[Field
     given = [field for field in _ENV_SOURCES if field in source]
     if not given:
         detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-        yield fields.invalid(path, "", detail)
+        yield field_errors.invalid(path, "", detail)
     elif has_value:
-        yield fields.invalid(path, "", "may not be specified when `value` is not empty")
+        yield field_errors.invalid(path, "", "may not be specified when `value` is not empty")
     elif len(given) > 1:
-        yield fields.invalid(path, "", "may not have more than one field specified at a time")
+        yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
     if "fieldRef" in source:
         yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{path}.fieldRef.fieldPath")
     if "resourceFieldRef" in source:
@@ -159,53 +159,57 @@ def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[Field
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
             name, key = source[field].get("name", ""), source[field].get("key", "")
-            yield from (fields.invalid(f"{path}.{field}.name", name, problem) for problem in names.dns_subdomain(name))
+            yield from (
+                field_errors.invalid(f"{path}.{field}.name", name, problem) for problem in names.dns_subdomain(name)
+            )
             if not key:
-                yield fields.required(f"{path}.{field}.key")
+                yield field_errors.required(f"{path}.{field}.key")
             else:
-                yield from (fields.invalid(f"{path}.{field}.key", key, problem) for problem in names.config_key(key))
+                yield from (
+                    field_errors.invalid(f"{path}.{field}.key", key, problem) for problem in names.config_key(key)
+                )
 
 
 def _resource_field(body: Object, path: str) -> Iterator[FieldError]:
     """A container's own request or limit, in units that make sense for it."""
     resource, divisor = body.get("resource", ""), str(body.get("divisor", "0"))
     if not resource:
-        yield fields.required(f"{path}.resource")
+        yield field_errors.required(f"{path}.resource")
         return
     if resource not in _AMOUNTS and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        yield fields.not_supported(f"{path}.resource", resource, _AMOUNTS)
+        yield field_errors.not_supported(f"{path}.resource", resource, _AMOUNTS)
         return
     kind = "cpu" if resource.endswith(".cpu") else "memory"
     units, listed = _UNITS[kind]
     if divisor not in ("0", *units):
         name = kind if kind == "cpu" else resource.partition(".")[2]
         detail = f"only divisor's values {listed} are supported with the {name} resource"
-        yield fields.invalid(f"{path}.divisor", resource, detail)
+        yield field_errors.invalid(f"{path}.divisor", resource, detail)
 
 
 def _field_path(text: str, path: str) -> Iterator[FieldError]:
     if not text:
-        yield fields.required(path)
+        yield field_errors.required(path)
     elif text not in _FIELD_PATHS and not _KEYED_FIELD.fullmatch(text):
-        yield fields.invalid(path, text, f"error converting fieldPath: field label not supported: {text}")
+        yield field_errors.invalid(path, text, f"error converting fieldPath: field label not supported: {text}")
 
 
 def _env_from(sources: Sequence[Object], path: str) -> Iterator[FieldError]:
     for index, source in enumerate(sources):
         place = f"{path}[{index}]"
         if prefix := source.get("prefix"):
-            yield from (fields.invalid(f"{place}.prefix", prefix, problem) for problem in names.env_name(prefix))
+            yield from (field_errors.invalid(f"{place}.prefix", prefix, problem) for problem in names.env_name(prefix))
         given = [field for field in ("configMapRef", "secretRef") if field in source]
         if not given:
-            yield fields.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+            yield field_errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
-            yield fields.invalid(path, "", "may not have more than one field specified at a time")
+            yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
         for field in given:
             if not (name := source[field].get("name")):
-                yield fields.required(f"{place}.{field}.name")
+                yield field_errors.required(f"{place}.{field}.name")
             else:
                 problems = names.dns_subdomain(name[:-1] + name[-1].replace("-", "a"))  # it may be a beginning only
-                yield from (fields.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
+                yield from (field_errors.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
 
 
 def _mounts(mounts: Sequence[Object], path: str, known: Collection[str]) -> Iterator[FieldError]:
@@ -213,13 +217,13 @@ def _mounts(mounts: Sequence[Object], path: str, known: Collection[str]) -> Iter
     for index, mount in enumerate(mounts):
         place, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            yield fields.required(f"{place}.name")
+            yield field_errors.required(f"{place}.name")
         if name not in known:
-            yield fields.not_found(f"{place}.name", name)
+            yield field_errors.not_found(f"{place}.name", name)
         if not target:
-            yield fields.required(f"{place}.mountPath")
+            yield field_errors.required(f"{place}.mountPath")
         elif target in seen:
-            yield fields.invalid(f"{place}.mountPath", target, "must be unique")
+            yield field_errors.invalid(f"{place}.mountPath", target, "must be unique")
         seen.add(target)
 
 
@@ -228,18 +232,18 @@ def _probe(probe: Object, path: str) -> Iterator[FieldError]:
         return
     yield from _handler(probe, path, ("exec", "httpGet", "tcpSocket", "grpc"))
     for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        yield from fields.non_negative(f"{path}.{field}", probe.get(field))
+        yield from field_errors.non_negative(f"{path}.{field}", probe.get(field))
 
 
 def _handler(body: Object, path: str, kinds: Sequence[str]) -> Iterator[FieldError]:
     """What a probe or a hook does: exactly one thing, of those there are."""
     given = [field for field in kinds if field in body]
     if not given:
-        yield fields.required(path, "must specify a handler type")
+        yield field_errors.required(path, "must specify a handler type")
     for extra in given[1:]:
-        yield fields.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
+        yield field_errors.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
     if "exec" in body and not body["exec"].get("command"):
-        yield fields.required(f"{path}.exec.command")
+        yield field_errors.required(f"{path}.exec.command")
     for field in ("httpGet", "tcpSocket"):
         if field in body:
             yield from _target(body[field].get("port", 0), f"{path}.{field}.port")
@@ -247,18 +251,18 @@ def _handler(body: Object, path: str, kinds: Sequence[str]) -> Iterator[FieldErr
 
 def _target(port: int | str, path: str) -> Iterator[FieldError]:
     if isinstance(port, str):
-        yield from (fields.invalid(path, port, problem) for problem in names.port_name(port))
+        yield from (field_errors.invalid(path, port, problem) for problem in names.port_name(port))
     elif not 1 <= port <= 65535:
-        yield fields.invalid(path, port, _PORT_RANGE)
+        yield field_errors.invalid(path, port, _PORT_RANGE)
 
 
 def _resource_name(name: str, path: str) -> Iterator[FieldError]:
     problems = names.qualified_name(name)
-    yield from (fields.invalid(path, name, problem) for problem in problems)
+    yield from (field_errors.invalid(path, name, problem) for problem in problems)
     if problems or name in _RESOURCES or name.startswith("hugepages-") or "/" in name:
         return
-    yield fields.invalid(path, name, "must be a standard resource type or fully qualified")
-    yield fields.invalid(path, name, "must be a standard resource for containers")
+    yield field_errors.invalid(path, name, "must be a standard resource type or fully qualified")
+    yield field_errors.invalid(path, name, "must be a standard resource for containers")
 
 
 def _resources(resources: Object, path: str) -> Iterator[FieldError]:
@@ -268,7 +272,7 @@ def _resources(resources: Object, path: str) -> Iterator[FieldError]:
             place = f"{path}.{part}[{name}]"
             yield from _resource_name(name, place)
             if quantities.parse(amount) < 0:
-                yield fields.invalid(place, amount, fields.NON_NEGATIVE)
+                yield field_errors.invalid(place, amount, field_errors.NON_NEGATIVE)
     for name, amount in requests.items():
         if name in limits and quantities.parse(amount) > quantities.parse(limits[name]):
-            yield fields.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")
+            yield field_errors.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")

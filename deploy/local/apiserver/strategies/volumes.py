@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from deploy.local.apiserver import fields
-from deploy.local.apiserver.fields import FieldError
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
 from workers.api import names
 from workers.api.kinds import Object
 
@@ -24,13 +24,13 @@ def judged(volumes: Sequence[Object], path: str) -> tuple[set[str], list[FieldEr
 def _volume(volume: Object, place: str, known: set[str]) -> Iterator[FieldError]:
     sources, name = [field for field in volume if field != "name"], volume.get("name", "")
     if len(sources) > 1:
-        yield fields.forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
+        yield field_errors.forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
     if not name:
-        yield fields.required(f"{place}.name")
+        yield field_errors.required(f"{place}.name")
     else:
-        yield from (fields.invalid(f"{place}.name", name, problem) for problem in names.dns_label(name))
+        yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.dns_label(name))
     if name in known:
-        yield fields.duplicate(f"{place}.name", name)
+        yield field_errors.duplicate(f"{place}.name", name)
     yield from _source(volume, place)
 
 
@@ -42,7 +42,7 @@ def _source(volume: Object, place: str) -> Iterator[FieldError]:
         ("persistentVolumeClaim", "claimName"),
     ):
         if source in volume and not volume[source].get(field):
-            yield fields.required(f"{place}.{source}.{field}")
+            yield field_errors.required(f"{place}.{source}.{field}")
     for source in ("secret", "configMap"):
         for index, item in enumerate((volume.get(source) or {}).get("items") or ()):
             yield from _item(item, f"{place}.{source}.items[{index}]")
@@ -51,12 +51,12 @@ def _source(volume: Object, place: str) -> Iterator[FieldError]:
 def _item(item: Object, place: str) -> Iterator[FieldError]:
     path = item.get("path", "")
     if not item.get("key"):
-        yield fields.required(f"{place}.key")
+        yield field_errors.required(f"{place}.key")
     if not path:
-        yield fields.required(f"{place}.path")
+        yield field_errors.required(f"{place}.path")
     elif path.startswith("/"):
-        yield fields.invalid(f"{place}.path", path, "must be a relative path")
+        yield field_errors.invalid(f"{place}.path", path, "must be a relative path")
     elif ".." in path.split("/"):
-        yield fields.invalid(f"{place}.path", path, "must not contain '..'")
+        yield field_errors.invalid(f"{place}.path", path, "must not contain '..'")
     elif path.startswith(".."):
-        yield fields.invalid(f"{place}.path", path, "must not start with '..'")
+        yield field_errors.invalid(f"{place}.path", path, "must not start with '..'")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from workers.api.kinds import POD, POD_GROUP, Object, controller_of
 from workers.controllers.volcano import amounts, demand
-from workers.controllers.volcano.gangs.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
-from workers.controllers.volcano.vcjob.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
+from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
+from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
 
 #: A pod's annotation: the queue it waits in.
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"

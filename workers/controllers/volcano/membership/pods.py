@@ -16,11 +16,20 @@ from workers.api.kinds import (
     by_manifest,
     controller_of,
 )
-from workers.api.ties import GROUP_NAME
-from workers.controller import Controller
+from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.membership import groups
-from workers.plan import NOTHING, ComeBack, Create, Patch, Plan, Record, Step, Together
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Patch,
+    Plan,
+    Record,
+    Step,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
 
 #: Owners whose annotations say something of the PodGroup of their pods.
 OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from workers.api.kinds import POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Object, controller_of
-from workers.controller import Controller
 from workers.controllers.volcano.membership import groups
-from workers.plan import NOTHING, Delete, Patch, Plan
-from workers.snapshot import Snapshot
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, Delete, Patch, Plan
+from workers.reconcile.snapshot import Snapshot
 
 _KINDS = (REPLICA_SET, STATEFUL_SET)
 _REVISION = "controller-revision-hash"

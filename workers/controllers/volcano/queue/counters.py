@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from workers.api.kinds import Object
-from workers.controllers.volcano.gangs import vectors
+from workers.controllers.volcano.podgroup import vectors
 
 #: In a circle of queues levels never end. What has so many does not count for the queue above it, or its sums would
 #: not end either.

@@ -5,16 +5,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from workers.api import ties
+from workers.api import references
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
-from workers.controller import Controller
 from workers.controllers.volcano import commands
-from workers.controllers.volcano.queue import counters, course, hierarchy
-from workers.controllers.volcano.queue.course import Course
-from workers.plan import NOTHING, Mark, Patch, PatchStatus, Plan, Record, Step
-from workers.snapshot import Snapshot
+from workers.controllers.volcano.queue import counters, hierarchy, transitions
+from workers.controllers.volcano.queue.transitions import Course
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING, Mark, Patch, PatchStatus, Plan, Record, Step
+from workers.reconcile.snapshot import Snapshot
 
-ROOT = Ref(QUEUE, "", ties.ROOT_QUEUE)
+ROOT = Ref(QUEUE, "", references.ROOT_QUEUE)
 
 #: What is decided for all queues together, in the name of the root queue; answers what is to be done.
 Round = Callable[[Snapshot, datetime], Plan]
@@ -32,7 +32,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     asked = commands.in_order(snapshot)
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
-    went = course.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
+    went = transitions.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
     status = _status(queue, went, groups, _handled(handled, asked), _taken(snapshot, groups))
     changed = status != (queue.get("status") or {})
     steps = (
@@ -114,7 +114,7 @@ def _metadata(queue: Object, went: Course, *, before: bool) -> tuple[Patch, ...]
     """
     change: Object = {}
     if before and not hierarchy.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
-        change["spec"] = {"parent": ties.ROOT_QUEUE}
+        change["spec"] = {"parent": references.ROOT_QUEUE}
     if went.closed_by_parent != hierarchy.closed_by_parent(queue) and went.closed_by_parent == before:
         text = "true" if went.closed_by_parent else "false"
         change["metadata"] = {"annotations": {hierarchy.CLOSED_BY_PARENT: text}}

@@ -1,9 +1,9 @@
 """Queues below others: whose state a queue's own depends on, and what it remembers of that."""
 
-from workers.api import ties
+from workers.api import references
 from workers.api.kinds import QUEUE, Object, Ref
 from workers.controllers.volcano.queue.states import State, state_of
-from workers.snapshot import Snapshot
+from workers.reconcile.snapshot import Snapshot
 
 #: An annotation: ``true`` on a queue that was closed because the one above it was, and opens again with it.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -11,12 +11,12 @@ CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 def is_root(queue: Object) -> bool:
     """Whether this is the queue above all others."""
-    return bool(queue["metadata"]["name"] == ties.ROOT_QUEUE)
+    return bool(queue["metadata"]["name"] == references.ROOT_QUEUE)
 
 
 def parent_of(queue: Object) -> Ref | None:
     """The queue above; None for the highest one, and for one that names itself."""
-    parent = (queue.get("spec") or {}).get("parent") or ties.ROOT_QUEUE
+    parent = (queue.get("spec") or {}).get("parent") or references.ROOT_QUEUE
     return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
 
 

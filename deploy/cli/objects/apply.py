@@ -1,0 +1,151 @@
+"""``penstock apply``: create what is missing, change what differs, leave the rest alone."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from deploy.cli import connection, discovery, manifests, output
+from deploy.cli.objects import last_applied
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
+from workers.errors import AlreadyExists, ClusterError, NotFound, UserError
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+#: How long a kind whose definition was just applied may take until the server serves it, seconds.
+ESTABLISHING = 15.0
+
+
+@click.command("apply")
+@click.option(
+    "-f", "--filename", "sources", multiple=True, required=True, metavar="FILE|FOLDER|-", help="What to apply."
+)
+@click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
+@click.option("--dry-run", is_flag=True, help="Let the server check everything and store nothing.")
+@click.option("-o", "--output", "form", type=click.Choice(("name",)), help="Print only kind/name.")
+@connection.cluster_options
+def command(
+    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: connection.Target
+) -> None:
+    """Create or change objects to match their manifests.
+
+    Takes YAML or JSON, many documents per file. What was applied is remembered in the annotation that kubectl uses,
+    so both tools can take turns: a field that was applied once and is gone from the manifest is removed; one that the
+    manifest never had is left alone. A field that the server does not know is an error.
+
+    \b
+    Examples:
+      penstock apply -f examples/scaledjob.yaml
+      penstock apply -f manifests/ -n batch
+      penstock crds | penstock apply -f -
+    """
+    found = manifests.read(sources, recursive=recursive)
+    applier = Applier(target.namespace, explicit=_explicit(), dry_run=dry_run, terse=form == "name")
+    connection.run(target, lambda cluster: applier.apply_all(cluster, found))
+
+
+def _explicit() -> bool:
+    """Whether --namespace was given: then a manifest must not name another one."""
+    ctx = click.get_current_context()
+    return bool(ctx.params.get("namespace"))
+
+
+class Applier:
+    """Applies manifests one after the other, in their order, and says what became of each.
+
+    namespace: where objects go whose manifest names none. explicit: the user insists on that namespace.
+    """
+
+    def __init__(self, namespace: str, *, explicit: bool = False, dry_run: bool = False, terse: bool = False) -> None:
+        self._namespace = namespace
+        self._explicit = explicit
+        self._dry_run = dry_run
+        # A misspelled field would be dropped without a word.
+        self._query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        self._suffix = " (dry run)" if dry_run else ""
+        self._terse = terse
+        self._kinds: dict[tuple[str, str], discovery.Resource] = {}
+        self._defined = False
+
+    async def apply_all(self, cluster: "Cluster", found: Sequence[manifests.Manifest]) -> None:
+        """Apply every manifest; one that fails does not stop the others.
+
+        Raises UserError with the first failure (the others are noted on standard error).
+        """
+        failures = []
+        for manifest in found:
+            try:
+                resource, verb = await self._apply(cluster, manifest)
+            except (UserError, ClusterError) as error:
+                if isinstance(error, ClusterError) and not error.status:
+                    raise
+                failures.append(f"{manifest.where}: {manifest.kind} {manifest.name}: {output.reason(error)}")
+                continue
+            name = f"{resource.id}/{manifest.name}"
+            output.say(name if self._terse else f"{name} {verb}{self._suffix}")
+        for failure in failures[1:]:
+            output.note(f"penstock: {failure}")
+        if failures:
+            raise UserError(failures[0])
+
+    async def _apply(self, cluster: "Cluster", manifest: manifests.Manifest) -> tuple[discovery.Resource, str]:
+        resource = await self._resource(cluster, manifest)
+        wanted = self._placed(resource, manifest)
+        ref = Ref(resource.kind, wanted["metadata"].get("namespace", ""), manifest.name)
+        verb = await self._bring(cluster, ref, wanted)
+        self._defined |= (resource.kind.group, resource.kind.kind) == (
+            CUSTOM_RESOURCE_DEFINITION.group,
+            CUSTOM_RESOURCE_DEFINITION.kind,
+        )
+        return resource, verb
+
+    async def _bring(self, cluster: "Cluster", ref: Ref, wanted: Object) -> str:
+        """Create or patch, and the word for what happened. A create that comes second patches."""
+        path = ref.kind.path(ref.namespace, ref.name)
+        try:
+            live: Object = await cluster.request("GET", path)
+        except NotFound:
+            try:
+                collection = ref.kind.path(ref.namespace)
+                await cluster.request("POST", collection, query=self._query, body=last_applied.annotated(wanted))
+            except AlreadyExists:
+                live = await cluster.request("GET", path)
+            else:
+                return "created"
+        patch = last_applied.patch(last_applied.recorded(live), wanted, live)
+        if not patch:
+            return "unchanged"
+        answer: Object = await cluster.request("PATCH", path, query=self._query, body=patch, headers=MERGE_PATCH)
+        same = answer["metadata"].get("resourceVersion") == live["metadata"].get("resourceVersion")
+        return "unchanged" if same and not self._dry_run else "configured"
+
+    async def _resource(self, cluster: "Cluster", manifest: manifests.Manifest) -> discovery.Resource:
+        """The manifest's kind; right after a definition was applied it is waited for."""
+        spelt = (manifest.api_version, manifest.kind)
+        if spelt not in self._kinds:
+            found = await discovery.spelt(cluster, *spelt)
+            deadline = asyncio.get_running_loop().time() + ESTABLISHING
+            while found is None and self._defined and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.1)
+                found = await discovery.spelt(cluster, *spelt)
+            if found is None:
+                raise UserError(
+                    f"kind: the server has no {manifest.kind} in {manifest.api_version}; "
+                    "is its CRD installed? (`penstock crds | penstock apply -f -` installs ours)"
+                )
+            self._kinds[spelt] = found
+        return self._kinds[spelt]
+
+    def _placed(self, resource: discovery.Resource, manifest: manifests.Manifest) -> Object:
+        """The manifest's object with its namespace filled in."""
+        metadata = manifest.body["metadata"]
+        if not resource.kind.namespaced:
+            return {**manifest.body, "metadata": {key: metadata[key] for key in metadata if key != "namespace"}}
+        if self._explicit and manifest.namespace not in ("", self._namespace):
+            raise UserError(
+                f"metadata.namespace: the manifest says {manifest.namespace}, --namespace says {self._namespace}"
+            )
+        return {**manifest.body, "metadata": {**metadata, "namespace": manifest.namespace or self._namespace}}

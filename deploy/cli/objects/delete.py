@@ -1,0 +1,169 @@
+"""``penstock delete``: objects by name, by label or by manifest, and what they own."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection, discovery, manifests, output
+from deploy.cli.objects import get
+from workers.api.kinds import Kind, Ref
+from workers.errors import NotFound, UserError
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+
+PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
+
+
+@click.command("delete")
+@click.argument("what", nargs=-1, metavar="[KIND NAME... | KIND/NAME...]")
+@click.option("-f", "--filename", "sources", multiple=True, metavar="FILE|FOLDER|-", help="Delete what these describe.")
+@click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Delete the objects of KIND with these labels.")
+@click.option("--all", "everything", is_flag=True, help="Delete all objects of KIND in the namespace.")
+@click.option(
+    "--cascade",
+    type=click.Choice(tuple(PROPAGATION)),
+    default="background",
+    show_default=True,
+    help="What becomes of owned objects: deleted later, deleted first, or left.",
+)
+@click.option("--grace-period", type=click.IntRange(min=0), metavar="SECONDS", help="How long pods may take to stop.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Return when the objects are gone.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS", help="Longest wait."
+)
+@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@connection.cluster_options
+def command(
+    what: tuple[str, ...],
+    sources: tuple[str, ...],
+    recursive: bool,
+    selector: str,
+    everything: bool,
+    cascade: str,
+    grace_period: int | None,
+    wait: bool,
+    timeout: float,
+    ignore_not_found: bool,
+    target: connection.Target,
+) -> None:
+    """Delete objects.
+
+    \b
+    Examples:
+      penstock delete scaledjob crunch
+      penstock delete -f examples/scaledjob.yaml
+      penstock delete jobs -l app=crunch --cascade foreground
+      penstock delete job/crunch-1 --cascade orphan      its pods stay
+    """
+    if bool(what) == bool(sources):
+        raise click.UsageError("either KIND NAME... or -f FILE is needed")
+    found = manifests.read(sources, recursive=recursive) if sources else []
+
+    async def work(cluster: "Cluster") -> None:
+        if sources:
+            refs = await described(cluster, found, target.namespace)
+        else:
+            refs = await named(cluster, what, target.namespace, selector, everything)
+        # As with kubectl: what is gone between the list and its turn was to be gone.
+        fine = ignore_not_found or everything or bool(selector)
+        deleter = Deleter(PROPAGATION[cascade], grace_period, missing_is_fine=fine)
+        gone = await deleter.delete(cluster, refs)
+        if wait and await lingering(cluster, gone, timeout):
+            left = ", ".join(str(ref) for ref in await lingering(cluster, gone, 0))
+            raise UserError(f"still there after {timeout:g} s (finalizers, or pods that take their time): {left}")
+
+    connection.run(target, work)
+
+
+Found = Sequence[tuple[discovery.Resource, Ref]]
+
+
+async def described(cluster: "Cluster", found: Sequence[manifests.Manifest], namespace: str) -> Found:
+    """What manifests describe, last first: what was made last may need what was made before."""
+    refs = []
+    for manifest in reversed(found):
+        resource = await discovery.spelt(cluster, manifest.api_version, manifest.kind)
+        if resource is None:
+            raise UserError(f"{manifest.where}: the server has no {manifest.kind} in {manifest.api_version}")
+        within = (manifest.namespace or namespace) if resource.kind.namespaced else ""
+        refs.append((resource, Ref(resource.kind, within, manifest.name)))
+    return refs
+
+
+async def named(
+    cluster: "Cluster", what: Sequence[str], namespace: str, selector: str = "", everything: bool = False
+) -> Found:
+    """What arguments name. Raises UserError when nothing says which objects of a kind are meant."""
+    queries = get.asked(await discovery.discover(cluster), what, namespace, selector)
+    refs: list[tuple[discovery.Resource, Ref]] = []
+    for query in queries:
+        kind = query.resource.kind
+        if query.name:
+            refs.append((query.resource, Ref(kind, query.namespace, query.name)))
+        elif selector or everything:
+            answer = await get.pages(cluster, query)
+            refs += [(query.resource, Ref(kind, query.namespace, item["metadata"]["name"])) for item in answer["items"]]
+        else:
+            raise UserError(f"{kind.plural}: which? give names, --selector or --all")
+    if not refs:
+        output.note("No resources found.")
+    return refs
+
+
+class Deleter:
+    """Deletes objects one after the other. grace: seconds pods may take, None for their own."""
+
+    def __init__(self, propagation: str, grace: int | None = None, *, missing_is_fine: bool = False) -> None:
+        self._options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if grace is not None:
+            self._options["gracePeriodSeconds"] = grace
+        self._missing_is_fine = missing_is_fine
+
+    async def delete(self, cluster: "Cluster", refs: Found) -> list[tuple[Ref, str]]:
+        """Ask for the deletion of each; returns those that were there, with their UIDs.
+
+        Raises NotFound for the first that was not, after the others were dealt with.
+        """
+        gone: list[tuple[Ref, str]] = []
+        missing: list[NotFound] = []
+        for resource, ref in refs:
+            path = ref.kind.path(ref.namespace, ref.name)
+            try:
+                live = await cluster.request("GET", path)
+                await cluster.request("DELETE", path, body=self._options)
+            except NotFound as error:
+                missing.append(error)
+                continue
+            gone.append((ref, live["metadata"].get("uid", "")))
+            output.say(f'{resource.id} "{ref.name}" deleted')
+        if missing and not self._missing_is_fine:
+            raise missing[0]
+        return gone
+
+
+async def lingering(cluster: "Cluster", refs: Sequence[tuple[Ref, str]], timeout: float) -> list[Ref]:
+    """Wait until the objects are gone, or replaced by others of their name; those still there after `timeout`."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    left = list(refs)
+    while True:
+        left = [(ref, uid) for ref, uid in left if await _uid(cluster, ref.kind, ref) == uid]
+        if not left or loop.time() >= deadline:
+            return [ref for ref, _ in left]
+        await asyncio.sleep(0.1)
+
+
+async def _uid(cluster: "Cluster", kind: Kind, ref: Ref) -> str | None:
+    try:
+        live = await cluster.request("GET", kind.path(ref.namespace, ref.name))
+    except NotFound:
+        return None
+    return str(live["metadata"].get("uid", ""))

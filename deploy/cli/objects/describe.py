@@ -1,0 +1,323 @@
+"""``penstock describe``: one object for people, with what it owns, what happened to it, and its last reading."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection, discovery, options, output
+from deploy.cli.objects import failure_reasons, get, last_applied, scale_targets
+from deploy.cli.schedules import run_table
+from deploy.cli.volcano import describe_sections
+from workers.api import references
+from workers.api.kinds import (
+    COMMAND,
+    EVENT,
+    JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    POD,
+    POD_GROUP,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    VC_CRON_JOB,
+    VC_JOB,
+    Kind,
+    Object,
+    Ref,
+)
+from workers.errors import ClusterError, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+    from workers.reconcile.snapshot import Reading
+
+#: Children and Events beyond this many are counted, not shown; the newest are shown.
+SHOWN = 20
+#: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
+PATIENCE = 1.0
+#: Status fields that are shown as tables.
+TABLES = frozenset({"conditions", "entries", "flowConditions", "outcomes", "runs"}) | describe_sections.TABLES
+#: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
+LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
+#: Kinds of children that are worth showing; of any other namespaced kind Jobs and pods.
+OWNED: dict[str, tuple[Kind, ...]] = {
+    COMMAND.id: (),
+    JOB.id: (POD,),
+    JOB_FLOW.id: (VC_JOB, JOB_FLOW),
+    JOB_TEMPLATE.id: (),
+    POD.id: (),
+    POD_GROUP.id: (POD,),
+    SCALED_OBJECT.id: (),
+    VC_CRON_JOB.id: (VC_JOB,),
+    VC_JOB.id: (POD,),
+}
+
+
+@click.command("describe")
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
+@connection.cluster_options
+def command(what: tuple[str, ...], target: connection.Target) -> None:
+    """Show an object and what happened to it.
+
+    That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the
+    latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went; of a Job of Volcano its
+    tasks and why it failed or waits, of a Queue or PodGroup who waits for what, of a JobFlow its graph and, if it has a
+    schedule, its next runs.
+
+    \b
+    Examples:
+      penstock describe scaledjob crunch
+      penstock describe cronjob backup
+      penstock describe job/crunch-1
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
+            if index:
+                output.say("\n")
+            await describe(cluster, ref)
+
+    connection.run(target, work)
+
+
+async def describe(cluster: "Cluster", ref: Ref) -> None:
+    """Print everything about one object. What may not be read is left out, with a note."""
+    body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
+    now = datetime.now(UTC)
+    for line in head(ref, body, now):
+        output.say(line)
+    conditions(describe_sections.conditions(ref, body), now)
+    await describe_sections.show(cluster, ref, body, now)
+    if ref.kind.id == SCALED_OBJECT.id:
+        await scale_targets.show(cluster, ref, body)
+    if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
+        show_reading(await reading(ref))
+    if run_table.by_the_clock(ref.kind, body):
+        run_table.show_next(ref.kind, body, now)
+        run_table.show_runs(body, now)
+    found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))
+    for kind, owned in zip(owned_kinds(ref.kind), found, strict=True):
+        show_children(kind, owned, now)
+    show_events(await events(cluster, ref, body), now)
+
+
+def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
+    """Metadata aligned, then everything else as YAML, but what tables show."""
+    metadata = body["metadata"]
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key != last_applied.ANNOTATION
+    }
+    owners = [f"{owner['kind']}/{owner['name']}" for owner in metadata.get("ownerReferences") or ()]
+    created = metadata.get("creationTimestamp")
+    fields: dict[str, Sequence[str]] = {
+        "Name": [ref.name],
+        "Namespace": [ref.namespace] if ref.namespace else [],
+        "Kind": [f"{ref.kind.kind} ({ref.kind.api_version})"],
+        "Labels": [f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()] or ["<none>"],
+        "Annotations": [f"{key}: {value}" for key, value in annotations.items()] or ["<none>"],
+        "Created": [f"{created} ({output.age(created, now)} ago)"] if created else [],
+        "Deleting": [metadata["deletionTimestamp"]] if metadata.get("deletionTimestamp") else [],
+        "Finalizers": metadata.get("finalizers") or [],
+        "Controlled by": owners,
+    }
+    for title, lines in fields.items():
+        for index, line in enumerate(lines):
+            yield f"{title + ':' if not index else '':15}{line}"
+    rest = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata")}
+    if status := rest.get("status"):
+        rest["status"] = {key: value for key, value in status.items() if key not in TABLES}
+    for key, value in rest.items():
+        if value:
+            yield f"{key.capitalize()}:"
+            yield from ("  " + line for line in output.as_yaml(_masked(ref.kind, key, value)).splitlines())
+
+
+def _masked(kind: Kind, key: str, value: Any) -> Any:
+    """A Secret's values as their lengths, as kubectl shows them."""
+    if kind.id == "secrets" and key in ("data", "stringData"):
+        return {name: f"{len(text) * 3 // 4 if key == 'data' else len(text)} bytes" for name, text in value.items()}
+    return value
+
+
+def conditions(entries: Sequence[Object], now: datetime) -> None:
+    """The conditions as a table."""
+    if entries:
+        output.say("Conditions:")
+        rows = [
+            [
+                str(entry.get("type", "")),
+                str(entry.get("status", "")),
+                entry.get("reason") or "",
+                output.age(entry["lastTransitionTime"], now) if entry.get("lastTransitionTime") else "",
+                (entry.get("message") or "").replace("\n", " "),
+            ]
+            for entry in entries
+        ]
+        output.table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], rows, indent="  ")
+
+
+# --- children
+
+
+def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
+    """The kinds an object of this kind may own that are worth showing."""
+    return OWNED.get(kind.id, (JOB, POD)) if kind.namespaced else ()
+
+
+async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> list[Object]:
+    """The objects of a kind that name this one as an owner, or as their PodGroup, the newest first."""
+    label = LABELS.get(ref.kind.id)
+    query = {"labelSelector": f"{label}={ref.name}"} if label else {}
+    try:
+        answer = await cluster.request("GET", kind.path(ref.namespace), query=query)
+    except (Forbidden, NotFound) as error:
+        output.note(f"penstock: {kind.plural} are not shown: {output.reason(error)}")
+        return []
+    uid = body["metadata"].get("uid")
+    owned = [
+        item
+        for item in answer["items"]
+        if any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or ())
+        or (ref.kind.id == POD_GROUP.id and references.TIES[kind.id](item) == ref)
+    ]
+    return sorted(owned, key=lambda item: item["metadata"].get("creationTimestamp") or "", reverse=True)
+
+
+def show_children(kind: Kind, owned: Sequence[Object], now: datetime) -> None:
+    """A table of children: name, state, age, and what went wrong with those that had trouble."""
+    if not owned:
+        return
+    output.say(f"{kind.kind}s ({len(owned)}{f', the newest {SHOWN} shown' if len(owned) > SHOWN else ''}):")
+    rows = [
+        [
+            item["metadata"]["name"],
+            state(kind, item),
+            output.age(item["metadata"].get("creationTimestamp"), now),
+            failure_reasons.of(kind, item),
+        ]
+        for item in owned[:SHOWN]
+    ]
+    width = 4 if any(row[3] for row in rows) else 3
+    output.table(["NAME", "STATE", "AGE", "WHY"][:width], [row[:width] for row in rows], indent="  ")
+
+
+def state(kind: Kind, body: Object) -> str:
+    """A Job's or a pod's state in one word."""
+    status = body.get("status") or {}
+    if body["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    if kind.id == POD.id:
+        return str(status.get("phase") or "Unknown")
+    if kind.id in (VC_JOB.id, JOB_FLOW.id):
+        return str((status.get("state") or {}).get("phase") or "Pending")
+    true = {entry.get("type") for entry in status.get("conditions") or () if entry.get("status") == "True"}
+    word = next((word for word in ("Complete", "Failed", "Suspended") if word in true), None)
+    return word or ("Running" if status.get("active") else "Pending")
+
+
+# --- events
+
+
+async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
+    """The Events about this very object (by UID), the oldest first."""
+    fields = f"involvedObject.uid={body['metadata'].get('uid', '')}"
+    try:
+        answer = await cluster.request("GET", EVENT.path(ref.namespace), query={"fieldSelector": fields})
+    except ClusterError as error:
+        if isinstance(error, (Forbidden, NotFound)):
+            output.note(f"penstock: Events are not shown: {output.reason(error)}")
+            return []
+        raise
+    return sorted(answer["items"], key=lambda event: (_last(event) or "", _version(event)))
+
+
+def _version(event: Object) -> int:
+    """Which of the Events of one second was written first; 0 on a server whose versions are no numbers."""
+    text = str(event["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _last(event: Object) -> str | None:
+    """When an Event happened last; which field says so depends on who recorded it."""
+    series = event.get("series") or {}
+    instants = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return next((instant for instant in instants if instant), None)
+
+
+def show_events(found: Sequence[Object], now: datetime) -> None:
+    """The newest Events as a table."""
+    if not found:
+        output.say("Events:        <none>")
+        return
+    output.say("Events:")
+    rows = []
+    for event in found[-SHOWN:]:
+        count = (event.get("series") or {}).get("count") or event.get("count") or 1
+        since = output.age(_last(event), now) + (f" (x{count})" if count > 1 else "")
+        message = (event.get("message") or "").strip().replace("\n", " ")
+        rows.append([str(event.get("type") or ""), str(event.get("reason") or ""), since, message])
+    output.table(["TYPE", "REASON", "AGE", "MESSAGE"], rows, indent="  ")
+
+
+# --- the last reading
+
+
+async def reading(ref: Ref) -> "Reading | None":
+    """The last reading from the broker these settings name, or None when there is none or it is out of reach."""
+    import redis.asyncio
+    from redis.exceptions import RedisError
+
+    from scheduler.keys import Keys
+    from workers.handoff.readings import Readings
+
+    settings = options.load({})
+    url = broker_url(settings)
+    try:
+        async with asyncio.timeout(PATIENCE), redis.asyncio.Redis.from_url(url) as client:
+            found = await Readings(client, Keys(settings.prefix)).get_many([ref.key])
+    except (RedisError, OSError, TimeoutError):
+        return None
+    return found[0] if found else None
+
+
+def broker_url(settings: Any) -> str:
+    """The broker of the settings, or of the embedded cluster in the settings' home when none was set."""
+    from deploy.local import up
+
+    if "broker" not in settings.model_fields_set and (url := up.Home(settings.home).broker_url()):
+        return url
+    return str(settings.broker.get_secret_value())
+
+
+def show_reading(found: "Reading | None") -> None:
+    """The samples of a reading as a table; what the target's own pods consume is in none."""
+    from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
+
+    if found is None:
+        return
+    taken = datetime.fromtimestamp(found.started / 1e6, UTC)
+    output.say(f"Last reading:  {taken.isoformat(timespec='seconds')} of generation {found.generation}")
+    if found.problem:
+        output.say(f"  {found.problem}")
+    measured = [sample for sample in found.samples if sample.type not in RESOURCE_TRIGGERS]
+    if measured:
+        rows = [
+            [
+                sample.name,
+                sample.type,
+                "" if sample.error else f"{sample.value:g}",
+                "" if sample.error else f"{sample.target:g}",
+                "" if sample.error else str(sample.active).lower(),
+                sample.error or "",
+            ]
+            for sample in measured
+        ]
+        output.table(["METRIC", "TYPE", "VALUE", "TARGET", "ACTIVE", "ERROR"], rows, indent="  ")

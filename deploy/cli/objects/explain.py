@@ -1,0 +1,115 @@
+"""``penstock explain``: why an object did, or did not, do something: its last decisions with their arithmetic."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from deploy.cli import connection, discovery, options, output
+from deploy.cli.objects import describe, get
+from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from scheduler.keys import Keys
+    from workers.client.rest import Cluster
+    from workers.reconcile.decision_log import Decision
+
+T = TypeVar("T")
+
+#: How long the broker may take to answer, seconds.
+PATIENCE = 3.0
+
+
+@click.command("explain")
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
+@click.option("--last", type=click.IntRange(min=1), default=5, show_default=True, help="Decisions to show.")
+@connection.cluster_options
+def command(what: tuple[str, ...], last: int, target: connection.Target) -> None:
+    """Show why an object did what it did, or did nothing.
+
+    That is: its last decisions, each with what it set out to do and what the attempt before it failed on; of a
+    ScaledJob also what its triggers measured, and of its newest decision the arithmetic step by step.
+
+    Decisions are kept in the broker, twenty per object and for a week; the same one twice is shown once.
+
+    \b
+    Examples:
+      penstock explain scaledjob/crunch
+      penstock explain cronjob backup --last 20
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
+            if index:
+                output.say()
+            await explain(cluster, ref, last)
+
+    connection.run(target, work)
+
+
+async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
+    """Print the last decisions on one object. Raises UserError if the broker that knows them is out of reach."""
+    body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
+    made = [each for each in await decisions(ref) if each.uid == body["metadata"].get("uid")]
+    now = datetime.now(UTC)
+    output.say(f"{ref}")
+    describe.conditions((body.get("status") or {}).get("conditions") or (), now)
+    if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
+        describe.show_reading(await describe.reading(ref))
+    show(made[:last], now)
+
+
+async def decisions(ref: Ref) -> list["Decision"]:
+    """The decisions that the broker of these settings remembers, the newest first."""
+    from workers.reconcile.decision_log import Decisions
+
+    async def ask(client: "Redis", keys: "Keys") -> list["Decision"]:
+        return await Decisions(client, keys).of(ref)
+
+    return await asked(ask)
+
+
+async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]]) -> T:
+    """The broker's answer. Raises UserError if it is out of reach."""
+    import redis.asyncio
+    from redis.exceptions import RedisError
+
+    from scheduler.keys import Keys
+
+    settings = options.load({})
+    url = describe.broker_url(settings)
+    try:
+        async with asyncio.timeout(PATIENCE), redis.asyncio.Redis.from_url(url) as client:
+            return await question(client, Keys(settings.prefix))
+    except (RedisError, OSError, TimeoutError) as error:
+        why = str(error) or f"no answer within {PATIENCE:g} s"
+        raise UserError(
+            f"the broker at {options.mask(url)}, which knows the decisions, is out of reach: {why}"
+        ) from error
+
+
+def show(made: Sequence["Decision"], now: datetime) -> None:
+    """The decisions, the newest first, and the newest one's arithmetic."""
+    if not made:
+        output.say(
+            "Decisions:     <none> remembered: Penstock does not reconcile it, or has not looked at it for a week"
+        )
+        return
+    figures = next((each for each in made if each.figures), None)
+    output.say("Decisions:")
+    for each in made:
+        instant = datetime.fromtimestamp(each.at / 1e6, UTC)
+        often = f", {each.times} times in a row" if each.times > 1 else ""
+        output.say(f"  {output.span(now - instant)} ago{often}: {each.why}")
+        if each.failed:
+            output.say(f"    after a failure: {each.failed}")
+        if each.did:
+            output.say(f"    then: {', '.join(each.did)}")
+        if each is figures:
+            rows = [[f"{figure.value:g}", figure.name, figure.how and f"= {figure.how}"] for figure in each.figures]
+            output.table(["", "FIGURE", "FROM"], rows, indent="    ")

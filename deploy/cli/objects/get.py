@@ -1,0 +1,353 @@
+"""``penstock get``: objects as the server's tables, or as YAML, JSON and names."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import connection, discovery, output
+from workers.api.kinds import Object, Ref
+from workers.errors import ClusterError, Gone, NotFound, Unavailable, UserError
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+FORMATS = ("wide", "yaml", "json", "name")
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What of one kind is asked for. name: one object, or empty for a list."""
+
+    resource: discovery.Resource
+    namespace: str
+    name: str = ""
+    selector: str = ""
+    fields: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.resource.kind.path(self.namespace, self.name)
+
+    def parameters(self, **more: str) -> dict[str, str]:
+        given = {"labelSelector": self.selector, "fieldSelector": self.fields, **more}
+        return {name: value for name, value in given.items() if value}
+
+
+@click.command("get")
+@click.argument("what", nargs=-1, required=True, metavar="KIND[,KIND] [NAME]... | KIND/NAME...")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels: app=x,tier!=y.")
+@click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")
+@click.option("-o", "--output", "form", type=click.Choice(FORMATS), help="Another form than the table.")
+@click.option("-w", "--watch", is_flag=True, help="Then show every change, until interrupted.")
+@click.option("--no-headers", is_flag=True, help="No header line.")
+@click.option("--show-managed-fields", is_flag=True, help="Keep metadata.managedFields in YAML and JSON.")
+@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@connection.cluster_options
+def command(
+    what: tuple[str, ...],
+    all_namespaces: bool,
+    selector: str,
+    field_selector: str,
+    form: str | None,
+    watch: bool,
+    no_headers: bool,
+    show_managed_fields: bool,
+    ignore_not_found: bool,
+    target: connection.Target,
+) -> None:
+    """List objects, or show one.
+
+    KIND is a plural, a singular, a short name or plural.group: jobs, job, sj, jobs.batch.
+
+    \b
+    Examples:
+      penstock get scaledjobs                 a table of this namespace's ScaledJobs
+      penstock get jobs,pods -A -o wide       two kinds, all namespaces, more columns
+      penstock get sj crunch -o yaml          one object, whole
+      penstock get pods -l job-name=crunch-1  by label
+      penstock get jobs -w                    and then every change
+    """
+
+    async def work(cluster: "Cluster") -> None:
+        catalogue = await discovery.discover(cluster)
+        namespace = "" if all_namespaces else target.namespace
+        queries = asked(catalogue, what, namespace, selector, field_selector)
+        if watch and len(queries) > 1:
+            raise UserError("--watch follows one kind or one object at a time")
+        if form in (None, "wide"):
+            tables = Tables(wide=form == "wide", headers=not no_headers, everywhere=all_namespaces)
+            await show_tables(cluster, queries, tables, watch=watch, missing_is_fine=ignore_not_found)
+        else:
+            shape = Shape(form, show_managed_fields)
+            await show_objects(cluster, queries, shape, watch=watch, missing_is_fine=ignore_not_found)
+
+    connection.run(target, work)
+
+
+def asked(
+    catalogue: discovery.Catalogue, what: Sequence[str], namespace: str, selector: str = "", fields: str = ""
+) -> list[Query]:
+    """The queries that arguments like ``jobs,pods``, ``job a b`` or ``job/a pod/b`` mean.
+
+    Raises UserError for forms that contradict each other.
+    """
+    if any("/" in part for part in what):
+        pairs = [part.partition("/")[::2] for part in what]
+        if any(not kind or not name for kind, name in pairs):
+            raise UserError("either KIND NAME... or KIND/NAME... throughout: " + " ".join(what))
+    else:
+        kinds, names = what[0].split(","), what[1:]
+        pairs = [(kind, name) for kind in kinds for name in (names or ("",))]
+    if any(name for _, name in pairs) and (selector or fields):
+        raise UserError("a name and a selector exclude each other")
+    queries = []
+    for kind, name in pairs:
+        resource = catalogue.find(kind)
+        within = namespace if resource.kind.namespaced else ""
+        if name and resource.kind.namespaced and not within:
+            raise UserError(f"{resource.id}/{name}: a name needs one namespace, not all of them")
+        queries.append(Query(resource, within, name, selector, fields))
+    return queries
+
+
+def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -> list[Ref]:
+    """The objects that such arguments name. Raises click.UsageError for a kind without a name."""
+    queries = asked(catalogue, what, namespace)
+    for query in queries:
+        if not query.name:
+            raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
+    return [Ref(query.resource.kind, query.namespace, query.name) for query in queries]
+
+
+# --- tables
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """How tables are shown."""
+
+    wide: bool = False
+    headers: bool = True
+    everywhere: bool = False
+
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def cells(answer: Object, how: Tables, *, prefix: str = "", namespaced: bool = True) -> Table:
+    """Header and rows of a server's `Table`, or of a plain object or list from a server without tables."""
+    if answer.get("kind") != "Table":
+        answer = plain_table(answer)
+    shown = [
+        index for index, column in enumerate(answer["columnDefinitions"]) if how.wide or not column.get("priority")
+    ]
+    everywhere = how.everywhere and namespaced
+    header = [answer["columnDefinitions"][index]["name"].upper() for index in shown]
+    rows = []
+    for row in answer.get("rows") or ():
+        texts = [text(row["cells"][index]) for index in shown]
+        if prefix:
+            texts[0] = f"{prefix}/{texts[0]}"
+        rows.append([row["object"]["metadata"].get("namespace", ""), *texts] if everywhere else texts)
+    return (["NAMESPACE", *header] if everywhere else header), rows
+
+
+def text(cell: Any) -> str:
+    """One cell as text: none of it breaks the line, and nothing is ``<none>``."""
+    if cell is None:
+        return "<none>"
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(cell).replace("\n", " ") if cell != "" else ""
+
+
+def plain_table(answer: Object) -> Object:
+    """A table of names and ages for a server that does not make tables."""
+    now = datetime.now(UTC)
+    items = answer.get("items", [answer])
+    return {
+        "columnDefinitions": [{"name": "Name"}, {"name": "Age"}],
+        "rows": [
+            {
+                "cells": [item["metadata"]["name"], output.age(item["metadata"].get("creationTimestamp"), now)],
+                "object": item,
+            }
+            for item in items
+        ],
+        "metadata": answer.get("metadata") or {},
+    }
+
+
+async def show_tables(
+    cluster: "Cluster", queries: Sequence[Query], how: Tables, *, watch: bool, missing_is_fine: bool
+) -> None:
+    """Print the tables of all queries, those of one kind together; then, if asked, every change."""
+    missing: list[ClusterError] = []
+    empty = True
+    several = len({query.resource for query in queries}) > 1
+    for index, query in enumerate(queries):
+        try:
+            answer = await pages(cluster, query, TABLE)
+        except NotFound as error:
+            if query.name and missing_is_fine:
+                continue
+            missing.append(error)
+            continue
+        prefix = query.resource.id if several else ""
+        header, rows = cells(answer, how, prefix=prefix, namespaced=query.resource.kind.namespaced)
+        if rows:
+            again = not empty and query.resource == queries[index - 1].resource
+            if several and not empty and not again:
+                output.say()
+            columns = _print(header, rows, headers=how.headers and not again)
+            empty = False
+        else:
+            columns = [len(title) for title in header]
+            if watch:
+                _print(header, [], headers=how.headers)
+        if watch:
+            await _follow(cluster, query, how, answer["metadata"].get("resourceVersion", ""), columns)
+    if missing:
+        raise missing[0]
+    if empty and not watch and not any(query.name for query in queries):
+        namespace = queries[0].namespace
+        output.note(f"No resources found{f' in namespace {namespace}' if namespace else ''}.")
+
+
+def _print(header: list[str], rows: list[list[str]], *, headers: bool) -> list[int]:
+    columns = output.widths([header, *rows])
+    if headers:
+        output.say(output.line(header, columns))
+    for row in rows:
+        output.say(output.line(row, columns))
+    return columns
+
+
+async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | None = None) -> Object:
+    """The whole answer to a query: one object, or a list or table with all its pages joined."""
+    if query.name:
+        return dict(await cluster.request("GET", query.path, headers=headers))
+    whole: Object | None = None
+    token = ""
+    while whole is None or token:
+        parameters = query.parameters(limit=str(PAGE), **{"continue": token})
+        page: Object = await cluster.request("GET", query.path, query=parameters, headers=headers)
+        field = "rows" if page.get("kind") == "Table" else "items"
+        found = page.get(field) or []
+        whole = {**page, field: found} if whole is None else {**whole, field: whole[field] + found}
+        token = (page.get("metadata") or {}).get("continue") or ""
+    return whole
+
+
+async def _follow(cluster: "Cluster", query: Query, how: Tables, version: str, columns: list[int]) -> None:
+    """Print one row per change, aligned with the table above as far as its columns allow."""
+    async for event in changes(cluster, query, version, TABLE):
+        body = event["object"]
+        _, rows = cells(body, how, namespaced=query.resource.kind.namespaced)
+        for row in rows:
+            columns = [max(width, len(cell)) for width, cell in zip(columns, row, strict=True)]
+            output.say(output.line(row, columns))
+
+
+async def changes(cluster: "Cluster", query: Query, version: str, headers: Mapping[str, str] | None = None) -> Any:
+    """Every change after `version`, for ever: a stream that ends is taken up where it ended.
+
+    When the server no longer remembers that version, the watch goes on from now; what happened between is lost, and
+    a note says so.
+    """
+    fields = f"metadata.name={query.name}" if query.name else query.fields
+    collection = Query(query.resource, query.namespace, "", query.selector, fields)
+    while True:
+        parameters = collection.parameters(
+            watch="true", resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds="300"
+        )
+        try:
+            async for line in cluster.stream_lines(collection.path, parameters, headers=headers):
+                if not line:
+                    continue
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise Gone(event["object"].get("message", "the watch ended"))
+                version = _version(event["object"]) or version
+                if event["type"] != "BOOKMARK":
+                    yield event
+        except Gone:
+            output.note("penstock: the server forgot what happened in between; showing changes from now on")
+            newest = await cluster.request("GET", collection.path, query=collection.parameters(limit="1"))
+            version = newest["metadata"]["resourceVersion"]
+        except Unavailable as error:
+            output.note(f"penstock: the watch was interrupted, trying again: {error}")
+            await asyncio.sleep(1)
+
+
+def _version(body: Object) -> str:
+    """The resourceVersion a watch event carries: of the object, of the table, or of the table's row."""
+    if version := (body.get("metadata") or {}).get("resourceVersion"):
+        return str(version)
+    rows = body.get("rows") or ()
+    return str(rows[-1]["object"]["metadata"].get("resourceVersion", "")) if rows else ""
+
+
+# --- objects
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How objects are written: ``yaml``, ``json`` or ``name``."""
+
+    form: str
+    managed_fields: bool = False
+
+    def write(self, body: Object, resource: discovery.Resource) -> str:
+        """One object as text."""
+        if self.form == "name":
+            return f"{resource.id}/{body['metadata']['name']}"
+        value = self.trimmed(body)
+        return output.as_json(value) if self.form == "json" else output.as_yaml(value)
+
+    def trimmed(self, body: Object) -> Object:
+        """The object without managedFields, which is longer than the rest and for machines."""
+        if self.managed_fields or "managedFields" not in body["metadata"]:
+            return body
+        kept = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+        return {**body, "metadata": kept}
+
+
+async def show_objects(
+    cluster: "Cluster", queries: Sequence[Query], shape: Shape, *, watch: bool, missing_is_fine: bool
+) -> None:
+    """Print the objects of all queries; several become one `List`, as kubectl writes it."""
+    found: list[tuple[discovery.Resource, Object]] = []
+    version = ""
+    for query in queries:
+        try:
+            answer = await pages(cluster, query)
+        except NotFound:
+            if query.name and missing_is_fine:
+                continue
+            raise
+        version = answer["metadata"].get("resourceVersion", "")
+        kind = query.resource.kind
+        found += [
+            (query.resource, {"apiVersion": kind.api_version, "kind": kind.kind, **item})
+            for item in ([answer] if query.name else answer["items"])
+        ]
+    if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
+        for resource, body in found:
+            output.say(shape.write(body, resource))
+    elif found or not missing_is_fine:
+        whole = {"apiVersion": "v1", "kind": "List", "items": [shape.trimmed(body) for _, body in found]}
+        output.say(output.as_json(whole) if shape.form == "json" else output.as_yaml(whole))
+    if watch:
+        async for event in changes(cluster, queries[0], version):
+            if shape.form == "yaml":
+                output.say("---")
+            output.say(shape.write(event["object"], queries[0].resource))

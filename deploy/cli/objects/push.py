@@ -1,0 +1,215 @@
+"""``penstock push``: events to a ScaledJob, one by one or as many as lines come in."""
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deploy.cli import connection, options, output
+from workers.api import times
+from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.errors import NotFound, UserError
+
+if TYPE_CHECKING:
+    from scalers.sources.events.push import Push
+    from scalers.sources.redis.connection import Link
+    from workers.client.rest import Cluster
+    from workers.settings import Settings
+
+SOURCE, TYPE = "/penstock/push", "dev.penstock.push"
+
+
+@click.command("push")
+@click.argument("name")
+@click.option("--type", "type_", default=TYPE, show_default=True, help="What happened.")
+@click.option("--source", default=SOURCE, show_default=True, help="Where it happened.")
+@click.option("--id", "id_", metavar="ID", help="Together with the source it names the event; without it a random one.")
+@click.option("--subject", help="What it happened to.")
+@click.option("--time", metavar="TIME", help="When it happened: 2026-03-01T08:00:00Z. [default: now]")
+@click.option("--data", metavar="TEXT|@FILE|-", help="The event's data; `@` reads a file, `-` standard input.")
+@click.option("--content-type", metavar="TYPE", help="The data's media type.")
+@click.option("-a", "--attribute", "attributes", multiple=True, metavar="NAME=VALUE", help="A further attribute.")
+@click.option("--lines", is_flag=True, help="Push every line of standard input: an event in CloudEvents' JSON format.")
+@click.option("--trigger", default="", metavar="NAME", help="The trigger's name, where there are several to push to.")
+@click.option("--broker", metavar="URL", help="Penstock's own broker, where the trigger names no server.")
+@connection.cluster_options
+def command(
+    name: str,
+    data: str | None,
+    attributes: tuple[str, ...],
+    lines: bool,
+    trigger: str,
+    broker: str | None,
+    target: connection.Target,
+    **given: str | None,
+) -> None:
+    """Push events to a ScaledJob and print their ids.
+
+    The ScaledJob has a trigger of type push; docs/events.md tells what an event is.
+
+    An event of the same source and id as one before is the same event, so that pushing it again does no harm. What
+    finds no room (the trigger's maxEvents) is refused; what was printed before has been pushed.
+
+    With --lines, the options supply what a line leaves out.
+
+    \b
+    Examples:
+      penstock push orders --type order.placed --id 4711 --data '{"total": 12}'
+      penstock push scans --source /scanner/3 --data @page.png --content-type image/png
+      penstock push orders --type order.placed --lines < orders.jsonl
+    """
+    if lines and data is not None:
+        raise click.UsageError("--data is for a single event, and each of --lines brings its own")
+    defaults = basis(given, attributes)
+    events = from_lines(sys.stdin, defaults) if lines else iter([("the event", one(defaults, data))])
+    settings = options.load({"broker": broker})
+    ref = Ref(SCALED_JOB, target.namespace, name)
+
+    async def work(cluster: "Cluster") -> None:
+        scaler = await _scaler(cluster, ref, trigger, settings, _broker(settings, target))
+        await _push(Pushing(ref, scaler, settings.source_timeout), events)
+
+    connection.run(target, work)
+
+
+def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[str, str]:
+    """The attributes that options say. Raises UserError naming a wrong one."""
+    names = {"type_": "type", "id_": "id", "content_type": "datacontenttype"}
+    event = {"specversion": "1.0", **{names.get(name, name): text for name, text in given.items() if text is not None}}
+    for text in attributes:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--attribute: {text}: NAME=VALUE is needed")
+        event[name] = value
+    return event
+
+
+def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
+    """One event with the data that ``--data`` names. Raises UserError for a file that cannot be read."""
+    from scalers.sources.events import intake
+
+    event = _complete({}, defaults)
+    if data is None:
+        return event
+    try:
+        if data == "-":
+            return intake.with_data(event, sys.stdin.buffer.read())
+        return intake.with_data(event, Path(data[1:]).read_bytes() if data.startswith("@") else data.encode())
+    except OSError as error:
+        raise UserError(f"--data: {data[1:]}: {error.strerror}") from error
+
+
+def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where each event stands, and the event; blank lines are none. Raises UserError naming a line that is none."""
+    from scalers.sources.events import intake
+
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield f"line {number}", _complete(intake.from_json(json.loads(line)), defaults)
+        except ValueError as error:
+            reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
+            raise UserError(f"line {number}: {reason}") from error
+
+
+def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    return {"id": str(uuid.uuid4()), "time": times.render(datetime.now(UTC)), **defaults, **event}
+
+
+def _broker(settings: "Settings", target: connection.Target) -> str:
+    """The broker that is named, or the embedded one of the home that the cluster, or the settings, name."""
+    if "broker" not in settings.model_fields_set:
+        for folder in (target.kubeconfig.parent if target.kubeconfig else settings.home, settings.home):
+            if (folder / "broker.url").is_file():
+                return (folder / "broker.url").read_text(encoding="utf-8").strip()
+    return settings.broker.get_secret_value()
+
+
+async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", broker: str) -> "Push":
+    """The trigger that is pushed to, read as a scaler reads it. Raises UserError saying why there is none."""
+    from scalers.auth.authenticator import Authenticator
+    from scalers.auth.lookups import Lookups
+    from scalers.sources.events.push import Push
+    from scalers.triggers.parse import Triggers
+
+    try:
+        body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
+    except NotFound:
+        raise UserError(f"namespace {ref.namespace} has no ScaledJob called {ref.name}") from None
+    lookups = Lookups(cluster.get, cluster.request, own_namespace=settings.own_namespace)
+    triggers = Triggers(
+        lookups=lookups, authenticator=Authenticator(settings.own_namespace), broker=broker, prefix=settings.prefix
+    )
+    parsed = await triggers.parse(ref, body)
+    if parsed.problem:
+        raise UserError(f"{ref}: {parsed.problem}")
+    specs = body["spec"]["triggers"]
+    found = [
+        probe.scaler
+        for spec, probe in zip(specs, parsed.probes, strict=True)
+        if isinstance(probe.scaler, Push) and (not trigger or spec.get("name") == trigger)
+    ]
+    if len(found) > 1:
+        raise UserError(f"{ref} has {len(found)} triggers of type push; --trigger tells which by its name")
+    if not found:
+        raise UserError(f"{ref} has no trigger of type push" + (f" called {trigger}" if trigger else ""))
+    return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushing:
+    """What is pushed to. patience: seconds that one event may take."""
+
+    ref: Ref
+    scaler: "Push"
+    patience: float
+
+
+async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    """Push these in their order and print their ids. Raises UserError at the first that cannot be pushed."""
+    link = to.scaler.server.connect(connections=1)
+    pushed = 0
+    try:
+        for where, event in events:
+            if refused := wrong(event) or await _refusal(link, to, event):
+                raise UserError(f"{to.ref}: {where}: {refused}")
+            output.say(event["id"])
+            pushed += 1
+    except UserError as error:
+        raise UserError(f"{error} ({pushed} pushed before it)") if pushed else error from None
+    finally:
+        await link.close()
+
+
+def wrong(event: Mapping[str, str]) -> str | None:
+    """Why this is no event."""
+    from scalers.sources.events import intake
+
+    return intake.wrong(event)
+
+
+async def _refusal(link: "Link", to: Pushing, event: Mapping[str, str]) -> str | None:
+    """Push one; why it was not, or None."""
+    from redis import exceptions
+
+    from scalers.sources.redis.connection import reason
+
+    try:
+        async with asyncio.timeout(to.patience):
+            [answer] = await link.run([to.scaler.question.push(event)])
+    except TimeoutError:
+        return f"{to.scaler.server}: no answer within {to.patience:g} s"
+    except (exceptions.RedisError, OSError) as error:
+        return f"{to.scaler.server}: {reason(error)}"
+    if not isinstance(answer, exceptions.RedisError):
+        return None
+    text = reason(answer)
+    return text.removeprefix("FULL ") if text.startswith("FULL") else f"{to.scaler.server}: {text}"

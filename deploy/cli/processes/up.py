@@ -1,0 +1,85 @@
+"""``penstock up``: everything in one terminal."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deploy.cli import options, output
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from deploy.local.up import Running
+
+
+@click.command("up", cls=options.SettingsCommand)
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Reconcile workers.")
+@click.option("--scalers", type=click.IntRange(min=1), default=1, show_default=True, help="Workers that measure.")
+@click.option("--install-crds", is_flag=True, help="Store our CRDs in the cluster of --kubeconfig.")
+def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any]) -> None:
+    """Run everything on this machine, until Ctrl-C.
+
+    Everything is: broker, cluster, informers, clock, scalers and workers.
+
+    Without --broker a broker is embedded; without --kubeconfig (or --context) a cluster is, whose pods are processes
+    of this machine. Both keep their data in --home, so that the next `up` goes on where this one stopped.
+
+    \b
+    Examples:
+      penstock up                                         all embedded, in ./.penstock
+      penstock up --home /tmp/try --pods 16 --workers 2
+      penstock up --kubeconfig ~/.kube/config --install-crds
+      penstock up --broker redis://redis.local:6379/0     embedded cluster, real broker
+    """
+    from deploy.local import up
+    from deploy.local.supervisor.supervisor import StartFailed
+
+    settings = options.load(flags)
+    wanted = up.Options(settings, workers=workers, scalers=scalers, install_crds=install_crds)
+    _report_deaths()
+
+    async def started(running: "Running") -> None:
+        announce(running, embedded=wanted.own_cluster)
+
+    try:
+        asyncio.run(up.run(wanted, started=started, progress=lambda step: output.note(f"starting {step} ...")))
+    except StartFailed as failure:
+        what, *tail = str(failure).splitlines()
+        for line in tail:
+            output.note(line)
+        raise UserError(f"{what.partition('; its last lines')[0]}; see {wanted.home.logs}") from failure
+    output.note("stopped")
+
+
+def announce(running: "Running", *, embedded: bool) -> None:
+    """Say what runs, and what to do now."""
+    output.say("Penstock is up:")
+    output.table(["PART", "PID"], [[name, str(pid)] for name, pid in running.parts.items()], indent="  ")
+    output.say(f"broker      {options.mask(running.broker)}")
+    output.say(f"kubeconfig  {running.kubeconfig or 'as KUBECONFIG says'}")
+    output.say(f"logs        {running.home.logs}")
+    output.say("")
+    output.say("Try, in another terminal:")
+    if embedded:
+        output.say(f"  export PENSTOCK_HOME={running.home.root}      # for penstock, in any folder")
+        output.say(f"  export KUBECONFIG={running.kubeconfig}   # for kubectl")
+    output.say("  penstock apply -f examples/scaledjob.yaml")
+    output.say("  penstock apply -f examples/scheduledjob-seconds.yaml")
+    output.say("  penstock get scaledjobs,scheduledjobs,jobs,pods")
+    output.say("")
+    output.say("Ctrl-C stops everything.")
+
+
+class _Words(logging.Formatter):
+    """The supervisor's warnings as words: the message, then its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {name: getattr(record, name) for name in ("part", "parts", "code", "error") if hasattr(record, name)}
+        return f"penstock: {record.getMessage()}" + "".join(f", {name} {value}" for name, value in fields.items())
+
+
+def _report_deaths() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Words())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])

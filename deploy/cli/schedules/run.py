@@ -1,0 +1,112 @@
+"""``penstock run``: one run of a ScheduledJob or CronJob now."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from deploy.cli import connection, output
+from deploy.cli.schedules import resolve
+from deploy.cli.schedules import wait as awaiting
+from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object, Ref
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+
+KINDS = (SCHEDULED_JOB, CRON_JOB)
+#: No vowels, so no words; no digit in front, so that an id is never a slot's number.
+LETTERS = "bcdfghjklmnpqrstvwxz"
+ALPHABET = LETTERS + "2456789"
+#: What Kubernetes takes for the name of a variable.
+VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+
+
+@click.command("run")
+@click.argument("what", metavar="NAME | KIND/NAME")
+@click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable for every container.")
+@click.option("--wait", is_flag=True, help="Return when the run has ended: 0 if it succeeded, else 1.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest wait; without it none.")
+@connection.cluster_options
+def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, target: connection.Target) -> int:
+    """Run a ScheduledJob or CronJob now.
+
+    The run is under the object's concurrency policy (with Forbid it waits until the running one is done) and needs no
+    slot: it starts also while the object is suspended. A bare name is a ScheduledJob, else a CronJob.
+
+    A CronJob is run by Penstock only where Penstock runs CronJobs: on the embedded cluster, or with --cronjobs.
+
+    \b
+    Examples:
+      penstock run nightly-import
+      penstock run nightly-import --env DAY=2026-03-01 --env FULL=yes --wait
+      penstock run cronjob/backup -n ops
+    """
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout is for --wait")
+    request = Request(identity(), variables(env))
+
+    async def work(cluster: "Cluster") -> int:
+        found = await resolve.find(cluster, what, target.namespace, KINDS)
+        before = await awaiting.version(cluster, found.ref) if wait else ""
+        asked = await ask(cluster, found, request)
+        output.say(f"{found.title} run asked for: {request.job(found.ref)}")
+        if not wait:
+            return 0
+        course = awaiting.Course(found.ref, asked, request.annotation, request.job(found.ref))
+        end = await awaiting.end(cluster, course, before, timeout)
+        output.say(str(end))
+        output.note(f"its output: penstock logs job/{end.job} -n {found.ref.namespace}")
+        return 0 if end.succeeded else 1
+
+    return connection.run(target, work)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run that is asked for. id: chosen here, so that asking twice in one breath is asking once."""
+
+    id: str
+    env: dict[str, str]
+
+    @property
+    def annotation(self) -> str:
+        return f"penstock.dev/run.{self.id}"
+
+    def job(self, ref: Ref) -> str:
+        """The name of the run's first Job."""
+        from workers.controllers.batch.cronjob import names
+
+        return names.of(ref.kind, ref.name).manual(self.id)
+
+
+def identity() -> str:
+    """A short random name."""
+    return secrets.choice(LETTERS) + "".join(secrets.choice(ALPHABET) for _ in range(7))
+
+
+def variables(given: Iterable[str]) -> dict[str, str]:
+    """The variables that ``--env`` names; the last of one name counts. Raises UserError naming a wrong one."""
+    env = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"--env: {text}: NAME=VALUE is needed")
+        if not VARIABLE.fullmatch(name):
+            raise UserError(
+                f"--env: {name!r} is no name of a variable: letters, digits, '-', '_' and '.', no digit first"
+            )
+        env[name] = value
+    return env
+
+
+async def ask(cluster: "Cluster", found: resolve.Found, request: Request) -> Object:
+    """Put the request on the object; the object then. Raises UserError when the object is about to go."""
+    if found.body["metadata"].get("deletionTimestamp"):
+        raise UserError(f"{found.ref} is being deleted; nothing of it is run any more")
+    value = json.dumps({"env": request.env}) if request.env else ""
+    return await resolve.patch(cluster, found.ref, {"metadata": {"annotations": {request.annotation: value}}})

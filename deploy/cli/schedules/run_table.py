@@ -1,0 +1,142 @@
+"""What `describe` shows of what runs by the clock: when it runs next, and how its runs went."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deploy.cli import output
+from workers.api import times
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from workers.api.scheduledjob import ScheduledJobSpec
+    from workers.controllers.batch.cronjob.timetable import Timetable
+
+#: So many slots are told beforehand.
+SHOWN = 5
+
+
+def by_the_clock(kind: Kind, body: Object) -> bool:
+    """Whether an object has a schedule."""
+    if kind.id == JOB_FLOW.id:
+        return bool((body.get("spec") or {}).get("schedule"))
+    return kind.id in (SCHEDULED_JOB.id, CRON_JOB.id, VC_CRON_JOB.id)
+
+
+def show_next(kind: Kind, body: Object, now: datetime) -> None:
+    """The next slots as a table, or why there are none."""
+    from scheduler.cron import CronError
+
+    try:
+        spec, timetable, handled = _timetable(kind, body)
+    except (UserError, CronError) as error:
+        output.say(f"Next runs:     none: {error}")
+        return
+    if spec.suspend:
+        output.say("Next runs:     none while it is suspended")
+        return
+    slots = list(islice(_slots(timetable, handled, now), SHOWN))
+    if not slots:
+        output.say("Next runs:     none: the schedule never fires")
+        return
+    output.say("Next runs:")
+    output.table(*next_runs(timetable, slots, now), indent="  ")
+
+
+def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: slots, and how soon their runs start. Jitter and schedule only where there is any to tell."""
+    header, rows = ["SLOT", "STARTS IN"], []
+    several = len(timetable.lines) > 1
+    header += ["JITTER"] * bool(timetable.jitter) + ["SCHEDULE"] * several
+    for slot in slots:
+        line = timetable.line(slot)
+        start = timetable.fires(slot)
+        row = [_local(slot, line.zone), output.span(start - now)]
+        if timetable.jitter:
+            row.append(output.span(start - slot))
+        if several:
+            row.append(line.text)
+        rows.append(row)
+    return header, rows
+
+
+def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
+    """The object's spec, its slots, and up to when they are handled. Raises UserError or CronError for no schedule."""
+    from workers.controllers.batch.cronjob import cursor, timetable
+
+    spec = _spec(kind, body)
+    handled = cursor.observed(body, annotated=kind.id != SCHEDULED_JOB.id)
+    found = timetable.of(
+        spec,
+        uid=body["metadata"].get("uid", ""),
+        seconds=kind.id == SCHEDULED_JOB.id,
+        created=handled.created,
+        since=handled.at,
+    )
+    return spec, found, handled.at
+
+
+def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
+    """The object's spec, or of another kind what stands for it; raises UserError."""
+    from workers.api import scheduledjob
+    from workers.api.volcano import cronjob, jobflow
+
+    if kind.id == VC_CRON_JOB.id:
+        return cronjob.scheduled(body)
+    if kind.id != JOB_FLOW.id:
+        return scheduledjob.parse(body).spec
+    spec = jobflow.parse(body).spec
+    # A template it has none: its flows are made from itself.
+    stands: Object = {
+        "schedule": spec.schedule,
+        "time_zone": spec.time_zone,
+        "suspend": bool(spec.suspend or spec.cancel),
+    }
+    return scheduledjob.ScheduledJobSpec.model_construct(**stands)
+
+
+def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
+    """The slots to come, and the last one if its jitter is not over."""
+    last, _ = timetable.newest(max(handled, now - timetable.jitter), now, 1)
+    yield from (slot for slot in last if timetable.fires(slot) > now)
+    slot = timetable.next(now)
+    while slot is not None:
+        yield slot
+        slot = timetable.next(slot)
+
+
+def _local(slot: datetime, zone: str | None) -> str:
+    """The slot on the clocks of its zone, or in UTC."""
+    from scheduler import cron
+
+    return slot.astimezone(cron.zone(zone)).isoformat() if zone else times.render(slot)
+
+
+def show_runs(body: Object, now: datetime) -> None:
+    """The runs at work and the last ones that ended, the newest first; nothing for an object that keeps none."""
+    status = body.get("status") or {}
+    known = [*(status.get("outcomes") or ()), *(status.get("runs") or ())]
+    if not known:
+        return
+    output.say("Runs:")
+    rows = [_run(entry, now) for entry in reversed(known)]
+    output.table(["SLOT", "TRIGGER", "OUTCOME", "ATTEMPTS", "ENDED", "TOOK", "JOB", "WHY"], rows, indent="  ")
+
+
+def _run(entry: Object, now: datetime) -> list[str]:
+    start, end, again = (entry.get(field) for field in ("startTime", "completionTime", "retryTime"))
+    why = ": ".join(filter(None, (entry.get("reason"), entry.get("message"))))
+    if again:
+        why += f"; again in {output.span(times.parse(again) - now)}"
+    return [
+        entry.get("scheduledTime") or "",
+        entry.get("trigger") or "",
+        entry.get("outcome") or "",
+        str(entry.get("attempts") or ""),
+        f"{output.age(end, now)} ago" if end else "",
+        output.span((times.parse(end) if end else now) - times.parse(start)) if start else "",
+        entry.get("job") or "",
+        " ".join(why.split()),
+    ]

@@ -1,0 +1,87 @@
+"""The rules of Volcano's kinds, where a real cluster has `penstock webhook`: filled in, then judged.
+
+Objects come here after their schema: `filled_in` before they are prepared and validated, `judge` last of all.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
+from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.storage.store import Store
+from deploy.local.apiserver.strategies import defaults, podspec
+from workers.admission.options import Options
+from workers.admission.rules import RULES, Rules
+from workers.api.kinds import Kind, Object, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the rules may look at: everything in the store, writes on their way included."""
+
+    store: Store
+
+    def get(self, ref: Ref) -> Object | None:
+        """The object, None when there is none."""
+        record = self.store.latest(ref.kind.id, f"{ref.namespace}/{ref.name}")
+        return None if record is None else record.body
+
+    def every(self, kind: Kind) -> Sequence[Object]:
+        """All objects of a kind."""
+        keys = self.store.table(kind.id).within("")
+        return [record.body for key in keys if (record := self.store.latest(kind.id, key)) is not None]
+
+
+def filled_in(resource: Resource, body: Object, store: Store, options: Options) -> Object:
+    """A new object with what its rules fill in."""
+    rules = _rules(resource)
+    return rules.defaulted(body, Stored(store), options) if rules else body
+
+
+def judge(resource: Resource, body: Object, old: Object | None, store: Store, options: Options) -> list[FieldError]:
+    """What is wrong with an object that its schema accepts, in place of an old one or None."""
+    rules = _rules(resource)
+    if rules is None:
+        return []
+    found = [
+        field_errors.invalid(finding.field, field_errors.OMITTED, finding.message)
+        for finding in rules.problems(body, old, Stored(store), options)
+    ]
+    if old is None or body.get("spec") != old.get("spec"):
+        told = {error.field for error in found}
+        found += _templates((path, template) for path, template in rules.templates(body) if path not in told)
+    return found
+
+
+def keep(resource: Resource, body: Object, store: Store) -> None:
+    """Raises ApiError (403) for an object that must not be deleted."""
+    rules = _rules(resource)
+    found = list(rules.removal(body, Stored(store))) if rules else []
+    if found:
+        causes: list[Object] = [
+            {"reason": "FieldValueForbidden", "message": finding.message, "field": finding.field} for finding in found
+        ]
+        why = "; ".join(finding.message for finding in found)
+        raise responses.forbidden(resource.kind, body["metadata"]["name"], why, causes)
+
+
+def _rules(resource: Resource) -> Rules | None:
+    rules = RULES.get(resource.kind.id)
+    return rules if rules and rules.kind.version == resource.kind.version else None
+
+
+def _templates(found: Iterable[tuple[str, Object]]) -> Iterator[FieldError]:
+    """Templates, which the schema lets through unread, must do as those of built-in kinds."""
+    for path, template in found:
+        try:
+            read = _decode(template, None, [])
+        except DecodeError as error:
+            yield field_errors.invalid(path, field_errors.OMITTED, str(error))
+        else:
+            yield from podspec.template(defaults.template(read), path)
+
+
+_decode = builtin.decoder(Type("V1PodTemplateSpec"))

@@ -1,0 +1,168 @@
+"""Discovery: which groups, versions and resources there are, in the old form and in the aggregated one."""
+
+from collections.abc import Iterator
+
+from deploy.local.apiserver.discovery.resources import VERBS, Registry, Resource
+from deploy.local.apiserver.handlers import access_reviews
+from deploy.local.apiserver.http.request import Request, Response, json_response
+from workers.api.kinds import Object
+
+#: The Kubernetes release whose API is spoken. Newer clients adapt to what discovery says.
+VERSION = {
+    "major": "1",
+    "minor": "32",
+    "gitVersion": "v1.32.0+penstock",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "python",
+    "platform": "linux/amd64",
+}
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def _subresources(resource: Resource) -> Iterator[tuple[str, Object, tuple[str, ...]]]:
+    """Name, response kind and verbs of each subresource."""
+    kind = resource.kind
+    own = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    if resource.status:
+        yield "status", own, ("get", "patch", "update")
+    if resource.scale:
+        yield "scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}, ("get", "patch", "update")
+    kinds = {
+        "binding": {"group": "", "version": "v1", "kind": "Binding"},
+        "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
+        "log": own,
+    }
+    for name, verbs in resource.subresources.items():
+        yield name, kinds[name], verbs
+
+
+def _aggregated_resource(resource: Resource) -> Object:
+    kind = resource.kind
+    body: Object = {
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(VERBS),
+    }
+    if resource.short:
+        body["shortNames"] = list(resource.short)
+    if resource.categories:
+        body["categories"] = list(resource.categories)
+    parts = [
+        {"subresource": name, "responseKind": answer, "verbs": list(verbs)}
+        for name, answer, verbs in _subresources(resource)
+    ]
+    if parts:
+        body["subresources"] = parts
+    return body
+
+
+def _review_resources() -> list[Object]:
+    return [
+        {
+            "resource": plural,
+            "responseKind": {"group": access_reviews.GROUP, "version": access_reviews.VERSION, "kind": kind},
+            "scope": "Cluster",
+            "singularResource": kind.lower(),
+            "verbs": ["create"],
+        }
+        for plural, kind in access_reviews.KINDS.items()
+    ]
+
+
+def _tree(registry: Registry) -> dict[str, dict[str, list[Resource]]]:
+    tree = registry.served()
+    tree.setdefault(access_reviews.GROUP, {}).setdefault(access_reviews.VERSION, [])
+    return tree
+
+
+def _aggregated(registry: Registry, *, core: bool) -> Object:
+    items: list[Object] = []
+    for group, versions in _tree(registry).items():
+        if (group == "") is not core:
+            continue
+        shown = []
+        for version, resources in versions.items():
+            rows = [_aggregated_resource(resource) for resource in resources]
+            rows += _review_resources() if group == access_reviews.GROUP else []
+            shown.append({"version": version, "freshness": "Current", "resources": rows})
+        meta: Object = {"creationTimestamp": None} | ({"name": group} if group else {})
+        items.append({"metadata": meta, "versions": shown})
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _group(name: str, versions: dict[str, list[Resource]]) -> Object:
+    shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
+
+
+def _resources(registry: Registry, group: str, version: str) -> Object | None:
+    resources = _tree(registry).get(group, {}).get(version)
+    if resources is None:
+        return None
+    rows: list[Object] = []
+    for resource in resources:
+        kind = resource.kind
+        row: Object = {
+            "name": kind.plural,
+            "singularName": resource.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.kind,
+            "verbs": list(VERBS),
+        }
+        if resource.short:
+            row["shortNames"] = list(resource.short)
+        if resource.categories:
+            row["categories"] = list(resource.categories)
+        rows.append(row)
+        for name, answer, verbs in _subresources(resource):
+            part: Object = {
+                "name": f"{kind.plural}/{name}",
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                "kind": answer["kind"],
+                "verbs": list(verbs),
+            }
+            if (answer["group"], answer["version"]) != (kind.group, kind.version):
+                part |= {"group": answer["group"], "version": answer["version"]}
+            rows.append(part)
+    if group == access_reviews.GROUP:
+        rows += [
+            {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": ["create"]}
+            for plural, kind in access_reviews.KINDS.items()
+        ]
+    spelled = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": spelled, "resources": rows}
+
+
+def answer(registry: Registry, request: Request, parts: list[str]) -> Response | None:
+    """The answer to ``/api``, ``/apis`` and what is below them down to a version; None when there is no such group."""
+    found: Object | None = None
+    match parts:
+        case ["api"] | ["apis"] if "as=APIGroupDiscoveryList" in request.headers.get("accept", ""):
+            shown = json_response(_aggregated(registry, core=parts == ["api"]))
+            return Response(200, shown.body, AGGREGATED)
+        case ["api"]:
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}]
+            return json_response({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
+        case ["apis"]:
+            groups = [_group(name, versions) for name, versions in _tree(registry).items() if name]
+            return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+        case ["api", version]:
+            found = _resources(registry, "", version)
+        case ["apis", group]:
+            versions = _tree(registry).get(group) if group else None
+            if versions:
+                found = {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)}
+        case ["apis", group, version] if group:
+            found = _resources(registry, group, version)
+    return json_response(found) if found is not None else None

@@ -1,0 +1,28 @@
+"""Questions about access: whoever has the token may do everything."""
+
+from deploy.local.apiserver.http.request import Request, Response, json_response
+from deploy.local.apiserver.http.responses import bad_request
+
+GROUP, VERSION = "authorization.k8s.io", "v1"
+#: Resources of the group, by plural, and their kinds.
+KINDS = {
+    "selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    "selfsubjectrulesreviews": "SelfSubjectRulesReview",
+}
+
+
+def create(request: Request, plural: str) -> Response:
+    """POST of a review: answered at once, kept nowhere."""
+    document = request.document()
+    if not isinstance(document, dict) or document.get("kind", KINDS[plural]) != KINDS[plural]:
+        raise bad_request(f"the body is not a {KINDS[plural]}")
+    if plural == "selfsubjectaccessreviews":
+        status = {"allowed": True, "reason": "the token of the embedded cluster may do everything"}
+    else:
+        status = {
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+    head = {"kind": KINDS[plural], "apiVersion": f"{GROUP}/{VERSION}", "metadata": {"creationTimestamp": None}}
+    return json_response({**head, "spec": document.get("spec", {}), "status": status}, 201)

@@ -1,0 +1,193 @@
+"""Container output over the API, from the files the kubelet writes.
+
+A file per run of a container, ``<namespace>_<pod>_<uid>/<container>/<restart>.log``; a line is
+``<RFC 3339 time with nanoseconds> stdout|stderr F|P <text>``, P for a part that the next line continues.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http.request import Request, Stream, Target
+from deploy.local.apiserver.http.responses import bad_request
+from workers.api.kinds import Object
+
+#: Seconds between looks at a file that is being followed.
+LOOK = 0.1
+BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What part of the output is wanted. since: the beginning of an RFC 3339 text, up to
+    microseconds: the times of lines are compared with it as texts.
+    """
+
+    follow: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: str = ""
+    limit: int | None = None
+
+
+def options_of(request: Request, now: datetime) -> Options:
+    """The options of a request; 400 for malformed ones."""
+    tail, limit, seconds = (request.number(name) for name in ("tailLines", "limitBytes", "sinceSeconds"))
+    if tail is not None and tail < 0:
+        raise bad_request("tailLines: Invalid value: must be greater than or equal to 0")
+    if limit is not None and limit < 1:
+        raise bad_request("limitBytes: Invalid value: must be greater than 0")
+    since = request.query.get("sinceTime", "")
+    if seconds is not None:
+        since = (now - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    elif since:
+        try:
+            since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        except ValueError:
+            raise bad_request(f'sinceTime: parsing time "{since}": not RFC 3339') from None
+    return Options(request.flag("follow"), request.flag("timestamps"), tail, since, limit)
+
+
+def container_of(pod: Object, asked: str) -> str:
+    """The container whose output is meant; 400 when the pod has no such one, or several to choose from."""
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    containers = [container["name"] for container in spec.get("containers") or ()]
+    init = [container["name"] for container in spec.get("initContainers") or ()]
+    if not asked:
+        if len(containers) == 1:
+            return str(containers[0])
+        text = f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]"
+        raise bad_request(f"{text} or one of the init containers: [{' '.join(init)}]" if init else text)
+    if asked not in containers and asked not in init:
+        raise bad_request(f"container {asked} is not valid for pod {name}")
+    return asked
+
+
+def _status(pod: Object, container: str) -> Object:
+    status = pod.get("status") or {}
+    found: list[Object] = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    return next((entry for entry in found if entry.get("name") == container), {})
+
+
+def _run(folder: Path, pod: Object, container: str, *, previous: bool) -> Path:
+    """The file of a container's current run, or of the one before; 400 when there is none."""
+    name = pod["metadata"]["name"]
+    runs = sorted((int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit()), reverse=True)
+    restarts = _status(pod, container).get("restartCount") or 0
+    if previous:
+        earlier = [run for run in runs if run < restarts or run < (runs[0] if runs else 0)]
+        if not earlier:
+            raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+        return folder / f"{earlier[0]}.log"
+    if not runs:
+        state = _status(pod, container).get("state") or {}
+        if ended := state.get("terminated"):
+            why = ": ".join(filter(None, (ended.get("reason"), ended.get("message"))))
+            raise bad_request(f'container "{container}" in pod "{name}" is terminated and has no output: {why}')
+        waiting = state.get("waiting") or {}
+        if not pod["spec"].get("nodeName"):
+            raise bad_request(f"pod {name} does not have a host assigned")
+        reason = waiting.get("reason", "ContainerCreating")
+        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+    return folder / f"{runs[0]}.log"
+
+
+def stream(ctx: Context, request: Request, target: Target) -> Stream:
+    """GET of a pod's log."""
+    record = ctx.store.get(target.resource.storage, target.key)
+    if record is None:
+        raise responses.not_found(target.resource.kind, target.name)
+    pod = record.body
+    container = container_of(pod, request.query.get("container", ""))
+    options = options_of(request, ctx.now())
+    folder = ctx.logs / f"{target.namespace}_{target.name}_{record.uid}" / container
+    path = _run(folder, pod, container, previous=request.flag("previous"))
+    run = int(path.stem)
+
+    def finished() -> bool:
+        now = ctx.store.get(target.resource.storage, target.key)
+        if ctx.hub.closing or now is None or now.uid != record.uid:
+            return True
+        body = now.body
+        status = _status(body, container)
+        over = (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        return over or (status.get("restartCount") or 0) > run or "terminated" in (status.get("state") or {})
+
+    return Stream(_limited(_chunks(path, options, finished), options.limit), "text/plain")
+
+
+async def _limited(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        if limit is None:
+            yield chunk
+        else:
+            yield chunk[:limit]
+            limit -= len(chunk)
+            if limit <= 0:
+                return
+
+
+async def _chunks(path: Path, options: Options, finished: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The output so far and, when it is followed, what is added until the run has finished."""
+    with path.open("rb") as file:
+        if options.tail is not None:
+            _seek_tail(file, options.tail)
+        rest = b""
+        while True:
+            last = not options.follow or finished()
+            while block := file.read(BLOCK):
+                *lines, rest = (rest + block).split(b"\n")
+                if shown := b"".join(_shown(lines, options)):
+                    yield shown
+                await asyncio.sleep(0)
+            if last:
+                if rest:
+                    yield b"".join(_shown([rest], options))
+                return
+            await asyncio.sleep(LOOK)
+
+
+def _shown(lines: list[bytes], options: Options) -> Iterator[bytes]:
+    """The lines as clients see them."""
+    for line in lines:
+        time, _, rest = line.partition(b" ")
+        _, _, rest = rest.partition(b" ")
+        tag, _, text = rest.partition(b" ")
+        if options.since and time.decode("ascii", "replace") < options.since:
+            continue
+        if options.timestamps:
+            yield time + b" "
+        yield text if tag == b"P" else text + b"\n"
+
+
+def _seek_tail(file: BinaryIO, lines: int) -> None:
+    """Places the file at the beginning of its last so many lines."""
+    at = file.seek(0, 2)
+    if not at or not lines:
+        return
+    found = 0
+    while at:
+        start = max(0, at - BLOCK)
+        file.seek(start)
+        block = file.read(at - start)
+        for place in range(len(block) - 1, -1, -1):
+            # The newline that ends the last line does not begin another one.
+            if block[place] == 0x0A and start + place + 1 < _size(file):
+                found += 1
+                if found == lines:
+                    file.seek(start + place + 1)
+                    return
+        at = start
+    file.seek(0)
+
+
+def _size(file: BinaryIO) -> int:
+    here = file.tell()
+    size = file.seek(0, 2)
+    file.seek(here)
+    return size

@@ -1,0 +1,107 @@
+"""What only pods have: binding to a node, and eviction."""
+
+from dataclasses import replace
+
+from deploy.local.apiserver.codec.builtin import Decoder, decoder
+from deploy.local.apiserver.codec.field_errors import DecodeError
+from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.handlers import delete
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http.request import Request, Response, Target, json_response
+from deploy.local.apiserver.http.responses import bad_request
+from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.storage.store import Record
+from workers.api import times
+from workers.api.kinds import Kind, Object
+
+BINDING = Kind("", "v1", "Binding", "pods/binding")
+_BINDING, _EVICTION = decoder(Type("V1Binding")), decoder(Type("V1Eviction"))
+_DISRUPTED: Object = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+def _pod(ctx: Context, target: Target) -> Record:
+    record = ctx.store.latest(target.resource.storage, target.key)
+    if record is None:
+        raise responses.not_found(target.resource.kind, target.name)
+    return record
+
+
+def _read(decode: Decoder, request: Request, kind: str) -> Object:
+    """The object in the body; 400 for anything else."""
+    document = request.document()
+    found = document.get("kind") if isinstance(document, dict) else None
+    if found not in (None, "", kind):
+        raise bad_request(f"{found} cannot be handled as a {kind}")
+    try:
+        return dict(decode(document, None, []))
+    except DecodeError as error:
+        raise bad_request(f"{kind} cannot be handled as a {kind}: {error}") from None
+
+
+async def bind(ctx: Context, request: Request, target: Target) -> Response:
+    """POST of a pod's binding: the pod is to run on a node. A pod is bound once."""
+    binding = _read(_BINDING, request, BINDING.kind)
+    wanted = binding.get("target") or {}
+    node = wanted.get("name")
+    if not node or wanted.get("kind") not in (None, "", "Node"):
+        raise bad_request("a binding needs a target of kind Node with a name")
+    record = _pod(ctx, target)
+    body = record.body
+    meta, spec = body["metadata"], body["spec"]
+    uid = (binding.get("metadata") or {}).get("uid")
+    if uid and uid != record.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise responses.conflict(BINDING, target.name, why)
+    if "deletionTimestamp" in meta:
+        raise responses.conflict(
+            BINDING, target.name, f"pod {target.name} is being deleted, cannot be assigned to a host"
+        )
+    if spec.get("nodeName"):
+        why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
+        raise responses.conflict(BINDING, target.name, why)
+    if spec.get("schedulingGates"):
+        raise responses.conflict(BINDING, target.name, f"pod {target.name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = node
+    status = body.setdefault("status", {})
+    others = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    status["conditions"] = [*others, {**scheduled, "lastTransitionTime": times.render(ctx.now())}]
+    await written(ctx.put(target.resource.storage, record.key, body))
+    return json_response(responses.success(code=201), 201)
+
+
+async def evict(ctx: Context, request: Request, target: Target) -> Response:
+    """POST of a pod's eviction: the pod is deleted, and says that it is not to blame.
+
+    There are no disruption budgets here that could forbid it.
+    """
+    eviction = _read(_EVICTION, request, "Eviction")
+    if (eviction.get("metadata") or {}).get("name", "") != target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = delete.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
+    record = _pod(ctx, target)
+    if not options.dry:
+        delete.check(target.resource.kind, target.name, record, options)
+        record, options = _disrupted(ctx, target, record), replace(options, version=None)
+    outcome = delete.delete(ctx, target.resource, record, options, ctx.now())
+    if outcome.future:
+        await written(outcome.future)
+    return json_response(responses.success(code=201), 201)
+
+
+def _disrupted(ctx: Context, target: Target, record: Record) -> Record:
+    """The pod with the condition by which others see that it did not end by itself, as a version of its own."""
+    body = record.body
+    conditions = body.setdefault("status", {}).get("conditions") or []
+    if any(c["type"] == _DISRUPTED["type"] and c["status"] == "True" for c in conditions):
+        return record
+    others = [c for c in conditions if c["type"] != _DISRUPTED["type"]]
+    body["status"]["conditions"] = [*others, {**_DISRUPTED, "lastTransitionTime": times.render(ctx.now())}]
+    ctx.put(target.resource.storage, record.key, body)
+    return _pod(ctx, target)

@@ -1,0 +1,285 @@
+"""Reading: get, list and watch."""
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
+
+import orjson
+import yaml
+
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http.request import (
+    Accept,
+    Form,
+    Request,
+    Response,
+    Stream,
+    Target,
+    json_response,
+    negotiate,
+)
+from deploy.local.apiserver.http.responses import ApiError, bad_request
+from deploy.local.apiserver.printers import tables
+from deploy.local.apiserver.storage import paging, selectors
+from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.watch import Event, Filter, Watcher
+from workers.api.kinds import Kind, Object
+
+#: Seconds between bookmarks of an idle watch that asked for them.
+BOOKMARK = 5.0
+
+
+def get(ctx: Context, request: Request, target: Target) -> Response:
+    """One object as it is written."""
+    record = ctx.store.get(target.resource.storage, target.key)
+    if record is None:
+        raise responses.not_found(target.resource.kind, target.name)
+    version = request.query.get("resourceVersion")
+    if version and version != "0" and _version(version) > ctx.store.version:
+        raise responses.too_new(_version(version), ctx.store.version)
+    return shown(ctx, request, target.resource, record, 200)
+
+
+def shown(ctx: Context, request: Request, resource: Resource, record: Record, code: int) -> Response:
+    """One object in the form the client accepts."""
+    accept = negotiate(request.headers.get("accept", ""))
+    match accept.form:
+        case Form.JSON:
+            return Response(code, resource.encode(record))
+        case Form.YAML:
+            return _yaml(resource.present(record), code)
+        case Form.METADATA:
+            return json_response(_partial(resource.present(record), accept.version), code)
+        case Form.TABLE:
+            return json_response(_table(ctx, request, accept, resource, [record], str(record.version)), code)
+
+
+def _yaml(body: Object, code: int = 200) -> Response:
+    return Response(code, yaml.safe_dump(body, sort_keys=False).encode(), "application/yaml")
+
+
+def _partial(body: Object, version: str) -> Object:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": body["metadata"],
+    }
+
+
+def _table(
+    ctx: Context, request: Request, accept: Accept, resource: Resource, records: Iterable[Record], version: str
+) -> Object:
+    made = tables.table(
+        resource.kind,
+        [resource.present(record) for record in records],
+        now=ctx.now(),
+        columns=resource.columns if resource.custom else None,
+        resource_version=version,
+        include=request.query.get("includeObject") or "Metadata",
+    )
+    return made | {"apiVersion": f"meta.k8s.io/{accept.version}"}
+
+
+def _version(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        ) from None
+
+
+def chooser(request: Request, target: Target) -> Callable[[Record], bool] | None:
+    """The test of a request's label and field selectors; None when everything matches. 400 for a malformed one."""
+    resource = target.resource
+    tests: list[Callable[[Record], bool]] = []
+    try:
+        if text := request.query.get("labelSelector", ""):
+            labels = selectors.label_selector(text)
+            tests.append(lambda record: labels(record.labels))
+        if text := request.query.get("fieldSelector", ""):
+            tests.append(_fields(text, resource))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    if target.name:
+        key = target.key
+        tests.append(lambda record: record.key == key)
+    if not tests:
+        return None
+    return tests[0] if len(tests) == 1 else lambda record: all(test(record) for test in tests)
+
+
+def _fields(text: str, resource: Resource) -> Callable[[Record], bool]:
+    fields_match = selectors.field_selector(text, resource.kind)
+    name, equals, wanted = text.partition("=")
+    if name == "metadata.name" and equals and "," not in wanted:
+        end = "/" + wanted.removeprefix("=")
+        return lambda record: record.key.endswith(end)
+    return lambda record: fields_match(resource.present(record))
+
+
+def listing(ctx: Context, request: Request, target: Target) -> Response:
+    """The objects of a collection, all of them or a page of `limit`."""
+    resource = target.resource
+    accept = negotiate(request.headers.get("accept", ""))
+    test = chooser(request, target)
+    token = paging.Token.decode(text) if (text := request.query.get("continue")) else None
+    version, records = _moment(ctx, request, target, token)
+    start = token.start if token else ""
+    limit = request.number("limit") or 0
+    page: list[Record] = []
+    follows = False
+    for record in records:
+        if record.key < start or (test is not None and not test(record)):
+            continue
+        if limit and len(page) == limit:
+            follows = True
+            start = record.key
+            break
+        page.append(record)
+    metadata: Object = {"resourceVersion": str(version)}
+    if follows:
+        ctx.snapshots.keep(resource.storage, target.namespace, version, records)
+        metadata["continue"] = paging.Token(version, start).encode()
+        if test is None:
+            metadata["remainingItemCount"] = sum(record.key >= start for record in records)
+    return _collection(ctx, request, accept, resource, page, metadata)
+
+
+def _moment(ctx: Context, request: Request, target: Target, token: paging.Token | None) -> tuple[int, Sequence[Record]]:
+    """The version and the objects a list is about: the present, or the snapshot its earlier pages showed."""
+    store, storage = ctx.store, target.resource.storage
+    if token and token.version >= 0:
+        kept = ctx.snapshots.find(storage, target.namespace, token.version)
+        if kept is None:
+            raise paging.lost(token)
+        return token.version, kept
+    asked = request.query.get("resourceVersion", "")
+    if token is None and asked not in ("", "0"):
+        wanted = _version(asked)
+        if wanted > store.version:
+            raise responses.too_new(wanted, store.version)
+        if request.query.get("resourceVersionMatch") == "Exact" and wanted < store.table(storage).changed:
+            raise responses.expired(f"The provided resource version is too old: {wanted}")
+    table = store.table(storage)
+    return store.version, [table.records[key] for key in table.within(target.namespace)]
+
+
+def _collection(
+    ctx: Context, request: Request, accept: Accept, resource: Resource, page: Sequence[Record], metadata: Object
+) -> Response:
+    if accept.form is Form.TABLE:
+        made = _table(ctx, request, accept, resource, page, metadata["resourceVersion"])
+        return json_response(made | {"metadata": metadata})
+    if accept.form is Form.METADATA:
+        items = [_partial(resource.present(record), accept.version) for record in page]
+        kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accept.version}"}
+        return json_response({**kind, "metadata": metadata, "items": items})
+    head = orjson.dumps(
+        {
+            "kind": resource.list_kind or f"{resource.kind.kind}List",
+            "apiVersion": resource.kind.api_version,
+            "metadata": metadata,
+        }
+    )
+    if resource.custom or resource.outward:
+        rows = [resource.encode(record) for record in page]
+    else:
+        rows = [record.raw for record in page]
+    body = b"".join((head[:-1], b',"items":[', b",".join(rows), b"]}\n"))
+    return _yaml(orjson.loads(body)) if accept.form is Form.YAML else Response(200, body)
+
+
+def watching(ctx: Context, request: Request, target: Target) -> Stream:
+    """The changes of a collection, or of one object, as they are written."""
+    if "sendInitialEvents" in request.query:
+        options = Kind("meta.k8s.io", "v1", "ListOptions", "")
+        text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        raise responses.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
+    accept = negotiate(request.headers.get("accept", ""))
+    chosen = Filter(target.namespace, chooser(request, target))
+    asked = request.query.get("resourceVersion", "")
+    since = None if asked in ("", "0") else _version(asked)
+    seconds = request.number("timeoutSeconds")
+    if not seconds:
+        seconds = random.randint(1800, 3600)
+    encoder = _Frames(ctx, request, accept, target.resource)
+    try:
+        watcher = ctx.hub.open(target.resource.storage, chosen, since)
+    except ApiError as error:
+        return Stream(_refused(error))
+    return Stream(_frames(ctx, target, watcher, encoder, seconds, bookmarks=request.flag("allowWatchBookmarks")))
+
+
+async def _refused(error: ApiError) -> AsyncIterator[bytes]:
+    """A watch that cannot begin says so in its first event, as kube-apiserver's watch cache does."""
+    yield orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"
+
+
+async def _frames(
+    ctx: Context, target: Target, watcher: Watcher, encoder: "_Frames", seconds: int, *, bookmarks: bool
+) -> AsyncIterator[bytes]:
+    end = time.monotonic() + seconds
+    told = ctx.store.version
+    try:
+        while (left := end - time.monotonic()) > 0:
+            events = await watcher.next(min(left, BOOKMARK))
+            if events:
+                yield b"".join([encoder.event(event) for event in events])
+            elif watcher.closed:
+                return
+            elif bookmarks:
+                told = ctx.store.version
+                yield encoder.bookmark(told)
+        if bookmarks and ctx.store.version != told:
+            yield encoder.bookmark(ctx.store.version)
+    finally:
+        ctx.hub.done(target.resource.storage, watcher)
+
+
+class _Frames:
+    """Events as lines of one watch, in the form its client accepts."""
+
+    def __init__(self, ctx: Context, request: Request, accept: Accept, resource: Resource) -> None:
+        self._ctx, self._request, self._accept, self._resource = ctx, request, accept, resource
+        self._headed = False
+
+    def event(self, event: Event) -> bytes:
+        """One change."""
+        return b'{"type":"%b","object":%b}\n' % (event.type.encode(), self._object(event.record))
+
+    def _object(self, record: Record) -> bytes:
+        resource, accept = self._resource, self._accept
+        if accept.form is Form.TABLE:
+            made = _table(self._ctx, self._request, accept, resource, [record], str(record.version))
+            if self._headed:
+                made["columnDefinitions"] = None
+            self._headed = True
+            return orjson.dumps(made)
+        if accept.form is Form.METADATA:
+            return orjson.dumps(_partial(resource.present(record), accept.version))
+        return resource.encode(record)
+
+    def bookmark(self, version: int) -> bytes:
+        """Tells the client that it has seen everything up to this version."""
+        kind = self._resource.kind
+        body: Object = {
+            "kind": kind.kind,
+            "apiVersion": kind.api_version,
+            "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
+        }
+        if self._accept.form is Form.METADATA:
+            body |= {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{self._accept.version}"}
+        if self._accept.form is Form.TABLE:
+            table = Accept(self._accept.form, self._accept.version)
+            body = _table(self._ctx, self._request, table, self._resource, [], str(version))
+        return orjson.dumps({"type": "BOOKMARK", "object": body}) + b"\n"
+
+
+def watched(target: Target) -> Target:
+    """The collection a watch of one object (`/watch/` paths, `?watch` on a name) stands for."""
+    return replace(target, subresource="")

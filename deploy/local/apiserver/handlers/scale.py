@@ -1,0 +1,112 @@
+"""The scale subresource: the number of replicas of an object, whatever its kind."""
+
+from typing import Any
+
+import orjson
+
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery.resources import Scale
+from deploy.local.apiserver.handlers import write
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http.request import Request, Response, Target, json_response
+from deploy.local.apiserver.http.responses import bad_request
+from deploy.local.apiserver.storage.store import Record
+from workers.api.kinds import Kind, Object
+
+KIND = Kind("autoscaling", "v1", "Scale", "scales")
+
+
+def _at(body: Object, path: str | None) -> Any:
+    """The value at a dotted path, None when it is not there."""
+    found: Any = body
+    for step in (path or "").split(".")[1:]:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def _selector(value: Any) -> str:
+    """A selector as text: custom resources keep a text, built-in types keep an object."""
+    if not isinstance(value, dict):
+        return value or ""
+    terms = [f"{key}={label}" for key, label in sorted((value.get("matchLabels") or {}).items())]
+    for rule in value.get("matchExpressions") or ():
+        key, values = rule["key"], ",".join(sorted(rule.get("values") or ()))
+        forms = {
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+        }
+        terms.append(forms[rule["operator"]])
+    return ",".join(terms)
+
+
+def shown(body: Object, scale: Scale) -> Object:
+    """The Scale of an object."""
+    meta = body["metadata"]
+    status: Object = {"replicas": _at(body, scale.status) or 0}
+    if text := _selector(_at(body, scale.selector)):
+        status["selector"] = text
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in names if name in meta},
+        "spec": {"replicas": _at(body, scale.replicas) or 0},
+        "status": status,
+    }
+
+
+def _existing(ctx: Context, target: Target) -> tuple[Record, Scale]:
+    record = ctx.store.latest(target.resource.storage, target.key)
+    if record is None or target.resource.scale is None:
+        raise responses.not_found(target.resource.kind, target.name)
+    return record, target.resource.scale
+
+
+def get(ctx: Context, target: Target) -> Response:
+    """GET of the scale."""
+    record, scale = _existing(ctx, target)
+    return json_response(shown(record.body, scale))
+
+
+async def update(ctx: Context, request: Request, target: Target) -> Response:
+    """PUT of the scale."""
+    record, scale = _existing(ctx, target)
+    return await _write(ctx, request, target, record, scale, request.document())
+
+
+async def patch(ctx: Context, request: Request, target: Target) -> Response:
+    """PATCH of the scale."""
+    change = write.patcher(request, target)
+    record, scale = _existing(ctx, target)
+    return await _write(ctx, request, target, record, scale, change(shown(record.body, scale)))
+
+
+async def _write(ctx: Context, request: Request, target: Target, record: Record, scale: Scale, wanted: Any) -> Response:
+    if not isinstance(wanted, dict) or not isinstance(wanted.get("spec", {}), dict):
+        raise bad_request("the body is not a Scale")
+    meta = wanted.get("metadata") or {}
+    if meta.get("resourceVersion") not in (None, "", "0", str(record.version)):
+        raise responses.conflict(target.resource.kind, target.name, responses.MODIFIED)
+    replicas = wanted.get("spec", {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request(
+            f"json: cannot unmarshal {orjson.dumps(replicas).decode()} into ScaleSpec.replicas of type int32"
+        )
+    if errors := field_errors.non_negative("spec.replicas", replicas):
+        raise responses.invalid(KIND, target.name, errors)
+    resource = target.resource
+    old = resource.present(record)
+    new = resource.present(record)
+    *path, last = scale.replicas.split(".")[1:]
+    place = new
+    for step in path:
+        place = place.setdefault(step, {})
+    place[last] = replicas
+    new = resource.strategy.prepare_update(new, old)
+    if errors := [*resource.schema.validate(new), *resource.strategy.validate_update(new, old)]:
+        raise responses.invalid(resource.kind, target.name, errors)
+    saved = await write.save(ctx, target, record, resource.strip(new), store=not write.dry(request))
+    return json_response(shown(saved.body, scale))

@@ -1,0 +1,372 @@
+"""Writing: create, update, patch and the status subresource.
+
+Everything between reading the latest version and handing the next one to the store happens without waiting, so no
+other request can come in between.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+import orjson
+
+from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.discovery import crd_conditions
+from deploy.local.apiserver.handlers import read as reading
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http.request import Request, Response, Target, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.http.responses import ApiError, bad_request
+from deploy.local.apiserver.patch import merge_keys, patches, strategic
+from deploy.local.apiserver.storage.store import Record
+from workers.api import times
+from workers.api.kinds import Kind, Object
+
+#: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+#: Longest generated name, and how many are tried before the client is told to.
+GENERATED, ATTEMPTS = 63, 8
+#: Metadata that only the server sets.
+OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+def read(request: Request, target: Target) -> tuple[Object, list[str]]:
+    """The client's object that is the request's body, and the warnings about it."""
+    document = request.document()
+    body, warnings = decoded(request, target, document)
+    if (strictness := _strictness(request)) == "Ignore" or not (again := request.repeated(document)):
+        return body, warnings
+    if strictness == "Strict":
+        kind = target.resource.kind
+        prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise bad_request(f"{prefix}: strict decoding error: {', '.join(again)}")
+    return body, [*warnings, *again]
+
+
+def decoded(request: Request, target: Target, document: Any) -> tuple[Object, list[str]]:
+    """A client's object, checked to be of the resource's kind, and the warnings about it."""
+    kind = target.resource.kind
+    if not isinstance(document, dict):
+        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal into {kind.kind}")
+    named = {key: document.get(key) for key in ("apiVersion", "kind")}
+    if target.resource.custom and not named["kind"]:
+        shown = orjson.dumps(document).decode()
+        raise bad_request(f"Object 'Kind' is missing in '{shown}'")
+    if any(
+        named[key] not in (None, "", wanted) for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind))
+    ):
+        raise bad_request(_other(target, str(named["apiVersion"] or kind.api_version), str(named["kind"] or kind.kind)))
+    whole = {**document, "apiVersion": kind.api_version, "kind": kind.kind}
+    try:
+        body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
+    except field_errors.DecodeError as error:
+        raise bad_request(str(error)) from None
+    if not isinstance(body.get("metadata"), dict):
+        body["metadata"] = {}
+    return body, warnings
+
+
+def _other(target: Target, version: str, found: str) -> str:
+    """Why an object of another kind or version is refused."""
+    kind = target.resource.kind
+    if target.resource.custom:
+        return (
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+            if (version != kind.api_version)
+            else f"the kind in the data ({found}) does not match the expected kind ({kind.kind})"
+        )
+    short = version.rpartition("/")[2]
+    return f'{found} in version "{short}" cannot be handled as a {kind.kind}: it is no {kind.api_version} {kind.kind}'
+
+
+def _strictness(request: Request) -> Literal["Ignore", "Warn", "Strict"]:
+    """What becomes of fields nobody knows."""
+    match request.query.get("fieldValidation", ""):
+        case "Ignore":
+            return "Ignore"
+        case "" | "Warn":
+            return "Warn"
+        case "Strict":
+            return "Strict"
+        case other:
+            raise _option("fieldValidation", other, ("Ignore", "Warn", "Strict"))
+
+
+def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
+    options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
+    return responses.invalid(options, "", [field_errors.not_supported(name, value, supported)])
+
+
+def dry(request: Request) -> bool:
+    """Whether nothing is to be stored."""
+    value = request.query.get("dryRun")
+    if value and value != "All":
+        options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
+        text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
+        raise responses.invalid(options, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
+    return bool(value)
+
+
+def _placed(target: Target, meta: Object) -> None:
+    """Puts the object where the path says, refusing one that says otherwise."""
+    if not target.resource.kind.namespaced:
+        meta.pop("namespace", None)
+        return
+    if (found := meta.get("namespace")) not in (None, "", target.namespace):
+        if target.name:
+            why = f"of the object ({found}) does not match the namespace on the request ({target.namespace})"
+        else:
+            why = "of the provided object does not match the namespace sent on the request"
+        raise bad_request(f"the namespace {why}")
+    meta["namespace"] = target.namespace
+
+
+def _open_namespace(ctx: Context, target: Target, name: str) -> None:
+    """Refuses new objects in a namespace that is not there or on its way out."""
+    kind = target.resource.kind
+    if not kind.namespaced:
+        return
+    namespace = ctx.store.latest("namespaces", f"/{target.namespace}")
+    if namespace is None:
+        raise responses.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
+    if namespace.deleting:
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {target.namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {target.namespace} because it is being terminated"
+        raise responses.forbidden(kind, name, why, [cause])
+
+
+def _generated(prefix: str) -> str:
+    return prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
+
+
+def _name(ctx: Context, target: Target, meta: Object) -> bool:
+    """Gives an object that asks for it a name, a free one if there is one to be found; whether it did."""
+    prefix = meta.get("generateName")
+    if meta.get("name") or not prefix:
+        return False
+    for _ in range(ATTEMPTS):
+        meta["name"] = _generated(prefix)
+        if ctx.store.latest(target.resource.storage, f"{target.namespace}/{meta['name']}") is None:
+            break
+    return True
+
+
+def _warned(response: Response, warnings: Sequence[str]) -> Response:
+    if not warnings:
+        return response
+    texts = ", ".join('299 - "{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"')) for text in warnings)
+    return Response(response.code, response.body, response.content_type, {**response.headers, "Warning": texts})
+
+
+def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldError]:
+    """Everything that is wrong; what the schema has said of a field is not said again in other words.
+
+    Of a value that none of several alternatives fits the schema says no more than that; the rules say what to do.
+    """
+    told = {error.field for error in shape if not error.message.endswith(field_errors.NO_ALTERNATIVE)}
+    return [*shape, *(error for error in rules if error.field not in told)]
+
+
+async def create(ctx: Context, request: Request, target: Target) -> Response:
+    """POST of a collection."""
+    resource, kind = target.resource, target.resource.kind
+    body, warnings = read(request, target)
+    meta = body["metadata"]
+    _placed(target, meta)
+    for name in OURS:
+        meta.pop(name, None)
+    if resource.custom and crd_conditions.terminating(ctx, resource):
+        raise ApiError(405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating")
+    generated = _name(ctx, target, meta)
+    now = ctx.now()
+    meta["uid"] = str(uuid4())
+    meta["creationTimestamp"] = times.render(now)
+    _open_namespace(ctx, target, meta.get("name") or "")
+    strategy = resource.strategy
+    body = volcano_rules.filled_in(resource, resource.schema.default(body), ctx.store, ctx.admission)
+    body = strategy.prepare_create(body, now)
+    name = body["metadata"].get("name") or ""
+    errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
+    if errors := errors or volcano_rules.judge(resource, body, None, ctx.store, ctx.admission):
+        raise responses.invalid(kind, name, errors)
+    ctx.quotas.admit(resource, body)
+    key = f"{target.namespace}/{name}"
+    if ctx.store.latest(resource.storage, key) is not None:
+        raise responses.already_exists(kind, name, generated=generated)
+    if kind.id == crd_conditions.ID:
+        body = crd_conditions.established(body, now)
+    warnings += strategy.warnings(body)
+    stored = resource.strip(body)
+    if dry(request):
+        record = Record.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
+        return _warned(_dry(ctx, request, target, record, 201), warnings)
+    record = await written(ctx.put(resource.storage, key, stored))
+    return _warned(reading.shown(ctx, request, resource, record, 201), warnings)
+
+
+def _dry(ctx: Context, request: Request, target: Target, record: Record, code: int) -> Response:
+    body = record.body
+    if body["metadata"]["resourceVersion"] == "0":
+        del body["metadata"]["resourceVersion"]
+    shown = Record(record.key, orjson.dumps(body), record.version, record.uid, record.labels, (), record.deleting)
+    return reading.shown(ctx, request, target.resource, shown, code)
+
+
+async def update(ctx: Context, request: Request, target: Target) -> Response:
+    """PUT of an object or of its status."""
+    record = _existing(ctx, target)
+    body, warnings = read(request, target)
+    return await _replace(ctx, request, target, record, body, warnings)
+
+
+def _existing(ctx: Context, target: Target) -> Record:
+    record = ctx.store.latest(target.resource.storage, target.key)
+    if record is None:
+        raise responses.not_found(target.resource.kind, target.name)
+    return record
+
+
+async def patch(ctx: Context, request: Request, target: Target) -> Response:
+    """PATCH of an object or of its status."""
+    change = patcher(request, target)
+    record = _existing(ctx, target)
+    patched = change(target.resource.present(record))
+    try:
+        body, warnings = decoded(request, target, patched)
+    except ApiError as error:
+        if error.code != 400:
+            raise
+        # The prefix names kind and version, which nobody who patches an object needs to be told.
+        reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
+        errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
+        raise responses.invalid(Kind("", "", "", ""), "", errors) from None
+    return await _replace(ctx, request, target, record, body, warnings)
+
+
+def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
+    """What the request's body does to an object, by its content type; 415 for one that is not understood here."""
+    kind, custom = target.resource.kind, target.resource.custom
+    media = request.media_type
+    accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
+    if media not in accepted:
+        why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
+        raise responses.unsupported_media_type(accepted, why)
+    text = request.body.lstrip()
+    document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
+
+    def apply(doc: Object) -> Any:
+        try:
+            if media == JSON_PATCH:
+                result = patches.json_patch(doc, document)
+                shallow(result)
+                return result
+            if media == MERGE_PATCH:
+                return patches.merge_patch(doc, document)
+            return strategic.strategic_merge_patch(kind, doc, document)
+        except merge_keys.PatchError as error:
+            reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
+            raise ApiError(error.status, reason, str(error)) from None
+
+    return apply
+
+
+def _preconditions(target: Target, record: Record, meta: Object, *, patched: bool) -> None:
+    """Refuses an update that was made for another object, or for another version of it.
+
+    patched: by a patch, which has no preconditions beside a version: one that changes the uid is just wrong.
+    """
+    resource, kind = target.resource, target.resource.kind
+    if not meta.get("name"):
+        why = "was undeterminable: name must be provided"
+        raise bad_request(f"the name of the object ({target.name} based on URL) {why}")
+    if meta["name"] != target.name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
+    other = meta.get("uid") not in (None, "", record.uid)
+    if other and not patched:
+        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
+        raise responses.conflict(kind, target.name, why)
+    version = meta.get("resourceVersion")
+    if version in (None, "", "0"):
+        if resource.custom or kind.id in (crd_conditions.ID, "leases.coordination.k8s.io"):
+            text = "Invalid value: 0x0: must be specified for an update"
+            errors = [field_errors.FieldError("metadata.resourceVersion", "FieldValueInvalid", text)]
+            raise responses.invalid(kind, target.name, errors)
+    elif version != str(record.version):
+        raise responses.conflict(kind, target.name, responses.MODIFIED)
+    if other:
+        raise responses.invalid(kind, target.name, field_errors.immutable("metadata.uid", meta["uid"], record.uid))
+
+
+def _replace_meta(meta: Object, old: Object) -> None:
+    """Keeps what only the server sets."""
+    for name in (*OURS, "uid", "creationTimestamp", "name"):
+        meta.pop(name, None)
+        if name in old:
+            meta[name] = old[name]
+
+
+async def _replace(
+    ctx: Context, request: Request, target: Target, record: Record, body: Object, warnings: list[str]
+) -> Response:
+    """Stores a new version of an object, if it differs, and answers with what is there then."""
+    resource, kind = target.resource, target.resource.kind
+    meta = body["metadata"]
+    _placed(target, meta)
+    _preconditions(target, record, meta, patched=request.method == "PATCH")
+    old = resource.present(record)
+    _replace_meta(meta, old["metadata"])
+    strategy = resource.strategy
+    body = resource.schema.default(body)
+    if target.subresource == "status":
+        body = strategy.prepare_status(body, old)
+        errors = _problems(resource.schema.validate(body), strategy.validate_status(body, old))
+    else:
+        body = strategy.prepare_update(body, old)
+        errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
+        errors = errors or volcano_rules.judge(resource, body, old, ctx.store, ctx.admission)
+        warnings += strategy.warnings(body, old)
+    if errors:
+        raise responses.invalid(kind, target.name, errors)
+    if kind.id == crd_conditions.ID and not target.subresource:
+        body = crd_conditions.established(body, ctx.now())
+    new = await save(ctx, target, record, resource.strip(body), store=not dry(request))
+    return _warned(reading.shown(ctx, request, resource, new, 200), warnings)
+
+
+async def save(ctx: Context, target: Target, record: Record, stored: Object, *, store: bool = True) -> Record:
+    """Stores the next version of an object; the same version again is not written.
+
+    An object that is being deleted goes when its last finalizer goes.
+    """
+    resource = target.resource
+    if stored == record.body:
+        return record
+    if not store:
+        return Record.of(record.key, stored)
+    if record.deleting and not remaining(stored):
+        gone = await written(ctx.remove(resource.storage, record.key))
+        stored["metadata"]["resourceVersion"] = str(gone.version)
+        return Record.of(record.key, stored)
+    return await written(ctx.put(resource.storage, record.key, stored))
+
+
+def remaining(stored: Object) -> bool:
+    """Whether something still keeps an object that is being deleted: finalizers, a grace period, a full namespace."""
+    meta, spec = stored["metadata"], stored.get("spec")
+    return bool(
+        meta.get("finalizers")
+        or meta.get("deletionGracePeriodSeconds")
+        or (isinstance(spec, dict) and spec.get("finalizers"))
+    )

@@ -1,0 +1,221 @@
+"""The server as an ASGI application: a request comes in, is told apart by its path, and one handler answers it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import aclosing
+from typing import Any
+
+from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery import documents
+from deploy.local.apiserver.discovery.openapi_documents import Documents
+from deploy.local.apiserver.handlers import access_reviews, delete, logs, pods, read, scale, write
+from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.http import token as auth
+from deploy.local.apiserver.http.request import LIMIT, Request, Response, Stream, Target, json_response, refusal
+from deploy.local.apiserver.http.responses import ApiError
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+class App:
+    """The ASGI application."""
+
+    def __init__(self, ctx: Context, token: str) -> None:
+        self._ctx = ctx
+        self._token = token
+        self._documents = Documents(ctx.registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request. Only HTTP is spoken; lifespan events are the server's own business."""
+        if scope["type"] != "http":
+            return
+        try:
+            request = Request.of(scope)
+            if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
+                raise responses.unauthorized()
+            if request.method != "GET":
+                request = Request.of(scope, await _body(receive, request))
+            answer = await self._answer(request)
+        except ApiError as error:
+            answer = refusal(error)
+        except Exception:
+            log.exception("a request failed", extra={"path": scope["path"]})
+            answer = refusal(ApiError(500, "InternalError", "an error on the server has prevented the request", {}))
+        if isinstance(answer, Response):
+            await _send(send, answer)
+        else:
+            await _stream(receive, send, answer)
+
+    async def _answer(self, request: Request) -> Response | Stream:
+        parts = request.path.strip("/").split("/")
+        match parts:
+            case ["healthz" | "livez" | "readyz", *_]:
+                return Response(200, b"ok", "text/plain; charset=utf-8")
+            case [""]:
+                return json_response(
+                    {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version"]}
+                )
+            case ["version"]:
+                return json_response(documents.VERSION)
+            case ["openapi", *rest]:
+                return self._documents.answer(request, rest) or NOT_A_PATH
+            case ["api", version, *rest] if rest:
+                return await self._resource(request, "", version, rest)
+            case ["apis", group, version, *rest] if rest:
+                return await self._resource(request, group, version, rest)
+        if request.method != "GET":
+            raise responses.method_not_allowed()
+        return documents.answer(self._ctx.registry, request, parts) or NOT_A_PATH
+
+    async def _resource(self, request: Request, group: str, version: str, parts: list[str]) -> Response | Stream:
+        if (
+            (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
+            and len(parts) == 1
+            and parts[0] in access_reviews.KINDS
+        ):
+            if request.method != "POST":
+                raise responses.method_not_allowed()
+            return access_reviews.create(request, parts[0])
+        watch = parts[0] == "watch"
+        target = self._target(group, version, parts[1:] if watch else parts)
+        if target is None:
+            if version in self._ctx.registry.served().get(group, {}):
+                raise responses.no_resource()
+            return NOT_A_PATH
+        if watch:
+            return read.watching(self._ctx, request, target)
+        if target.subresource:
+            return await self._subresource(request, target)
+        if target.name:
+            return await self._object(request, target)
+        return await self._collection(request, target)
+
+    def _target(self, group: str, version: str, parts: list[str]) -> Target | None:
+        """What the rest of a path means; None when there is nothing of that kind."""
+        namespace = ""
+        if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
+            namespace, parts = parts[1], parts[2:]
+        if not parts or len(parts) > 3:
+            return None
+        resource = self._ctx.registry.get(group, version, parts[0])
+        if resource is None or (namespace and not resource.kind.namespaced):
+            return None
+        if len(parts) > 1 and resource.kind.namespaced and not namespace:
+            return None
+        return Target(resource, namespace, *parts[1:])
+
+    async def _collection(self, request: Request, target: Target) -> Response | Stream:
+        match request.method:
+            case "GET" if request.flag("watch"):
+                return read.watching(self._ctx, request, target)
+            case "GET":
+                return read.listing(self._ctx, request, target)
+            case "POST" if target.namespace or not target.resource.kind.namespaced:
+                return await write.create(self._ctx, request, target)
+            case "DELETE" if target.namespace or not (
+                target.resource.kind.namespaced or target.resource.kind.id == "namespaces"
+            ):
+                return await delete.collection(self._ctx, request, target)
+        raise responses.method_not_allowed()
+
+    async def _object(self, request: Request, target: Target) -> Response | Stream:
+        match request.method:
+            case "GET" if request.flag("watch"):
+                return read.watching(self._ctx, request, target)
+            case "GET":
+                return read.get(self._ctx, request, target)
+            case "PUT":
+                return await write.update(self._ctx, request, target)
+            case "PATCH":
+                return await write.patch(self._ctx, request, target)
+            case "DELETE":
+                return await delete.one(self._ctx, request, target)
+        raise responses.method_not_allowed()
+
+    async def _subresource(self, request: Request, target: Target) -> Response | Stream:
+        ctx, resource = self._ctx, target.resource
+        match target.subresource, request.method:
+            case "status", "GET" if resource.status:
+                return read.get(ctx, request, target)
+            case "status", "PUT" if resource.status:
+                return await write.update(ctx, request, target)
+            case "status", "PATCH" if resource.status:
+                return await write.patch(ctx, request, target)
+            case "scale", "GET" if resource.scale:
+                return scale.get(ctx, target)
+            case "scale", "PUT" if resource.scale:
+                return await scale.update(ctx, request, target)
+            case "scale", "PATCH" if resource.scale:
+                return await scale.patch(ctx, request, target)
+            case "binding", "POST" if "binding" in resource.subresources:
+                return await pods.bind(ctx, request, target)
+            case "eviction", "POST" if "eviction" in resource.subresources:
+                return await pods.evict(ctx, request, target)
+            case "log", "GET" if "log" in resource.subresources:
+                return logs.stream(ctx, request, target)
+        offered = {*resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
+        if target.subresource in offered:
+            raise responses.method_not_allowed()
+        raise responses.no_resource()
+
+
+async def _body(receive: Receive, request: Request) -> bytes:
+    """The whole body; 413 for one over the limit."""
+    if int(request.headers.get("content-length") or 0) > LIMIT:
+        raise responses.too_large(LIMIT)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise responses.bad_request("the client left before its request was complete")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > LIMIT:
+            raise responses.too_large(LIMIT)
+        parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _send(send: Send, response: Response) -> None:
+    headers = [
+        (b"content-type", response.content_type.encode()),
+        (b"content-length", str(len(response.body)).encode()),
+        *((name.lower().encode(), value.encode("latin-1", "replace")) for name, value in response.headers.items()),
+    ]
+    await send({"type": "http.response.start", "status": response.code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
+
+
+async def _stream(receive: Receive, send: Send, stream: Stream) -> None:
+    """Sends chunks until they end or the client leaves."""
+    headers = [(b"content-type", stream.content_type.encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def pour() -> None:
+        async with aclosing(stream.chunks) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def leave() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    pouring, leaving = asyncio.ensure_future(pour()), asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait((pouring, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if pouring.done():
+            pouring.result()
+            await send({"type": "http.response.body", "body": b""})
+    finally:
+        for task in (pouring, leaving):
+            task.cancel()
+        await asyncio.gather(pouring, leaving, return_exceptions=True)

@@ -1,0 +1,208 @@
+"""One request: what is asked of which resource, and in which form the answer is wanted."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+import yaml
+
+from deploy.local.apiserver.codec import duplicate_keys as repeated
+from deploy.local.apiserver.codec import protobuf_objects
+from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.http.responses import ApiError, bad_request, not_acceptable, unsupported_media_type
+
+#: Largest body taken in, in bytes: what kube-apiserver takes.
+LIMIT = 3 * 1024 * 1024
+#: How deeply an object may be nested; what is encoded again may not be nested much deeper.
+DEEPEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose body has been read. Header names are in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, scope: Mapping[str, Any], body: bytes = b"") -> "Request":
+        """The request of an ASGI scope."""
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        return cls(scope["method"], scope["path"], query, headers, body)
+
+    def flag(self, name: str) -> bool:
+        """A boolean query parameter."""
+        return self.query.get(name, "").lower() in ("1", "true", "t")
+
+    def number(self, name: str) -> int | None:
+        """A whole number given as a query parameter; 400 when it is none."""
+        text = self.query.get(name)
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+    @property
+    def media_type(self) -> str:
+        """The body's content type, without parameters; JSON when the client does not say."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() or "application/json"
+
+    def document(self) -> Any:
+        """The body decoded by its content type: JSON, YAML or protobuf."""
+        if self.media_type in ("application/json", "text/json"):
+            return parse_json(self.body)
+        if self.media_type in ("application/yaml", "application/x-yaml", "text/yaml"):
+            return parse_yaml(self.body)
+        if self.media_type == protobuf_objects.MEDIA_TYPE:
+            return parse_protobuf(self.body)
+        raise unsupported_media_type(("application/json", "application/yaml", protobuf_objects.MEDIA_TYPE))
+
+    def repeated(self, document: Any) -> list[str]:
+        """A remark about every key that is repeated in the body, which was decoded as this document."""
+        if self.media_type == protobuf_objects.MEDIA_TYPE:
+            return []
+        is_json = self.media_type in ("application/json", "text/json")
+        return repeated.in_json(self.body, document) if is_json else repeated.in_yaml(self.body)
+
+
+def parse_json(body: bytes) -> Any:
+    """Decoded JSON; 400 for anything else."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from None
+    if body.count(b"{") + body.count(b"[") > DEEPEST:
+        shallow(value)
+    return value
+
+
+def shallow(value: Any) -> None:
+    """Refuses (400) what is nested so deeply that it could not be written again."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(DEEPEST):
+        level = [
+            member
+            for each in level
+            for member in (each.values() if isinstance(each, dict) else each)
+            if isinstance(member, (dict, list))
+        ]
+        if not level:
+            return
+    raise bad_request(f"the object provided is nested more than {DEEPEST} levels deep")
+
+
+def parse_yaml(body: bytes) -> Any:
+    """Decoded YAML as JSON would have it: timestamps and keys are texts; 400 for what JSON cannot say."""
+    try:
+        return orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader), option=orjson.OPT_NON_STR_KEYS))
+    except (yaml.YAMLError, orjson.JSONEncodeError, RecursionError) as error:
+        raise bad_request(f"error converting YAML to JSON: {error}") from None
+
+
+def parse_protobuf(body: bytes) -> Any:
+    """A decoded protobuf body; 400 for anything else."""
+    try:
+        return protobuf_objects.decode(body)
+    except ValueError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type Protobuf): {error}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's JSON part: a date is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Form(Enum):
+    """The representation of objects in an answer."""
+
+    JSON = "application/json"
+    YAML = "application/yaml"
+    TABLE = "Table"
+    METADATA = "PartialObjectMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The agreed form. version: the meta.k8s.io version of a table or of partial metadata."""
+
+    form: Form
+    version: str = "v1"
+
+
+JSON = Accept(Form.JSON)
+
+
+def negotiate(header: str, *, tables: bool = True) -> Accept:
+    """The first form of an Accept header that exists here; 406 when there is none."""
+    if not header or header == "application/json":
+        return JSON
+    for entry in header.split(","):
+        media, *parameters = (part.strip() for part in entry.split(";"))
+        options = dict(p.partition("=")[::2] for p in parameters)
+        wanted = options.get("as", "")
+        if media in ("application/json", "*/*", "application/*"):
+            if not wanted:
+                return JSON
+            if tables and wanted in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+                form = Form.TABLE if wanted == "Table" else Form.METADATA
+                return Accept(form, options.get("v", "v1"))
+        elif media == "application/yaml" and not wanted:
+            return Accept(Form.YAML)
+    raise not_acceptable()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path of the API addresses."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """The object's key within its resource."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete answer."""
+
+    code: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer that goes on until the iterator ends or the client leaves."""
+
+    chunks: AsyncIterator[bytes]
+    content_type: str = "application/json"
+
+
+def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer with any JSON value."""
+    return Response(code, orjson.dumps(value), headers=headers or {})
+
+
+def refusal(error: ApiError) -> Response:
+    """The answer a refusal becomes."""
+    return json_response(error.status(), error.code, error.headers)

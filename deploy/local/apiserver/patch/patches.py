@@ -1,0 +1,198 @@
+"""The patches an API server takes: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
+
+The third, Kubernetes' own strategic merge patch, is in strategic.py and offered here under the same roof.
+No function changes its arguments; results may share unchanged parts with them.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from deploy.local.apiserver.patch.merge_keys import PatchError
+from deploy.local.apiserver.patch.strategic import strategic_merge_patch
+from workers.api.kinds import Object
+
+__all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge_patch"]
+
+#: More operations than this are refused, as the real server does, and more bytes that all copies have together: a
+#: few dozen operations that copy the document into itself would fill any memory.
+MAX_OPERATIONS, MAX_COPIED = 10_000, 3 * 1024 * 1024
+
+
+def merge_patch(doc: Object, patch: Any) -> Object:
+    """`doc` with `patch` merged in: null removes, objects merge, everything else replaces.
+
+    Raises PatchError (400) when the patch is not an object.
+    """
+    if not isinstance(patch, dict):
+        raise PatchError("json: cannot unmarshal patch: a merge patch of an object must be an object", status=400)
+    return _merged(doc, patch)
+
+
+def _merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
+    result = dict(target)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            old = result.get(key)
+            result[key] = _merged(old if isinstance(old, dict) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def json_patch(doc: Object, operations: Any) -> Object:
+    """`doc` after all operations, in order; all or nothing.
+
+    Raises PatchError: 400 for something that is no list of operations, 422 for one that cannot be applied (the
+    message says which and why), 413 for too many and for too much that is copied.
+    """
+    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
+        raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch", status=400)
+    if len(operations) > MAX_OPERATIONS:
+        count = len(operations)
+        raise PatchError(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}", status=413)
+    result: Any = copy.deepcopy(doc)
+    copied = 0
+    for operation in operations:
+        name = operation.get("op")
+        if name == "copy":
+            copied += _size(_get(result, _pointer(operation, "from")))
+            if copied > MAX_COPIED:
+                raise PatchError(f"the copies of a JSON patch have more than {MAX_COPIED} bytes", status=413)
+        apply = _OPERATIONS.get(name) if isinstance(name, str) else None
+        if apply is None:
+            raise PatchError(f"Unexpected kind: {name}")
+        result = apply(result, operation)
+    if not isinstance(result, dict):
+        raise PatchError("the patch leaves no object")
+    return result
+
+
+def _size(value: Any) -> int:
+    """The bytes of a value as it is written; what is nested too deeply to be written cannot be copied either."""
+    try:
+        return len(orjson.dumps(value))
+    except orjson.JSONEncodeError as error:
+        raise PatchError(f"copy operation: {error}") from None
+
+
+def _pointer(operation: Mapping[str, Any], member: str) -> list[str]:
+    """The tokens of a JSON pointer (RFC 6901); the whole document has none."""
+    text = operation.get(member)
+    if not isinstance(text, str) or (text and not text.startswith("/")):
+        raise PatchError(f"{operation.get('op')} operation: malformed {member}: {text!r}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+
+
+def _value(operation: Mapping[str, Any]) -> Any:
+    if "value" not in operation:
+        raise PatchError(f"{operation.get('op')} operation: missing value")
+    return copy.deepcopy(operation["value"])
+
+
+def _index(array: Sequence[Any], token: str, *, end: bool = False) -> int:
+    """The position a token means in a list; with `end`, one past the last too, also spelled ``-``."""
+    if end and token == "-":
+        return len(array)
+    if not token.isascii() or not token.isdigit() or (len(token) > 1 and token[0] == "0"):
+        raise PatchError(f"invalid array index: {token!r}")
+    index = int(token)
+    if index >= len(array) + end:
+        raise PatchError(f"array index out of bounds: {index}")
+    return index
+
+
+def _get(doc: Any, tokens: Sequence[str]) -> Any:
+    for position, token in enumerate(tokens):
+        if isinstance(doc, list):
+            doc = doc[_index(doc, token)]
+        elif isinstance(doc, dict) and token in doc:
+            doc = doc[token]
+        else:
+            raise PatchError(f"doc is missing path: /{'/'.join(tokens[: position + 1])}")
+    return doc
+
+
+def _put(doc: Any, tokens: Sequence[str], value: Any) -> Any:
+    """Adds, or replaces a member of an object; inserts into a list."""
+    if not tokens:
+        return value
+    parent = _get(doc, tokens[:-1])
+    if isinstance(parent, list):
+        parent.insert(_index(parent, tokens[-1], end=True), value)
+    elif isinstance(parent, dict):
+        parent[tokens[-1]] = value
+    else:
+        raise PatchError(f"doc is missing path: /{'/'.join(tokens)}")
+    return doc
+
+
+def _cut(doc: Any, tokens: Sequence[str]) -> Any:
+    """Takes out what must be there, and returns it."""
+    if not tokens:
+        raise PatchError("cannot remove the whole document")
+    value = _get(doc, tokens)
+    parent = _get(doc, tokens[:-1])
+    del parent[_index(parent, tokens[-1]) if isinstance(parent, list) else tokens[-1]]
+    return value
+
+
+def _add(doc: Any, operation: Mapping[str, Any]) -> Any:
+    return _put(doc, _pointer(operation, "path"), _value(operation))
+
+
+def _remove(doc: Any, operation: Mapping[str, Any]) -> Any:
+    _cut(doc, _pointer(operation, "path"))
+    return doc
+
+
+def _replace(doc: Any, operation: Mapping[str, Any]) -> Any:
+    tokens, value = _pointer(operation, "path"), _value(operation)
+    if tokens:
+        _cut(doc, tokens)
+    return _put(doc, tokens, value)
+
+
+def _move(doc: Any, operation: Mapping[str, Any]) -> Any:
+    source, target = _pointer(operation, "from"), _pointer(operation, "path")
+    if target[: len(source)] == source and len(target) > len(source):
+        raise PatchError("cannot move a value into itself")
+    if source == target:
+        _get(doc, source)
+        return doc
+    return _put(doc, target, _cut(doc, source))
+
+
+def _copy(doc: Any, operation: Mapping[str, Any]) -> Any:
+    value = _get(doc, _pointer(operation, "from"))
+    return _put(doc, _pointer(operation, "path"), orjson.loads(orjson.dumps(value)))
+
+
+def _test(doc: Any, operation: Mapping[str, Any]) -> Any:
+    tokens = _pointer(operation, "path")
+    if "value" not in operation or not same(_get(doc, tokens), operation["value"]):
+        raise PatchError(f"testing value /{'/'.join(tokens)} failed: test failed")
+    return doc
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality of JSON values: unlike in Python, true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(isinstance(one, bool) == isinstance(other, bool) and one == other)
+
+
+_OPERATIONS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}

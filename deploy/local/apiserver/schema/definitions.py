@@ -1,0 +1,167 @@
+"""The built-in types: which fields they have and what may stand in them.
+
+They are read off the installed official client, whose models are generated from the API's own description. What
+that generation loses (the width of numbers, quantities, which fields a server writes back when they are zero) is
+added by the small tables here.
+"""
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from deploy.local.apiserver.patch.merge_keys import MERGING, Merging
+from workers.api.kinds import Kind
+
+#: Leaf types, by the name Go's decoder gives them in messages.
+SCALARS = frozenset(
+    {"string", "bool", "int32", "int64", "float64", "v1.Time", "v1.MicroTime", "[]uint8", "quantity", "int-or-string"}
+    | {"any"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What stands in a field: a leaf (one of SCALARS), a struct (its model's name), or a list or map of another."""
+
+    name: str = ""
+    items: "Type | None" = None
+    values: "Type | None" = None
+
+    @property
+    def struct(self) -> bool:
+        """Whether this is an object with fields of its own."""
+        return bool(self.name) and self.name not in SCALARS
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct. merging: how strategic merge patches treat it, None if they replace it.
+
+    omitted: the server does not write it back when it is zero (``0``, ``false``).
+    """
+
+    name: str
+    type: Type
+    required: bool
+    description: str
+    merging: Merging | None
+    omitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One struct. name: as Go and explanations spell it (`JobSpec`). model: the client's name, which is unique."""
+
+    model: str
+    name: str
+    version: str
+    description: str
+    fields: Mapping[str, Field]
+
+
+_MODEL = re.compile(r"^(?P<group>[A-Z][a-z]+)?(?P<version>V[0-9]+(?:alpha[0-9]+|beta[0-9]+)?)(?P<name>[A-Z].*)$")
+_ANY = Type("any")
+_STRING = Type("string")
+
+_INT64 = frozenset(
+    {"observedGeneration", "sizeBytes", "gracePeriodSeconds", "maxItems", "maxLength", "maxProperties", "minItems"}
+    | {"minLength", "minProperties", "activeDeadlineSeconds", "remainingItemCount", "deletionGracePeriodSeconds"}
+    | {"generation", "fsGroup", "runAsGroup", "runAsUser", "supplementalGroups", "terminationGracePeriodSeconds"}
+    | {"expirationSeconds", "tolerationSeconds", "startingDeadlineSeconds", "seconds"}
+)
+_MICRO_TIMES = frozenset({"acquireTime", "renewTime", "eventTime", "lastObservedTime"})
+_QUANTITIES = frozenset(
+    {"EmptyDirVolumeSource.sizeLimit", "NodeStatus.allocatable", "NodeStatus.capacity", "PodSpec.overhead"}
+    | {"PersistentVolumeClaimStatus.capacity", "PersistentVolumeClaimStatus.allocatedResources"}
+    | {"ResourceFieldSelector.divisor", "ResourceRequirements.limits", "ResourceRequirements.requests"}
+    | {"VolumeResourceRequirements.limits", "VolumeResourceRequirements.requests"}
+    | {"ContainerStatus.allocatedResources", "ResourceQuotaSpec.hard"}
+    | {"ResourceQuotaStatus.hard", "ResourceQuotaStatus.used"}
+)
+_INT_OR_STRING = frozenset(
+    {"HTTPGetAction.port", "TCPSocketAction.port", "ServicePort.targetPort", "RollingUpdateDeployment.maxSurge"}
+    | {"RollingUpdateDeployment.maxUnavailable", "RollingUpdateStatefulSetStrategy.maxUnavailable"}
+    | {"NetworkPolicyPort.port"}
+)
+#: Flags and numbers that are plain values in Go and vanish when they are zero. Others are pointers, whose zero is kept,
+#: or are always written.
+_OMITTED = frozenset(
+    {"hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly", "paused", "unschedulable"}
+    | {"publishNotReadyAddresses", "hostPort", "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "nodePort"}
+    | {"successThreshold", "failureThreshold", "minReadySeconds", "observedGeneration", "generation", "count"}
+    | {"JobStatus.active", "JobStatus.succeeded", "JobStatus.failed", "DeploymentStatus.replicas"}
+    | {"readyReplicas", "availableReplicas", "unavailableReplicas", "updatedReplicas", "fullyLabeledReplicas"}
+    | {"currentReplicas", "ContainerStateTerminated.signal", "sessionAffinityConfig", "preserveUnknownFields"}
+    | {"globalDefault"}
+)
+
+
+@cache
+def definition(model: str) -> Definition:
+    """The struct that the official client calls `model` (``V1JobSpec``). Raises AttributeError for none of its."""
+    cls: Any = getattr(importlib.import_module("kubernetes.client.models"), model)
+    name, version = spelled(model)
+    infos = {info.serialization_alias or attribute: info for attribute, info in cls.model_fields.items()}
+    fields: dict[str, Field] = {}
+    for attribute, text in cls.openapi_types.items():
+        json_name = cls.attribute_map[attribute]
+        info = infos[json_name]
+        path = f"{name}.{json_name}"
+        fields[json_name] = Field(
+            json_name,
+            _type(text, name, json_name),
+            info.is_required(),
+            info.description or "",
+            MERGING.get(name, {}).get(json_name),
+            json_name in _OMITTED or path in _OMITTED,
+        )
+    description = (cls.__doc__ or "").partition("\n\n")[0].strip()
+    return Definition(model, name, version, description, fields)
+
+
+def spelled(model: str) -> tuple[str, str]:
+    """A model's type name and version: ``CoreV1Event`` is (``Event``, ``v1``)."""
+    match = _MODEL.match(model)
+    if match is None:
+        return model, "v1"
+    return match["name"], match["version"].lower()
+
+
+def model_of(kind: Kind) -> str:
+    """The client's name for the objects of a built-in kind. Raises LookupError for a kind it does not have."""
+    version = kind.version.capitalize()
+    if kind.kind == "Event":
+        return f"CoreV1{kind.kind}" if not kind.group else f"EventsV1{kind.kind}"
+    model = f"{version}{kind.kind}"
+    models = importlib.import_module("kubernetes.client.models")
+    if not hasattr(models, model):
+        raise LookupError(f"no built-in type for {kind.api_version} {kind.kind}")
+    return model
+
+
+def _type(text: str, struct: str, field: str) -> Type:
+    if text.startswith("List["):
+        return Type(items=_type(text[5:-1], struct, field))
+    if text.startswith(("Dict[str, ", "dict(str, ")):
+        return Type(values=_type(text[10:-1], struct, field))
+    path = f"{struct}.{field}"
+    match text:
+        case "str":
+            return Type("quantity") if path in _QUANTITIES else _STRING
+        case "int":
+            return Type("int64" if field in _INT64 else "int32")
+        case "bool":
+            return Type("bool")
+        case "float":
+            return Type("float64")
+        case "bytes" | "bytearray":
+            return Type("[]uint8")
+        case "datetime":
+            return Type("v1.MicroTime" if field in _MICRO_TIMES else "v1.Time")
+        case "object":
+            return Type("int-or-string") if path in _INT_OR_STRING else _ANY
+        case _:
+            return Type(text)

@@ -1,0 +1,257 @@
+"""The structural schemas of CustomResourceDefinitions: what they prune, fill in and refuse.
+
+A structural schema is an OpenAPI v3 schema in which every field has a type. The sentences are those of a real API
+server. Rules in the Common Expression Language (``x-kubernetes-validations``) are not evaluated.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from deploy.local.apiserver.codec import field_errors as fields
+from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.schema import quick_checks
+from deploy.local.apiserver.schema.quick_checks import PRESERVE
+from workers.api.kinds import Object
+
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def pruner(schema: Object) -> Callable[[Any], tuple[Any, list[str]]]:
+    """What removes the fields a schema does not know; the answer names their paths."""
+
+    knows = quick_checks.knows(schema)
+
+    def prune(value: Any) -> tuple[Any, list[str]]:
+        if knows(value):
+            return value, []
+        unknown: list[str] = []
+        return _prune(schema, value, "", unknown, keep=False), unknown
+
+    return prune
+
+
+def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: bool) -> Any:
+    keep = keep or bool(schema.get(PRESERVE))
+    if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
+        return [_prune(items, item, f"{path}[{index}]", unknown, keep=False) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    result = {}
+    for name, member in value.items():
+        place = f"{path}.{name}" if path else name
+        if (known := properties.get(name)) is not None:
+            result[name] = _prune(known, member, place, unknown, keep=False)
+        elif isinstance(others, dict):
+            result[name] = _prune(others, member, place, unknown, keep=False)
+        elif keep or others is True or (schema.get(_EMBEDDED) and name in _IDENTITY):
+            result[name] = member
+        else:
+            unknown.append(place)
+    return result
+
+
+def defaulter(schema: Object) -> Callable[[Any], Any]:
+    """What fills in defaults: for absent fields, and for nulls where null is not allowed."""
+    filling = _filling(schema)
+    return lambda value: _default(filling, value) if filling else value
+
+
+def _filling(schema: Object) -> Object:
+    """What of a schema fills something in; empty when nothing does."""
+    fields = {name: _filling(known) for name, known in (schema.get("properties") or {}).items()}
+    parts = {
+        name: _filling(part) for name in ("items", "additionalProperties") if isinstance(part := schema.get(name), dict)
+    }
+    found: Object = {name: part for name, part in parts.items() if part}
+    if "additionalProperties" in found or any(fields.values()):
+        found["properties"] = fields
+    if "default" in schema:
+        found["default"] = schema["default"]
+    if found and schema.get("nullable"):
+        found["nullable"] = True
+    return found
+
+
+def _default(schema: Object, value: Any) -> Any:
+    if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
+        return [_default(items, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result = dict(value)
+    properties = schema.get("properties") or {}
+    for name, known in properties.items():
+        if "default" in known and (name not in result or (result[name] is None and not known.get("nullable"))):
+            result[name] = known["default"]
+        if known and name in result:
+            result[name] = _default(known, result[name])
+    if isinstance(others := schema.get("additionalProperties"), dict):
+        for name in result.keys() - properties.keys():
+            result[name] = _default(others, result[name])
+    return result
+
+
+def validator(schema: Object) -> Callable[[Any], list[FieldError]]:
+    """What judges an object by a schema."""
+    fits = quick_checks.fits(schema, _fits)
+    return lambda value: [] if fits(value) else list(_validate(schema, value, ""))
+
+
+def _validate(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
+    if value is None and schema.get("nullable"):
+        return
+    if wrong := _wrong_type(schema, value, path):
+        yield wrong
+        return
+    match value:
+        case str():
+            yield from _string(schema, value, path)
+        case bool():
+            pass
+        case int() | float():
+            yield from _number(schema, value, path)
+        case list():
+            yield from _array(schema, value, path)
+        case dict():
+            yield from _object(schema, value, path)
+    if "enum" in schema and value not in schema["enum"]:
+        yield fields.not_supported(path, value, (str(item) for item in schema["enum"]))
+    yield from _combined(schema, value, path)
+
+
+def _json_type(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _wrong_type(schema: Object, value: Any, path: str) -> FieldError | None:
+    found = _json_type(value)
+    if schema.get(_INT_OR_STRING):
+        wanted, fine = "integer,string", found in ("integer", "string")
+    else:
+        wanted = schema.get("type") or found
+        fine = wanted == found or (wanted == "number" and found == "integer")
+    if fine:
+        return None
+    message = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+    return FieldError(path or "<nil>", "FieldValueTypeInvalid", message)
+
+
+def _rule(path: str, value: Any, sentence: str) -> FieldError:
+    return fields.invalid(path, value, f"{path} in body {sentence}")
+
+
+@lru_cache(maxsize=1024)
+def _pattern(text: str) -> re.Pattern[str]:
+    """A pattern in Go's dialect, which shares everything schemas commonly use; ``\\z`` is spelled otherwise."""
+    return re.compile(text.replace("\\z", "\\Z"))
+
+
+def _string(schema: Object, value: str, path: str) -> Iterator[FieldError]:
+    if (limit := schema.get("maxLength")) is not None and len(value) > limit:
+        yield FieldError(path, "FieldValueTooLong", f"Too long: may not be longer than {limit}")
+    if (limit := schema.get("minLength")) is not None and len(value) < limit:
+        yield _rule(path, value, f"should be at least {limit} chars long")
+    if (pattern := schema.get("pattern")) is not None and not _pattern(pattern).search(value):
+        yield _rule(path, value, f"should match '{pattern}'")
+    if (form := schema.get("format")) == "date-time" and not quick_checks.is_time(value):
+        yield _rule(path, value, f"must be of type {form}: {fields.shown(value)}")
+
+
+def _number(schema: Object, value: float, path: str) -> Iterator[FieldError]:
+    if (limit := schema.get("maximum")) is not None:
+        exclusive = schema.get("exclusiveMaximum")
+        if value > limit or (exclusive and value == limit):
+            yield _rule(path, value, f"should be less than {'' if exclusive else 'or equal to '}{limit}")
+    if (limit := schema.get("minimum")) is not None:
+        exclusive = schema.get("exclusiveMinimum")
+        if value < limit or (exclusive and value == limit):
+            yield _rule(path, value, f"should be greater than {'' if exclusive else 'or equal to '}{limit}")
+    if (step := schema.get("multipleOf")) is not None and value % step:
+        yield _rule(path, value, f"should be a multiple of {step}")
+    if schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
+        yield _rule(path, value, f"must be of type int32: {fields.shown(value)}")
+
+
+def _array(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
+    if (limit := schema.get("maxItems")) is not None and len(value) > limit:
+        yield fields.too_many(path, len(value), limit)
+    if (limit := schema.get("minItems")) is not None and len(value) < limit:
+        yield _rule(path, len(value), f"should have at least {limit} items")
+    if schema.get("uniqueItems") and any(item in value[:index] for index, item in enumerate(value)):
+        yield _rule(path, value, "shouldn't contain duplicates")
+    if isinstance(items := schema.get("items"), dict):
+        for index, item in enumerate(value):
+            yield from _validate(items, item, f"{path}[{index}]")
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            keys = list(value)
+        case "map":
+            names = schema.get("x-kubernetes-list-map-keys") or ()
+            keys = [{name: item.get(name) for name in names} if isinstance(item, dict) else item for item in value]
+        case _:
+            return
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
+            yield fields.duplicate(f"{path}[{index}]", key)
+
+
+def _object(schema: Object, value: Object, path: str) -> Iterator[FieldError]:
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield fields.required(_join(path, name))
+    for name, member in value.items():
+        if (known := properties.get(name)) is not None:
+            yield from _validate(known, member, _join(path, name))
+        elif isinstance(others, dict):
+            yield from _validate(others, member, _join(path, name))
+    if (limit := schema.get("maxProperties")) is not None and len(value) > limit:
+        yield fields.too_many(path, len(value), limit)
+    if (limit := schema.get("minProperties")) is not None and len(value) < limit:
+        yield _rule(path, len(value), f"should have at least {limit} properties")
+    if schema.get(_EMBEDDED):
+        for name in ("apiVersion", "kind"):
+            if not value.get(name):
+                yield fields.required(_join(path, name), "must not be empty")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _combined(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
+    for part in schema.get("allOf") or ():
+        yield from _validate(part, value, path)
+    if (parts := schema.get("anyOf")) and not any(_fits(part, value) for part in parts):
+        yield fields.invalid(path, "", f'"{path}" {fields.NO_ALTERNATIVE}')
+    if parts := schema.get("oneOf"):
+        count = sum(_fits(part, value) for part in parts)
+        if count != 1:
+            found = f"Found {count} valid alternatives" if count else "Found none valid"
+            yield fields.invalid(path, "", f'"{path}" must validate one and only one schema (oneOf). {found}')
+    if (part := schema.get("not")) is not None and _fits(part, value):
+        yield fields.invalid(path, "", f'"{path}" must not validate the schema (not)')
+
+
+def _fits(schema: Object, value: Any) -> bool:
+    return next(_validate(schema, value, ""), None) is None

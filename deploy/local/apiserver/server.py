@@ -1,0 +1,208 @@
+"""Running the server: the store behind it, the files its clients need, and an orderly end."""
+
+import asyncio
+import base64
+import ipaddress
+import json
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import redis.asyncio as redis
+import uvicorn
+import yaml
+
+from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery import crd_conditions
+from deploy.local.apiserver.discovery.resources import Registry
+from deploy.local.apiserver.http import certificate
+from deploy.local.apiserver.http import token as auth
+from deploy.local.apiserver.http.app import App
+from deploy.local.apiserver.storage.garbage_collector import Collector
+from deploy.local.apiserver.storage.store import Store, StoreKeys
+from deploy.local.apiserver.storage.watch import Hub
+from deploy.processes import https
+from workers.admission import options as admission
+from workers.api import times
+from workers.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run. store: URL of a Redis server. port: 0 takes the one of the last run if it is free, else any.
+
+    ready: a file that is written, with the URL in it, once requests are answered. tls: folder of the certificates;
+    without one the kubeconfig's folder. gangs: schedulers whose pods are held back until their gang is admitted, none
+    where nobody admits gangs; pod_scheduler: the scheduler they get in their stead.
+    """
+
+    store: str
+    token_file: Path
+    kubeconfig: Path
+    logs: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    ready: Path | None = None
+    tls: Path | None = None
+    prefix: str = "penstock"
+    gangs: tuple[str, ...] = ()
+    pod_scheduler: str = "default-scheduler"
+
+    @property
+    def admission(self) -> admission.Options:
+        """What the rules of Volcano's kinds take from the options."""
+        if not self.gangs:
+            return admission.Options(gangs=False)
+        return admission.Options(self.gangs, self.pod_scheduler)
+
+
+def loopback(host: str) -> str:
+    """The host, if it is an address that only this machine can reach."""
+    try:
+        if ipaddress.ip_address(host).is_loopback:
+            return host
+    except ValueError:
+        pass
+    raise UserError(f"--host {host}: the embedded API server listens on a loopback address only (127.0.0.1 or ::1)")
+
+
+def listen(host: str, port: int, last: int = 0) -> socket.socket:
+    """A listening socket on this port; for port 0 on the last one if it is free, else on any."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for wanted in (port,) if port else (last, 0):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, wanted))
+        except OSError as error:
+            listener.close()
+            if port:
+                raise UserError(f"--port {port}: {error.strerror}") from error
+            continue
+        listener.listen(1024)
+        listener.setblocking(False)
+        return listener
+    raise UserError(f"no free port on {host}")
+
+
+def last_port(kubeconfig: Path) -> int:
+    """The port a kubeconfig of an earlier run names, 0 when there is none."""
+    try:
+        found = yaml.safe_load(kubeconfig.read_text())
+        return urlsplit(found["clusters"][0]["cluster"]["server"]).port or 0
+    except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError):
+        return 0
+
+
+def kubeconfig(url: str, authority: Path, token: str) -> str:
+    """The text of a kubeconfig for this server. JSON, which is YAML too."""
+    cluster = {"server": url, "certificate-authority-data": base64.b64encode(authority.read_bytes()).decode()}
+    name = "penstock"
+    body: Mapping[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
+        "current-context": name,
+    }
+    return json.dumps(body, indent=2) + "\n"
+
+
+async def prepare(ctx: Context) -> None:
+    """Makes the namespaces every cluster has."""
+    waiting = []
+    for name in ("default", "kube-system"):
+        if ctx.store.latest("namespaces", f"/{name}") is None:
+            meta = {
+                "name": name,
+                "uid": str(uuid4()),
+                "creationTimestamp": times.render(ctx.now()),
+                "labels": {"kubernetes.io/metadata.name": name},
+            }
+            body = {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+            waiting.append(ctx.put("namespaces", f"/{name}", body))
+    await asyncio.gather(*waiting)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, that says when it answers, and ends the watches first: it waits for answers, they would not end."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._hub = hub
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        hanging_up = asyncio.create_task(self._hang_up())
+        await super().shutdown(sockets)
+        hanging_up.cancel()
+
+    async def _hang_up(self) -> None:
+        """Drops connections that are closed but whose clients, idle, do not answer TLS's goodbye."""
+        while True:
+            await asyncio.sleep(0.1)
+            for connection in list(self.server_state.connections):
+                transport = connection.transport
+                if transport.is_closing():
+                    transport.abort()
+
+
+async def _until_displaced(server: uvicorn.Server, store: Store) -> None:
+    """Writes batches; when another server takes the store over, this one ends."""
+    try:
+        await store.run()
+    finally:
+        server.should_exit = True
+
+
+async def serve(options: Options) -> None:
+    """Serves until a signal comes. Raises UserError for wrong options, Displaced when another server took over."""
+    listener = listen(loopback(options.host), options.port, last_port(options.kubeconfig))
+    host, port = listener.getsockname()[:2]
+    url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    token = auth.token(options.token_file)
+    files = certificate.ensure(options.tls or options.kubeconfig.parent)
+    async with redis.Redis.from_url(options.store) as client:
+        store = Store(client, StoreKeys(options.prefix))
+        await store.load()
+        registry = Registry()
+        crd_conditions.follow(store, registry)
+        ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission)
+        config = https.configured(App(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
+        server = _Server(config, ctx.hub, lambda: _announce(options.ready, url))
+        writer = asyncio.create_task(_until_displaced(server, store))
+        collector = Collector(ctx)
+        collecting = asyncio.create_task(collector.run())
+        counting = asyncio.create_task(ctx.quotas.run())
+        try:
+            await prepare(ctx)
+            auth.write_private(options.kubeconfig, kubeconfig(url, files.authority, token))
+            await server.serve(sockets=[listener])
+        finally:
+            for task in (collecting, counting, writer):
+                task.cancel()
+            for task in (collecting, counting, writer):
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+def _announce(ready: Path | None, url: str) -> None:
+    """Tells whoever waits that requests are answered now."""
+    log.info("serving", extra={"url": url})
+    if ready is not None:
+        auth.write_private(ready, url + "\n")

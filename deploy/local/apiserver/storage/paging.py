@@ -1,0 +1,76 @@
+"""Lists in pages: the later pages show the same moment as the first.
+
+A page that is not the last leaves a snapshot behind, which costs little because records are shared and never change.
+Old snapshots are dropped; their continue tokens are then answered with 410 and a token that goes on without
+consistency, as kube-apiserver does after etcd was compacted.
+"""
+
+import base64
+import binascii
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from deploy.local.apiserver.http.responses import ApiError, bad_request
+from deploy.local.apiserver.storage.store import Record
+
+#: Snapshots kept, and for how many seconds.
+KEPT, AGE = 64, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Where the next page begins. version: of the snapshot; -1 means whatever is there now."""
+
+    version: int
+    start: str
+
+    def encode(self) -> str:
+        """The opaque text clients hand back."""
+        text = orjson.dumps({"v": "meta.k8s.io/v1", "rv": self.version, "start": self.start})
+        return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+    @classmethod
+    def decode(cls, text: str) -> "Token":
+        """The token of a text; 400 for anything else."""
+        try:
+            found = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            return cls(int(found["rv"]), str(found["start"]))
+        except (binascii.Error, ValueError, KeyError, TypeError) as error:
+            raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+
+
+class Snapshots:
+    """Lists as they were when a client began to page through them."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str, int], tuple[float, Sequence[Record]]] = OrderedDict()
+
+    def keep(self, storage: str, namespace: str, version: int, records: Sequence[Record]) -> None:
+        """Remembers a list for its next pages."""
+        self._kept[storage, namespace, version] = (time.monotonic(), records)
+        self._kept.move_to_end((storage, namespace, version))
+        while len(self._kept) > KEPT or next(iter(self._kept.values()))[0] < time.monotonic() - AGE:
+            self._kept.popitem(last=False)
+
+    def find(self, storage: str, namespace: str, version: int) -> Sequence[Record] | None:
+        """The list of that moment, if it is still known."""
+        kept = self._kept.get((storage, namespace, version))
+        return kept[1] if kept else None
+
+
+def lost(token: Token) -> ApiError:
+    """410 for a snapshot that is gone, with a token that goes on from the same place in the present."""
+    error = ApiError(
+        410,
+        "Expired",
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+        "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    )
+    error.metadata = {"continue": Token(-1, token.start).encode()}
+    return error

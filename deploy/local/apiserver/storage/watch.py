@@ -1,0 +1,170 @@
+"""Watches: what changed, as a stream of events per client.
+
+The recent changes of each resource are remembered, so that a client resumes from the version it saw last. After a
+restart nothing is remembered but the version of each resource's last change: a client that has seen it resumes,
+any other is told 410 and lists again.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from deploy.local.apiserver.http.responses import too_old
+from deploy.local.apiserver.storage.store import Change, Record, Store
+
+#: Changes remembered per resource.
+HISTORY = 8192
+#: Events a slow client may lag behind before its watch ends; it resumes from what it saw.
+LAG = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects of a resource a client asked for. test: label and field selectors, None when all match."""
+
+    namespace: str = ""
+    test: Callable[[Record], bool] | None = None
+
+    def matches(self, record: Record) -> bool:
+        """Whether the client sees this version."""
+        if self.namespace and not record.key.startswith(f"{self.namespace}/"):
+            return False
+        return self.test is None or self.test(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a watch. type: ADDED, MODIFIED, DELETED. version: of the change."""
+
+    type: str
+    record: Record
+    version: int
+
+
+def event_of(change: Change, chosen: Filter) -> Event | None:
+    """What one client sees of a change: an object that stops matching its selectors is deleted for that client."""
+    now = not change.deleted and chosen.matches(change.after)
+    was = change.before is not None and chosen.matches(change.before)
+    if now:
+        return Event("MODIFIED" if was else "ADDED", change.after, change.after.version)
+    if not was:
+        return None
+    if change.deleted or change.before is None:
+        return Event("DELETED", change.after, change.after.version)
+    body = change.before.body
+    body["metadata"]["resourceVersion"] = str(change.after.version)
+    return Event("DELETED", Record.of(change.before.key, body), change.after.version)
+
+
+@dataclass(eq=False)
+class Watcher:
+    """One client's stream. seen: the version up to which everything has been handed out."""
+
+    filter: Filter
+    seen: int
+    _events: deque[Event] = field(default_factory=deque)
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    def offer(self, change: Change) -> None:
+        """Takes in a change; called for every change of the resource, in order."""
+        if event := event_of(change, self.filter):
+            self._events.append(event)
+            self._bell.set()
+            if len(self._events) > LAG:
+                self.close()
+
+    def add(self, event: Event) -> None:
+        """Puts an event in line, for what was there before the watch began."""
+        self._events.append(event)
+        self._bell.set()
+
+    def close(self) -> None:
+        """Ends the stream."""
+        self.closed = True
+        self._bell.set()
+
+    async def next(self, seconds: float) -> list[Event]:
+        """The waiting events; waits for one at most this long, and may answer none."""
+        if not self._events and not self.closed:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._bell.wait()
+            except TimeoutError:
+                return []
+        self._bell.clear()
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+
+class Hub:
+    """Hands the changes of a loaded store to the watchers of each resource, and remembers the recent ones."""
+
+    def __init__(self, store: Store, history: int = HISTORY) -> None:
+        self._store = store
+        self._size = history
+        self._history: dict[str, deque[Change]] = defaultdict(deque)
+        self._floors = {resource: store.table(resource).changed for resource in store.resources()}
+        self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self.closing = False
+        store.listeners.append(self._publish)
+
+    def _publish(self, change: Change) -> None:
+        resource = change.resource
+        past = self._history[resource]
+        past.append(change)
+        if len(past) > self._size:
+            self._floors[resource] = past.popleft().after.version
+        for watcher in self._watchers[resource]:
+            watcher.offer(change)
+
+    def floor(self, resource: str) -> int:
+        """The oldest version from which this resource's changes are complete."""
+        return self._floors.get(resource, self._store.born)
+
+    def open(self, resource: str, chosen: Filter, since: int | None) -> Watcher:
+        """Begins a watch after version `since`; with None it begins with everything that is there.
+
+        Raises ApiError 410 when the changes since then are not all remembered, or `since` is from another life of
+        the store.
+        """
+        store = self._store
+        watcher = Watcher(chosen, store.version)
+        if since is None:
+            table = store.table(resource)
+            for key in table.within(chosen.namespace):
+                record = table.records[key]
+                if chosen.matches(record):
+                    watcher.add(Event("ADDED", record, record.version))
+        else:
+            floor = self.floor(resource)
+            if since < floor or since > store.version:
+                raise too_old(since, floor)
+            for change in self._since(resource, since):
+                watcher.offer(change)
+        if self.closing:
+            watcher.close()
+        self._watchers[resource].add(watcher)
+        return watcher
+
+    def _since(self, resource: str, version: int) -> list[Change]:
+        newer: list[Change] = []
+        for change in reversed(self._history[resource]):
+            if change.after.version <= version:
+                break
+            newer.append(change)
+        newer.reverse()
+        return newer
+
+    def done(self, resource: str, watcher: Watcher) -> None:
+        """Forgets a watcher."""
+        self._watchers[resource].discard(watcher)
+
+    def close(self) -> None:
+        """Ends all watches, now and later: the server is stopping."""
+        self.closing = True
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.close()

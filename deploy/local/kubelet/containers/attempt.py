@@ -1,0 +1,240 @@
+"""One start of a container, on disk and as a process, so that a kubelet that was killed finds it again.
+
+The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
+
+    pid    process id of the shim, which is also the number of its process group; made with O_EXCL by the shim
+           itself, so that of two shims for one attempt only one runs the command
+    main   process id of the command itself
+    code   the exit code and a line end, written by the shim when the command has ended
+    out, err  what the command printed, unchanged
+    work   its working directory, HOME and TMPDIR
+
+The shim is a shell of a few lines: it starts in a millisecond, and it outlives the kubelet.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from deploy.local.kubelet.containers.states import LOST, Running, Terminated
+from deploy.local.supervisor.guard import command_line, is_group_alive, signal_group
+
+#: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which
+#: a subshell of the first does not. Signals for the group reach the command too; the shim only notes them (a handler,
+#: unlike 'ignore', is not inherited) and waits on for the exit code. Its own standard error is closed to remarks of the
+#: shell about how the command ended.
+_SHIM = """
+exec 3>&2 2>/dev/null
+folder=$1; shift
+set -C
+echo $$ >"$folder/pid" || exit 0
+set +C
+trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
+(exec /bin/sh -c 'echo $$ >"$0/main"; exec "$@" 2>&3 3>&-' "$folder" "$@")
+echo $? >"$folder/code"
+"""
+_NAME = "penstock-container"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: How often an ending is looked for where the system cannot announce it (seconds).
+_POLL = 0.05
+#: A shell has begun a command within milliseconds.
+_SOON = 0.002
+#: Linux has it; elsewhere an ending is polled for.
+_pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
+
+
+class NotStartable(Exception):  # noqa: N818 - says what it is
+    """The command cannot be run at all: no such program or folder. The message says which."""
+
+
+class Attempt:
+    """One attempt. Its processes are a group of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The shim's process id and the group's number; None before it has begun."""
+        if self._pid is None:
+            self._pid = _number(self.folder / "pid")
+        return self._pid
+
+    def prepare(self) -> None:
+        """Makes the folders."""
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str) -> None:
+        """Starts the command. Raises NotStartable when its program or its working directory does not exist."""
+        directory = self.work / cwd
+        if not directory.is_dir():
+            raise NotStartable(f"workingDir {cwd}: no such directory")
+        program = _which(command[0], env.get("PATH", os.defpath), directory)
+        # a shell drops variables whose names it could not write itself (``app.conf``)
+        odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
+        prefix = ["/usr/bin/env", *odd] if odd else []
+        with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
+            self._child = subprocess.Popen(
+                ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), *prefix, program, *command[1:]],
+                cwd=directory,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        self._pid = self._child.pid
+
+    def state(self) -> Running | Terminated | None:
+        """What the folder tells: never begun (None), running, or how it ended."""
+        pid_file = self.folder / "pid"
+        if self.pid is None:
+            return None
+        # A shim that was killed in its first moments has written nothing.
+        started = pid_file.stat().st_mtime if pid_file.exists() else _last_change(self.folder)
+        code_file = self.folder / "code"
+        if (code := _number(code_file)) is not None:
+            return Terminated(code, started, code_file.stat().st_mtime)
+        if self._is_alive():
+            return Running(started)
+        # the code may have been written between the two looks
+        if (code := _number(code_file)) is not None:
+            return Terminated(code, started, code_file.stat().st_mtime)
+        return Terminated(LOST, started, max(started, _last_change(self.folder)))
+
+    async def ended(self) -> None:
+        """Waits for the end of the shim, then ends what its command left behind in the group, and waits for that.
+
+        The number of a shim that ended before is the group's as long as there is a process of it that works for this
+        attempt; otherwise it may be somebody else's.
+        """
+        assert self.pid is not None
+        if not self._is_alive():
+            if _has_work(self.pid, self.work):
+                await _killed(self.pid)
+            return
+        await _gone(self.pid, self._child)
+        # our own child is still a zombie here, so the number cannot be somebody else's yet
+        await _killed(self.pid, self._child)
+        if self._child is not None:
+            await self._outrun()
+
+    def signal(self, number: int) -> None:
+        """Signals the command alone, as in a container its first process; KILL is for every process of the group.
+
+        A command with workers of its own decides itself what its end means for them.
+        """
+        if self.pid is None or not self._is_alive():
+            return
+        main = _number(self.folder / "main")
+        if number == signal.SIGKILL or main is None:
+            signal_group(self.pid, number)
+            return
+        # Not a process of somebody else who got the number since.
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(main) == self.pid:
+                os.kill(main, number)
+
+    async def begun(self, *, within: float = 5.0) -> None:
+        """Waits until the command has a process of its own: the shim, until then alone, ends of no TERM."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._is_alive() and _number(self.folder / "main") is None:  # noqa: ASYNC110 - a shell tells us
+                    await asyncio.sleep(_SOON)
+
+    async def _outrun(self) -> None:
+        """When a shim of an earlier kubelet was faster than ours, it is the one that runs the command."""
+        owner = _number(self.folder / "pid")
+        if owner is not None and owner != self._pid:
+            self._child, self._pid = None, owner
+            await self.ended()
+
+    def _is_alive(self) -> bool:
+        if self._child is not None:
+            return self._child.returncode is None
+        return self.pid is not None and str(self.folder) in command_line(self.pid)
+
+
+def latest(container_folder: Path) -> int:
+    """The number of the latest attempt, -1 before the first."""
+    numbers = (int(path.name) for path in container_folder.glob("[0-9]*")) if container_folder.exists() else ()
+    return max(numbers, default=-1)
+
+
+def _which(program: str, path: str, directory: Path) -> str:
+    # with a slash always: the shim must not take it for one of the shell's own commands
+    found = str(directory / program) if "/" in program else shutil.which(program, path=path)
+    if found is None or not Path(found).is_file():
+        raise NotStartable(f"{program}: no such program (PATH={path}); images are not pulled, commands run as they are")
+    if not os.access(found, os.X_OK):
+        raise NotStartable(f"{program}: not executable")
+    return found
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file that ends in a line end; None while it is not completely written."""
+    with contextlib.suppress(FileNotFoundError):
+        text = path.read_text()
+        if text.endswith("\n"):
+            return int(text)
+    return None
+
+
+def _last_change(folder: Path) -> float:
+    return max((path.stat().st_mtime for path in (folder / "out", folder / "err") if path.exists()), default=0.0)
+
+
+async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
+    """Waits until the process has ended; a child stays a zombie where the system can announce the end."""
+    if _pidfd_open is not None:
+        with contextlib.suppress(ProcessLookupError):
+            await _readable(_pidfd_open(pid))
+        return
+    while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_POLL)
+
+
+async def _killed(group: int, child: subprocess.Popen[bytes] | None = None) -> None:
+    """Ends all processes of a group, and waits until they have ended."""
+    signal_group(group, signal.SIGKILL)
+    if child is not None:
+        child.wait()
+    # On a busy machine what was killed goes on for a while before it ends.
+    while is_group_alive(group):  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_SOON)
+
+
+def _has_work(group: int, folder: Path) -> bool:
+    """Whether a process of the group is in this folder, or has it in its environment (as HOME); never without /proc."""
+    if not signal_group(group, 0):
+        return False
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(process.name)) != group:
+                continue
+            if folder in (where := (process / "cwd").readlink(), *where.parents):
+                return True
+            if os.fsencode(folder) in (process / "environ").read_bytes():
+                return True
+    return False
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

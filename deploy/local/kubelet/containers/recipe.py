@@ -1,0 +1,91 @@
+"""How a container is run: its command, environment and working directory, with its volumes made."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.kubelet.containers import environment
+from deploy.local.kubelet.containers.environment import Sources
+from deploy.local.kubelet.volumes import folders
+from deploy.local.kubelet.volumes.config_data import Configs
+from deploy.local.kubelet.volumes.volume_claims import Claims
+from workers.api.kinds import Object
+from workers.errors import UserError
+
+
+class NoCommand(UserError):  # noqa: N818 - says what it is
+    """The container names no command, and there is no image to take one from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """cwd: the working directory, relative to the attempt's own or absolute."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+
+
+async def make(configs: Configs, claims: Claims, pod: Object, container: Object, folder: Path, work: Path) -> Recipe:
+    """Fetches what the container refers to, fills its volumes and says how to run it.
+
+    folder: the pod's; work: the attempt's working directory, which exists. Raises NoCommand, ConfigProblem naming the
+    field, or ClusterError when something could not be fetched.
+    """
+    if not container.get("command"):
+        raise NoCommand(f"containers {container['name']}: command is empty; images are not pulled on this node")
+    mounted = {mount["name"] for mount in container.get("volumeMounts") or ()}
+    needed = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in mounted]
+    wanted = [*environment.references(container), *folders.references(needed)]
+    namespace = pod["metadata"]["namespace"]
+    sources = await configs.fetch(namespace, wanted)
+    places = _make_volumes(pod, needed, sources, await claims.places(namespace, needed), folder)
+    return compose(pod, container, sources, places, folder, work)
+
+
+def compose(
+    pod: Object, container: Object, sources: Sources, places: Mapping[str, Path], folder: Path, work: Path
+) -> Recipe:
+    """The recipe, and the links of the container's mounts. places: the folder of each volume."""
+    where = {folders.variable(name): str(place) for name, place in places.items()}
+    declared = environment.variables(pod, container, sources, where)
+    for mount in container.get("volumeMounts") or ():
+        if mount["name"] not in places:
+            raise environment.ConfigProblem(f"volumeMounts {mount['name']}: the pod has no such volume")
+        part = environment.expand(mount.get("subPathExpr") or "", declared) or mount.get("subPath") or ""
+        target = folders.link(work, folder, mount, places[mount["name"]], part)
+        declared.setdefault(folders.mount_variable(mount["mountPath"]), str(target))
+    texts = [*container["command"], *(container.get("args") or ())]
+    return Recipe(
+        command=tuple(environment.expand(text, declared) for text in texts),
+        env=base(pod, work) | declared,
+        cwd=container.get("workingDir") or "",
+    )
+
+
+def base(pod: Object, work: Path) -> dict[str, str]:
+    """The variables every container has."""
+    return {
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+        "HOME": str(work),
+        "TMPDIR": str(work),
+        "LANG": "C.UTF-8",
+        "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+    }
+
+
+def _make_volumes(
+    pod: Object, needed: list[Object], sources: Sources, claimed: Mapping[str, Path], folder: Path
+) -> dict[str, Path]:
+    places = dict(claimed)
+    for volume in needed:
+        if volume["name"] in claimed:
+            continue
+        if (given := folders.host_path(volume)) is not None:
+            places[volume["name"]] = Path(given)
+            continue
+        place = places[volume["name"]] = folder / ".volumes" / volume["name"]
+        folders.fill(place, folders.files(pod, volume, sources))
+    return places

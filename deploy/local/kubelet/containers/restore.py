@@ -1,0 +1,45 @@
+"""What a kubelet that starts again finds of a container: from its folder, and from the status it had reported."""
+
+from pathlib import Path
+
+from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.attempt import Attempt, latest
+from deploy.local.kubelet.containers.states import LOST, Container, Terminated
+from workers.api.kinds import Object
+
+
+def container(name: str, folder: Path, shown: Object | None) -> tuple[Container, Attempt | None]:
+    """The container as it is, and its latest attempt that has begun.
+
+    folder: the container's. shown: its entry in the reported status. A container that was reported as started but
+    has left no trace is not run again: it counts as ended.
+    """
+    number = latest(folder)
+    attempt = Attempt(folder / str(number))
+    state = attempt.state() if number >= 0 else None
+    if state is None:
+        # prepared, but its process never came to life: the attempt is made again under the same number
+        number -= 1
+        attempt = Attempt(folder / str(number))
+        state = attempt.state() if number >= 0 else None
+    if state is None:
+        return _from_report(name, shown), None
+    before = Attempt(folder / str(number - 1)).state() if number > 0 else None
+    last = before if isinstance(before, Terminated) else None
+    return Container(name, state, attempt=number, streak=number + 1, last=last), attempt
+
+
+def _from_report(name: str, shown: Object | None) -> Container:
+    state = (shown or {}).get("state") or {}
+    restarts = int((shown or {}).get("restartCount") or 0)
+    if ended := state.get("terminated"):
+        finished = times.parse(ended["finishedAt"]) if ended.get("finishedAt") else 0.0
+        started = times.parse(ended["startedAt"]) if ended.get("startedAt") else finished
+        code, reason = int(ended["exitCode"]), ended.get("reason", "")
+        known = Terminated(code, started, finished, reason, ended.get("message", ""))
+        return Container(name, known, attempt=restarts, streak=restarts + 1)
+    if running := state.get("running"):
+        started = times.parse(running["startedAt"])
+        lost = Terminated(LOST, started, started, "ContainerStatusUnknown", "its process could not be found any more")
+        return Container(name, lost, attempt=restarts, streak=restarts + 1)
+    return Container(name)

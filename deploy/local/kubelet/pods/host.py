@@ -1,0 +1,57 @@
+"""What all pods of a node share."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.local.kubelet.containers.log_files import Log
+from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.local.kubelet.pods.pod_events import Announcer
+from deploy.local.kubelet.pods.status_reports import Reports
+from deploy.local.kubelet.volumes.config_data import Configs
+from deploy.local.kubelet.volumes.volume_claims import Claims
+from workers.api.kinds import Object
+
+log = logging.getLogger(__name__)
+
+#: How often the output of running containers is copied (seconds).
+PUMP = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """root: folder for pods; logs: folder for log files; clock: seconds since the epoch."""
+
+    node: str
+    root: Path
+    logs: Path
+    backoff: Backoff
+    reports: Reports
+    configs: Configs
+    claims: Claims
+    announcer: Announcer
+    clock: Callable[[], float] = time.time
+    pumps: set[Log] = field(default_factory=set)
+
+    def folder(self, uid: str) -> Path:
+        """Where the pod lives while it runs."""
+        return self.root / uid
+
+    def log_folder(self, pod: Object) -> Path:
+        """Where the pod's logs are until it is deleted."""
+        metadata = pod["metadata"]
+        return self.logs / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
+
+    async def copy_output(self) -> None:
+        """Follows the output of all running containers until cancelled."""
+        while True:
+            await asyncio.sleep(PUMP)
+            for one in tuple(self.pumps):
+                try:
+                    one.pump()
+                except OSError:
+                    # a full disk must not end the copying for everybody
+                    log.exception("output could not be copied")

@@ -1,0 +1,224 @@
+"""What is to be done with a pod's containers now: a pure function of the pod, its containers and the time.
+
+The rules are the kubelet's: init containers one after the other, then all others side by side; `restartPolicy` decides
+over what ended; restarts back off; `activeDeadlineSeconds` and deletion stop everything.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.states import (
+    Container,
+    Containers,
+    Ending,
+    Running,
+    Terminated,
+    Waiting,
+    is_sidecar,
+)
+from workers.api.kinds import Object
+
+#: Seconds between TERM and KILL when the pod does not say.
+GRACE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses before restarts, in seconds.
+
+    As in Kubernetes the first restart follows at once, the second after `base`, each further one after twice the
+    last, at most `cap`; a container that ran for `quiet` starts from the beginning.
+    """
+
+    base: float = 10.0
+    cap: float = 300.0
+    quiet: float = 600.0
+
+    def pause(self, container: Container, end: Terminated) -> float:
+        """How long after its end a container is started again."""
+        if container.streak <= 1 or end.finished - end.started >= self.quiet:
+            return 0.0
+        return min(self.base * 2.0 ** min(container.streak - 2, 60), self.cap)
+
+    def next_streak(self, container: Container) -> int:
+        """The streak of the start that comes now."""
+        end = container.state
+        quiet = isinstance(end, Terminated) and end.finished - end.started >= self.quiet
+        return 1 if quiet else container.streak + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """start, stop, kill: names of containers to start, to ask to end (TERM), to end (KILL).
+
+    backing_off: containers that wait for their restart, with the pause in seconds. wake: when to decide again if
+    nothing happens before. ending: the verdict on the pod, if there is one. finished: nothing runs and nothing will.
+    """
+
+    start: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    kill: tuple[str, ...] = ()
+    backing_off: dict[str, float] = field(default_factory=dict)
+    wake: float = math.inf
+    ending: Ending | None = None
+    finished: bool = False
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A decision while it is being made."""
+
+    pod: Object
+    containers: Containers
+    now: float
+    backoff: Backoff
+    start: list[str] = field(default_factory=list)
+    stop: list[str] = field(default_factory=list)
+    kill: list[str] = field(default_factory=list)
+    backing_off: dict[str, float] = field(default_factory=dict)
+    wake: float = math.inf
+
+    def at(self, instant: float) -> bool:
+        """Whether the instant has come; otherwise it is noted."""
+        if instant > self.now:
+            self.wake = min(self.wake, instant)
+        return instant <= self.now
+
+    def end(self, container: Container, grace: float) -> None:
+        """Stops a running container, or kills it when its grace is over."""
+        if container.stopping is None:
+            self.stop.append(container.name)
+        elif self.at(container.stopping + grace):
+            self.kill.append(container.name)
+
+    def ensure(self, container: Container, policy: str) -> bool:
+        """Starts or restarts a container if its policy wants that; False when it has ended for good."""
+        state = container.state
+        if isinstance(state, Running):
+            return True
+        if isinstance(state, Waiting):
+            if self.at(state.retry):
+                self.start.append(container.name)
+            return True
+        if policy == "Never" or (policy == "OnFailure" and state.code == 0):
+            return False
+        pause = self.backoff.pause(container, state)
+        if self.at(state.finished + pause):
+            self.start.append(container.name)
+        else:
+            self.backing_off[container.name] = pause
+        return True
+
+    def decision(self, *, ending: Ending | None = None, over: bool = False) -> Decision:
+        running = any(isinstance(container.state, Running) for container in self.containers.values())
+        return Decision(
+            start=tuple(self.start),
+            stop=tuple(self.stop),
+            kill=tuple(self.kill),
+            backing_off=self.backing_off,
+            wake=self.wake,
+            ending=ending,
+            finished=over and not running,
+        )
+
+
+def decide(
+    pod: Object, containers: Containers, now: float, *, ending: Ending | None = None, backoff: Backoff = Backoff()
+) -> Decision:
+    """What to do with the pod's containers at this instant.
+
+    ending: the verdict of an earlier decision or of the kubelet, which stays.
+    """
+    draft = _Draft(pod, containers, now, backoff)
+    ending = ending or _deadline(draft)
+    if ending is not None or pod["metadata"].get("deletionTimestamp"):
+        grace = _grace(pod, ending)
+        for container in _running(containers.values()):
+            draft.end(container, grace)
+        return draft.decision(ending=ending, over=True)
+    for container in _running(containers.values()):
+        if container.unhealthy is not None:
+            draft.end(container, _grace(pod, None))
+    over = _progress(draft)
+    return draft.decision(over=over)
+
+
+def _progress(draft: _Draft) -> bool:
+    """Init containers, then the others. Whether the pod has come to its end."""
+    spec = draft.pod["spec"]
+    policy = spec.get("restartPolicy", "Always")
+    mains = [draft.containers[one["name"]] for one in spec["containers"]]
+    begun = any(container.attempt >= 0 for container in mains)
+    for one in spec.get("initContainers") or ():
+        container = draft.containers[one["name"]]
+        if is_sidecar(one):
+            continue
+        if isinstance(container.state, Terminated) and container.state.code == 0:
+            continue
+        if begun:
+            # after a crash of the kubelet its record may be gone; it did end, or nothing would have come after it
+            continue
+        return _initialize(draft, one["name"], policy)
+    if not begun and not _sidecars(draft, None):
+        return False
+    # every container is asked, so that one that ended does not keep the others from being started
+    going = [draft.ensure(container, policy) for container in mains]
+    if any(going):
+        _sidecars(draft, None)
+        return False
+    _end_sidecars(draft)
+    return True
+
+
+def _initialize(draft: _Draft, name: str, policy: str) -> bool:
+    """Brings the init container on its way, after the sidecars that stand before it."""
+    if not _sidecars(draft, name):
+        return False
+    if draft.ensure(draft.containers[name], "Never" if policy == "Never" else "OnFailure"):
+        return False
+    _end_sidecars(draft)
+    return True
+
+
+def _sidecars(draft: _Draft, before: str | None) -> bool:
+    """Keeps sidecars running, those before the named init container or all; whether all of these have started.
+
+    They start in their order: each waits for the one before it.
+    """
+    for one in draft.pod["spec"].get("initContainers") or ():
+        if one["name"] == before:
+            return True
+        if is_sidecar(one):
+            container = draft.containers[one["name"]]
+            if one["name"] not in draft.start:
+                draft.ensure(container, "Always")
+            if not (isinstance(container.state, Running) and container.started):
+                return False
+    return True
+
+
+def _end_sidecars(draft: _Draft) -> None:
+    for container in _running(draft.containers.values()):
+        if container.name not in draft.stop:
+            draft.end(container, _grace(draft.pod, None))
+
+
+def _deadline(draft: _Draft) -> Ending | None:
+    seconds = draft.pod["spec"].get("activeDeadlineSeconds")
+    begun = (draft.pod.get("status") or {}).get("startTime")
+    if seconds is None or begun is None or not draft.at(times.parse(begun) + seconds):
+        return None
+    return Ending("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+
+
+def _grace(pod: Object, ending: Ending | None) -> float:
+    asked = pod["metadata"].get("deletionGracePeriodSeconds")
+    own = pod["spec"].get("terminationGracePeriodSeconds")
+    grace = float(next((seconds for seconds in (asked, own) if seconds is not None), GRACE))
+    return grace if ending is None or ending.grace is None else min(grace, ending.grace)
+
+
+def _running(containers: Iterable[Container]) -> list[Container]:
+    return [container for container in containers if isinstance(container.state, Running)]

@@ -1,0 +1,329 @@
+"""One pod from its arrival to its end: observes its containers, lets `lifecycle` decide, and acts.
+
+The task of a pod sleeps until something happens: its object changed, a process ended, a probe changed its mind, or an
+instant the last decision named has come.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import math
+import shutil
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from deploy.local.kubelet.containers import probes, recipe, restore
+from deploy.local.kubelet.containers.attempt import Attempt, NotStartable
+from deploy.local.kubelet.containers.environment import ConfigProblem
+from deploy.local.kubelet.containers.log_files import Log
+from deploy.local.kubelet.containers.recipe import NoCommand, Recipe
+from deploy.local.kubelet.containers.states import Container, Ending, Running, Terminated, Waiting
+from deploy.local.kubelet.pods import lifecycle, status
+from deploy.local.kubelet.pods.host import Host
+from deploy.local.kubelet.pods.lifecycle import Decision
+from workers.api import loopback_addresses
+from workers.api.kinds import POD, Object, Ref, ref_of
+from workers.errors import ClusterError
+
+log = logging.getLogger(__name__)
+
+#: When a container that could not be configured is tried again (seconds): what it misses may have come.
+RETRY = 5.0
+#: How long containers of a pod whose object is gone may take to end (seconds).
+FAREWELL = 2.0
+
+_VERDICT = ".verdict"
+
+
+class Worker:
+    """Runs one pod. `run` returns when it has come to its end and the API server knows.
+
+    on_over: called as soon as none of the pod's processes is left. Public: pod is its newest version known; over
+    whether its processes have ended; gone whether its object has been deleted.
+    """
+
+    def __init__(self, host: Host, pod: Object, on_over: Callable[[], None]) -> None:
+        self.pod = pod
+        self.uid: str = pod["metadata"]["uid"]
+        self.over = False
+        self.gone = False
+        self._on_over = on_over
+        self._ref: Ref = ref_of(POD, pod)
+        self._host = host
+        self._folder = host.folder(self.uid)
+        listed = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
+        self._specs: dict[str, Object] = {one["name"]: one for one in listed}
+        self._containers = {name: Container(name) for name in self._specs}
+        self._attempts: dict[str, Attempt] = {}
+        self._recipes: dict[str, Recipe] = {}
+        self._probes: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reported: Object | None = None
+        self._ending: Ending | None = None
+        self._backing_off: set[str] = set()
+        self._poke = asyncio.Event()
+
+    @property
+    def sessions(self) -> dict[str, int]:
+        """Of every running container the session of its processes."""
+        return {
+            name: attempt.pid
+            for name, attempt in self._attempts.items()
+            if attempt.pid is not None and isinstance(self._containers[name].state, Running)
+        }
+
+    def update(self, pod: Object) -> None:
+        """The pod's object changed."""
+        self.pod = pod
+        self._poke.set()
+
+    def vanish(self) -> None:
+        """The pod's object is gone: end everything soon and tell nobody."""
+        self.gone = True
+        self.end(Ending("Deleted", "the pod was deleted", grace=FAREWELL))
+
+    def end(self, ending: Ending) -> None:
+        """Ends the pod with this verdict, unless it has one."""
+        self._ending = self._ending or ending
+        self._poke.set()
+
+    async def run(self) -> None:
+        """Runs the pod. Cancelled, it leaves the processes alone, for the next kubelet to find."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        await self._restore()
+        try:
+            while not (decision := await self._turn()).finished:
+                await self._sleep(decision.wake)
+        finally:
+            for task in (*self._tasks, *self._probes.values()):
+                task.cancel()
+        self.over = True
+        self._on_over()
+        if not self.gone:
+            await self._host.reports.settled(self.uid)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _turn(self) -> Decision:
+        """Decides and acts once."""
+        pod = status.merged(self.pod, self._reported)
+        now = self._host.clock()
+        decision = lifecycle.decide(pod, self._containers, now, ending=self._ending, backoff=self._host.backoff)
+        if decision.ending is not None and self._ending is None:
+            self._ending = decision.ending
+            self._host.announcer.warning(self.pod, decision.ending.reason, decision.ending.message)
+        self._announce_backoff(decision)
+        for name in decision.start:
+            await self._start(name)
+        for name in decision.stop:
+            self._stop(name)
+        for name in decision.kill:
+            self._attempts[name].signal(signal.SIGKILL)
+        if not self.gone:
+            self._note_verdict()
+            self._report(status.build(pod, self._containers, decision, now))
+        return decision
+
+    async def _sleep(self, wake: float) -> None:
+        timeout = None if math.isinf(wake) else max(0.0, wake - self._host.clock())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._poke.wait()
+        self._poke.clear()
+
+    def _report(self, new: Object) -> None:
+        if new != self._reported:
+            self._reported = new
+            self._host.reports.put(self._ref, self.uid, new)
+
+    def _set(self, name: str, container: Container) -> None:
+        self._containers[name] = container
+        self._poke.set()
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    async def _start(self, name: str) -> None:
+        before, now = self._containers[name], self._host.clock()
+        number = before.attempt + 1
+        attempt = Attempt(self._folder / name / str(number))
+        last = before.state if isinstance(before.state, Terminated) else before.last
+        begun = Container(name, attempt=number, streak=self._host.backoff.next_streak(before), last=last)
+        try:
+            made = await self._prepare(name, attempt)
+            attempt.start(made.command, env=made.env, cwd=made.cwd)
+        except NoCommand as problem:
+            self._hold(name, Waiting("CreateContainerError", str(problem), math.inf))
+        except ConfigProblem as problem:
+            self._hold(name, Waiting("CreateContainerConfigError", str(problem), now + RETRY))
+        except ClusterError as problem:
+            self._hold(name, Waiting("CreateContainerConfigError", f"not known yet: {problem}", now + 1.0))
+        except (NotStartable, OSError, ValueError) as problem:
+            self._host.announcer.warning(self.pod, "Failed", f"Error: container {name}: {problem}")
+            self._set(name, replace(begun, state=Terminated(128, now, now, "StartError", str(problem))))
+        else:
+            self._host.announcer.normal(self.pod, "Started", f"Started container {name}")
+            self._forget(name, number - 2)
+            self._adopt(name, attempt, replace(begun, state=Running(self._host.clock())))
+
+    async def _prepare(self, name: str, attempt: Attempt) -> Recipe:
+        """Makes the attempt's folders, the volumes, and what is needed to run its command."""
+        spec = self._specs[name]
+        if problem := probes.unsupported(spec):
+            raise ConfigProblem(problem)
+        attempt.prepare()
+        host = self._host
+        made = await recipe.make(host.configs, host.claims, self.pod, spec, self._folder, attempt.work)
+        self._recipes[name] = made
+        return made
+
+    def _hold(self, name: str, state: Waiting) -> None:
+        """The container cannot be started now."""
+        before = self._containers[name]
+        known = before.state
+        if not isinstance(known, Waiting) or (known.reason, known.message) != (state.reason, state.message):
+            self._host.announcer.warning(self.pod, "Failed", f"Error: container {name}: {state.message}")
+        last = known if isinstance(known, Terminated) else before.last
+        self._set(name, replace(before, state=state, last=last))
+
+    def _adopt(self, name: str, attempt: Attempt, container: Container) -> None:
+        """Takes charge of a running attempt: its end, its output, its probes."""
+        spec = self._specs[name]
+        self._attempts[name] = attempt
+        started = "startupProbe" not in spec
+        self._set(name, replace(container, started=started, ready=started and "readinessProbe" not in spec))
+        self._spawn(self._attend(name, attempt))
+        if any(kind in spec for kind in probes.KINDS):
+            self._probes[name] = asyncio.create_task(self._probe(name))
+
+    async def _attend(self, name: str, attempt: Attempt) -> None:
+        """Follows an attempt to its end."""
+        output = Log(attempt.folder, self._log_path(name, int(attempt.folder.name)))
+        self._host.pumps.add(output)
+        try:
+            await attempt.ended()
+        finally:
+            self._host.pumps.discard(output)
+        await output.finish()
+        if probe := self._probes.pop(name, None):
+            probe.cancel()
+        end, container = attempt.state(), self._containers[name]
+        assert isinstance(end, Terminated)
+        message = container.unhealthy or ""
+        self._set(
+            name, Container(name, replace(end, message=message), container.attempt, container.streak, container.last)
+        )
+
+    # -- stopping ------------------------------------------------------------------------------------------------
+
+    def _stop(self, name: str) -> None:
+        container = self._containers[name]
+        self._host.announcer.normal(self.pod, "Killing", f"Stopping container {name}")
+        self._set(name, replace(container, stopping=self._host.clock(), ready=False))
+        self._spawn(self._terminate(name))
+
+    async def _terminate(self, name: str) -> None:
+        hook = (self._specs[name].get("lifecycle") or {}).get("preStop") or {}
+        attempt = self._attempts[name]
+        if "sleep" in hook:
+            await asyncio.sleep(hook["sleep"].get("seconds", 0))
+        elif hook:
+            problem = await self._ask(name, {"timeoutSeconds": lifecycle.GRACE, **hook})
+            if problem is not None:
+                self._host.announcer.warning(self.pod, "FailedPreStopHook", f"container {name}: {problem}")
+        await attempt.begun()
+        attempt.signal(signal.SIGTERM)
+
+    # -- probes --------------------------------------------------------------------------------------------------
+
+    async def _probe(self, name: str) -> None:
+        spec = self._specs[name]
+
+        async def check(probe: Object) -> str | None:
+            return await self._ask(name, probe)
+
+        def started(healthy: bool, why: str) -> None:
+            if healthy:
+                self._set(name, replace(self._containers[name], started=True, ready="readinessProbe" not in spec))
+            else:
+                self._unhealthy(name, "startup", why)
+
+        def alive(healthy: bool, why: str) -> None:
+            if not healthy:
+                self._unhealthy(name, "liveness", why)
+
+        def ready(healthy: bool, why: str) -> None:
+            if not healthy:
+                self._host.announcer.warning(self.pod, "Unhealthy", f"container {name}: readiness probe failed: {why}")
+            container = self._containers[name]
+            self._set(name, replace(container, ready=healthy and container.stopping is None))
+
+        if "startupProbe" in spec:
+            await probes.observe(spec["startupProbe"], check, started, once=True)
+        async with asyncio.TaskGroup() as group:
+            for kind, told in (("livenessProbe", alive), ("readinessProbe", ready)):
+                if kind in spec:
+                    group.create_task(probes.observe(spec[kind], check, told))
+
+    def _unhealthy(self, name: str, kind: str, why: str) -> None:
+        message = f"{kind} probe failed: {why}"
+        self._host.announcer.warning(self.pod, "Unhealthy", f"container {name}: {message}")
+        self._set(name, replace(self._containers[name], unhealthy=message))
+
+    async def _ask(self, name: str, question: Object) -> str | None:
+        """Asks beside a running container, in its environment and directory; why it failed, or None."""
+        attempt = self._attempts[name]
+        if name not in self._recipes:
+            # it was started by an earlier kubelet
+            await self._prepare(name, attempt)
+        made = self._recipes[name]
+        cwd = attempt.work / made.cwd
+        return await probes.ask(
+            question, self._specs[name], address=loopback_addresses.of(self.pod), env=made.env, cwd=cwd
+        )
+
+    # -- memory --------------------------------------------------------------------------------------------------
+
+    async def _restore(self) -> None:
+        """Finds what an earlier kubelet left of this pod."""
+        shown = self.pod.get("status") or {}
+        statuses = [*(shown.get("initContainerStatuses") or ()), *(shown.get("containerStatuses") or ())]
+        known = {one["name"]: one for one in statuses}
+        with contextlib.suppress(FileNotFoundError):
+            self._ending = Ending(**json.loads((self._folder / _VERDICT).read_text()))
+        for name in self._specs:
+            container, attempt = restore.container(name, self._folder / name, known.get(name))
+            self._containers[name] = container
+            if attempt is not None and isinstance(container.state, Running):
+                self._adopt(name, attempt, container)
+            elif attempt is not None:
+                # What its command left behind has been at work ever since.
+                await attempt.ended()
+                await Log(attempt.folder, self._log_path(name, container.attempt)).finish()
+
+    def _note_verdict(self) -> None:
+        """A verdict outlives a crash: what was ended by it must not look as if it had failed by itself."""
+        path = self._folder / _VERDICT
+        if self._ending is not None and not path.exists():
+            path.write_text(json.dumps(asdict(self._ending)))
+
+    def _log_path(self, name: str, number: int) -> Path:
+        return self._host.log_folder(self.pod) / name / f"{number}.log"
+
+    def _forget(self, name: str, number: int) -> None:
+        """Removes an attempt that nobody can ask for any more: `kubectl logs --previous` reaches back one."""
+        if number >= 0:
+            shutil.rmtree(self._folder / name / str(number), ignore_errors=True)
+            self._log_path(name, number).unlink(missing_ok=True)
+
+    def _announce_backoff(self, decision: Decision) -> None:
+        for name in decision.backing_off:
+            if name not in self._backing_off:
+                self._host.announcer.warning(self.pod, "BackOff", f"Back-off restarting failed container {name}")
+        self._backing_off = set(decision.backing_off)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,231 @@
+"""The status of a pod, computed whole from what is known of its containers. Pure; the words are the kubelet's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.states import (
+    Container,
+    Containers,
+    Ending,
+    Running,
+    Terminated,
+    Waiting,
+    is_sidecar,
+)
+from deploy.local.kubelet.pods.lifecycle import Decision
+from workers.api import loopback_addresses
+from workers.api.kinds import Object
+
+#: The node's address, and that of pods that ask for none of their own.
+ADDRESS = loopback_addresses.SHARED
+
+_OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+_INITIALIZING = Waiting("PodInitializing")
+
+
+def build(pod: Object, containers: Containers, decision: Decision, now: float) -> Object:
+    """The whole status. What others wrote into the conditions stays; times of unchanged conditions stay."""
+    before = pod.get("status") or {}
+    phase = "Failed" if decision.finished and decision.ending else _phase(pod, containers, decision)
+    status: dict[str, Any] = {
+        "phase": phase,
+        "startTime": before.get("startTime") or times.text(now),
+        "hostIP": ADDRESS,
+        "podIP": loopback_addresses.of(pod),
+        "podIPs": [{"ip": loopback_addresses.of(pod)}],
+        "conditions": _conditions(pod, containers, phase, decision.ending, now),
+        "containerStatuses": _statuses(pod, containers, decision),
+    }
+    if pod["spec"].get("initContainers"):
+        status["initContainerStatuses"] = _init_statuses(pod, containers, decision)
+    if decision.ending is not None and phase == "Failed":
+        status |= {"reason": decision.ending.reason, "message": decision.ending.message}
+    return status
+
+
+def merged(pod: Object, own: Object | None) -> Object:
+    """The pod with the status this kubelet computed last, and the conditions of others as the API server has them.
+
+    What the API server shows may be older than what is on its way to it.
+    """
+    if own is None:
+        return pod
+    shown = (pod.get("status") or {}).get("conditions") or ()
+    mine = {one["type"] for one in own["conditions"]}
+    conditions = own["conditions"] + [one for one in shown if one["type"] not in mine]
+    return {**pod, "status": {**own, "conditions": conditions}}
+
+
+def unschedulable(pod: Object, why: str, now: float) -> Object:
+    """The status of a pod for which there is no place (yet): only conditions."""
+    known = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
+    more = {"reason": "Unschedulable", "message": why}
+    mine = _condition(known.pop("PodScheduled", None), "PodScheduled", False, more, now)
+    return {"conditions": [*known.values(), mine]}
+
+
+def _phase(pod: Object, containers: Containers, decision: Decision) -> str:
+    mains = [containers[one["name"]] for one in pod["spec"]["containers"]]
+    if decision.finished:
+        return "Succeeded" if all(_code(one) == 0 for one in mains) else "Failed"
+    if not _initialized(pod, containers):
+        return "Pending"
+    # started once means Running from then on, also between restarts
+    return "Running" if all(one.attempt >= 0 for one in mains) else "Pending"
+
+
+def _code(container: Container) -> int | None:
+    return container.state.code if isinstance(container.state, Terminated) else None
+
+
+def _initialized(pod: Object, containers: Containers) -> bool:
+    return not _uninitialized(pod, containers)
+
+
+def _uninitialized(pod: Object, containers: Containers) -> list[str]:
+    if any(containers[one["name"]].attempt >= 0 for one in pod["spec"]["containers"]):
+        return []
+    return [
+        one["name"]
+        for one in pod["spec"].get("initContainers") or ()
+        if not (containers[one["name"]].started if is_sidecar(one) else _code(containers[one["name"]]) == 0)
+    ]
+
+
+def _conditions(pod: Object, containers: Containers, phase: str, ending: Ending | None, now: float) -> list[Object]:
+    known = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
+    kept = [one for type_, one in known.items() if type_ not in _OWN and type_ != "DisruptionTarget"]
+    ready, why_not = _readiness(pod, containers, phase)
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
+    closed = [gate for gate in gates if known.get(gate, {}).get("status") != "True"]
+    waiting_for = _uninitialized(pod, containers)
+    wanted = [
+        ("Initialized", not waiting_for, _initialized_reason(phase, waiting_for)),
+        ("Ready", ready and not closed, why_not or _gates_reason(closed)),
+        ("ContainersReady", ready, why_not),
+        ("PodScheduled", True, {}),
+    ]
+    if ending is not None and ending.disruption:
+        wanted.append(
+            ("DisruptionTarget", True, {"reason": "TerminationByKubelet", "message": ending.message}),
+        )
+    elif "DisruptionTarget" in known:
+        kept.append(known["DisruptionTarget"])
+    return [_condition(known.get(type_), type_, true, more, now) for type_, true, more in wanted] + kept
+
+
+def _condition(before: Object | None, type_: str, true: bool, more: Mapping[str, str], now: float) -> Object:
+    value = "True" if true else "False"
+    since = before.get("lastTransitionTime") if before and before.get("status") == value else None
+    return {
+        "type": type_,
+        "status": value,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or times.text(now),
+        **more,
+    }
+
+
+def _initialized_reason(phase: str, waiting_for: list[str]) -> dict[str, str]:
+    if phase == "Succeeded":
+        return {"reason": "PodCompleted"}
+    if waiting_for:
+        names = " ".join(waiting_for)
+        return {"reason": "ContainersNotInitialized", "message": f"containers with incomplete status: [{names}]"}
+    return {}
+
+
+def _readiness(pod: Object, containers: Containers, phase: str) -> tuple[bool, dict[str, str]]:
+    if phase == "Succeeded":
+        return False, {"reason": "PodCompleted"}
+    if phase == "Failed":
+        return False, {"reason": "PodFailed"}
+    counted = [one["name"] for one in pod["spec"].get("initContainers") or () if is_sidecar(one)]
+    counted += [one["name"] for one in pod["spec"]["containers"]]
+    unready = [name for name in counted if not containers[name].ready]
+    if unready:
+        message = f"containers with unready status: [{' '.join(unready)}]"
+        return False, {"reason": "ContainersNotReady", "message": message}
+    return True, {}
+
+
+def _gates_reason(closed: list[str]) -> dict[str, str]:
+    if not closed:
+        return {}
+    return {"reason": "ReadinessGatesNotReady", "message": f"readiness gates that are not met: {', '.join(closed)}"}
+
+
+def _statuses(pod: Object, containers: Containers, decision: Decision) -> list[Object]:
+    initialized = _initialized(pod, containers)
+    return [
+        _status(pod, one, containers[one["name"]], decision, None if initialized else _INITIALIZING)
+        for one in pod["spec"]["containers"]
+    ]
+
+
+def _init_statuses(pod: Object, containers: Containers, decision: Decision) -> list[Object]:
+    statuses = []
+    for one in pod["spec"]["initContainers"]:
+        container = containers[one["name"]]
+        status = _status(pod, one, container, decision, _INITIALIZING)
+        if not is_sidecar(one):
+            status["ready"] = _code(container) == 0
+        statuses.append(status)
+    return statuses
+
+
+def _status(pod: Object, spec: Object, container: Container, decision: Decision, default: Waiting | None) -> Object:
+    """default: what a container that was never touched waits for."""
+    state: Waiting | Running | Terminated = container.state
+    last = container.last
+    if default is not None and state == Waiting():
+        state = default
+    if container.name in decision.backing_off and isinstance(state, Terminated):
+        last, state = state, _backing_off(pod, container, decision.backing_off[container.name])
+    uid = pod["metadata"]["uid"]
+    status: dict[str, Any] = {
+        "name": container.name,
+        "image": spec.get("image", ""),
+        "imageID": "",
+        "ready": container.ready,
+        "started": container.started,
+        "restartCount": container.restarts,
+        "state": _state(state, uid, container.name, container.attempt),
+        "lastState": {},
+    }
+    if container.attempt >= 0:
+        status["containerID"] = _id(uid, container.name, container.attempt)
+    if last is not None:
+        attempt = container.attempt if last is container.state else container.attempt - 1
+        status["lastState"] = _state(last, uid, container.name, attempt)
+    return status
+
+
+def _backing_off(pod: Object, container: Container, pause: float) -> Waiting:
+    metadata = pod["metadata"]
+    where = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+    return Waiting("CrashLoopBackOff", f"back-off {pause:g}s restarting failed container={container.name} pod={where}")
+
+
+def _state(state: Waiting | Running | Terminated, uid: str, name: str, attempt: int) -> Object:
+    match state:
+        case Waiting(reason, message):
+            return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+        case Running(started):
+            return {"running": {"startedAt": times.text(started)}}
+        case Terminated(code, started, finished, reason, message):
+            return {
+                "terminated": {
+                    "exitCode": code,
+                    "reason": reason or ("Completed" if code == 0 else "Error"),
+                    **({"message": message} if message else {}),
+                    "startedAt": times.text(started),
+                    "finishedAt": times.text(finished),
+                    "containerID": _id(uid, name, attempt),
+                }
+            }
+
+
+def _id(uid: str, name: str, attempt: int) -> str:
+    return f"process://{uid}/{name}/{attempt}"

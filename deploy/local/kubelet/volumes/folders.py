@@ -1,0 +1,137 @@
+"""The volumes of a pod as folders. What goes into a folder is decided purely; `fill` writes it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from deploy.local.kubelet.containers import environment
+from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
+from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
+
+#: Files of a volume: path inside it -> content and mode.
+Files = dict[str, tuple[bytes, int]]
+
+_DEFAULT_MODE = 0o644
+
+
+def variable(name: str) -> str:
+    """The variable that tells a container where a volume's folder is."""
+    return "PENSTOCK_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
+
+
+def mount_variable(path: str) -> str:
+    """The variable that tells a container where it finds what it mounts: PENSTOCK_MOUNT_DATA for ``/data``."""
+    return "PENSTOCK_MOUNT_" + re.sub("[^A-Z0-9]", "_", path.strip("/").upper())
+
+
+def references(volumes: Iterable[Object]) -> Iterator[tuple[Kind, str]]:
+    """The ConfigMaps and Secrets these volumes are made from."""
+    for volume in volumes:
+        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            if "configMap" in source:
+                yield CONFIG_MAP, source["configMap"].get("name", "")
+            if "secret" in source:
+                yield SECRET, source["secret"].get("secretName") or source["secret"].get("name", "")
+
+
+def host_path(volume: Object) -> str | None:
+    """The folder or file of this machine a volume stands for, if it does."""
+    path = (volume.get("hostPath") or {}).get("path")
+    return None if path is None else str(path)
+
+
+def files(pod: Object, volume: Object, sources: Sources) -> Files:
+    """What the volume's folder holds when its containers start.
+
+    Raises ConfigProblem for a missing object or a kind of volume that is not supported. A projected service account
+    token is left out: there are no accounts here.
+    """
+    where = f"volume {volume['name']}"
+    if "emptyDir" in volume:
+        return {}
+    if "projected" in volume:
+        found: Files = {}
+        for source in volume["projected"].get("sources") or ():
+            if "serviceAccountToken" not in source:
+                mode = volume["projected"].get("defaultMode") or _DEFAULT_MODE
+                found |= _files(pod, source, sources, where, mode)
+        return found
+    return _files(pod, volume, sources, where, _DEFAULT_MODE)
+
+
+def _files(pod: Object, volume: Object, sources: Sources, where: str, mode: int) -> Files:
+    for name, kind in (("configMap", CONFIG_MAP), ("secret", SECRET)):
+        if name in volume:
+            source = volume[name]
+            data = environment.lookup(kind, source, sources, where)
+            return _keys(data or {}, source, kind, where, source.get("defaultMode") or mode)
+    if "downwardAPI" in volume:
+        source = volume["downwardAPI"]
+        return {
+            _inside(item["path"], where): (
+                _item(pod, item, where),
+                item.get("mode") or source.get("defaultMode") or mode,
+            )
+            for item in source.get("items") or ()
+        }
+    kinds = ", ".join(sorted(set(volume) - {"name"}))
+    raise ConfigProblem(f"{where}: {kinds or 'a volume without a source'} is not supported on this node")
+
+
+def _keys(data: Mapping[str, bytes], source: Object, kind: Kind, where: str, mode: int) -> Files:
+    if not source.get("items"):
+        return {_inside(key, where): (value, mode) for key, value in data.items()}
+    found: Files = {}
+    for item in source["items"]:
+        if item["key"] in data:
+            found[_inside(item["path"], where)] = (data[item["key"]], item.get("mode") or mode)
+        elif not source.get("optional"):
+            raise ConfigProblem(f'{where}: {kind.kind} has no key "{item["key"]}"')
+    return found
+
+
+def _item(pod: Object, item: Object, where: str) -> bytes:
+    if reference := item.get("fieldRef"):
+        return environment.field(pod, reference["fieldPath"], where).encode()
+    reference = item.get("resourceFieldRef") or {}
+    target = {"name": reference.get("containerName", "")}
+    return environment.resource(pod, target, reference, where).encode()
+
+
+def _inside(path: str, where: str) -> str:
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") or ".." in parts or not parts:
+        raise ConfigProblem(f"{where}: path {path!r} leads out of the volume")
+    return path
+
+
+def fill(folder: Path, content: Files) -> None:
+    """Makes the folder with these files; what is there already is kept (emptyDir) or overwritten."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (data, mode) in content.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+        path.chmod(mode)
+
+
+def link(work: Path, folder: Path, mount: Object, place: Path, part: str) -> Path:
+    """Links a mount's path to the volume, or the part (`subPath`) of it, where that is possible: in the pod's folder.
+
+    Answers what is mounted. Raises ConfigProblem when a path leads out of where it belongs.
+    """
+    where = f"volumeMounts {mount['name']}"
+    path = Path(mount["mountPath"])
+    if ".." in path.parts:
+        raise ConfigProblem(f"{where}: mountPath {path} leads out of the working directory")
+    target = place / _inside(part, where) if part else place
+    link = work / path
+    if part and not target.exists():
+        target.mkdir(parents=True)
+    if not link.is_relative_to(folder) or link == work:
+        return target
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(target)
+    return target

@@ -1,0 +1,123 @@
+"""What an API server is told of the webhook: which requests it asks about, where, and what if nobody answers."""
+
+import base64
+from dataclasses import dataclass
+
+from workers.admission.options import Options
+from workers.admission.rules import RULES, Rules
+from workers.api.kinds import POD, Kind, Object, Ref
+from workers.api.references import GANG_GATE
+
+VALIDATING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+MUTATING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)
+MUTATE, VALIDATE = "/mutate", "/validate"
+#: Seconds that the API server waits for an answer.
+PATIENCE = 10
+#: The first minor version of Kubernetes 1 that asks about chosen objects only.
+CHOOSING = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the webhook is reached, and how much it is asked.
+
+    url: of the webhook, empty for the Service of this name and namespace. choosing: the API server can be told to ask
+    about pods of our schedulers only.
+    """
+
+    namespace: str
+    service: str
+    url: str = ""
+    choosing: bool = True
+
+    def client(self, path: str, bundle: str) -> Object:
+        """The clientConfig."""
+        trusted = {"caBundle": base64.b64encode(bundle.encode()).decode()}
+        if self.url:
+            return {"url": self.url.rstrip("/") + path, **trusted}
+        service = {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}
+        return {"service": service, **trusted}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the certificate must be good for beside the host of a URL."""
+        host = f"{self.service}.{self.namespace}.svc"
+        return (host, f"{host}.cluster.local")
+
+
+def wanted(place: Place, options: Options, bundle: str) -> dict[Ref, Object]:
+    """Both configurations as they should be."""
+    judged = [_webhook(rules, place, options, bundle, mutating=False) for rules in RULES.values()]
+    filled = [_webhook(rules, place, options, bundle, mutating=True) for rules in RULES.values() if rules.fills_in]
+    return dict(_configuration(kind, place, hooks) for kind, hooks in ((MUTATING, filled), (VALIDATING, judged)))
+
+
+def _configuration(kind: Kind, place: Place, webhooks: list[Object]) -> tuple[Ref, Object]:
+    # Two installations of one cluster, for whatever reason, do not write over each other.
+    name = f"penstock-{place.namespace}-{place.service}"
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"},
+        },
+        "webhooks": webhooks,
+    }
+    return Ref(kind, "", name), body
+
+
+def _webhook(rules: Rules, place: Place, options: Options, bundle: str, *, mutating: bool) -> Object:
+    kind = rules.kind
+    deleted = ["DELETE"] if rules.keeps else []
+    operations = ["CREATE"] if mutating or kind == POD else ["CREATE", "UPDATE", *deleted]
+    verb = "mutate" if mutating else "validate"
+    group = kind.group.replace(".", "-") or "core"
+    return {
+        "name": f"{verb}-{kind.plural}-{group}.penstock.dev",
+        "clientConfig": place.client(MUTATE if mutating else VALIDATE, bundle),
+        "rules": [
+            {
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "operations": operations,
+                "resources": [kind.plural],
+                "scope": "Namespaced" if kind.namespaced else "Cluster",
+            }
+        ],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": PATIENCE,
+        "failurePolicy": "Fail" if rules.vital else "Ignore",
+        **(_of_pods(place, options) if kind == POD else {}),
+        **({"reinvocationPolicy": "IfNeeded"} if mutating else {}),
+    }
+
+
+def _of_pods(place: Place, options: Options) -> Object:
+    """Pods are everybody's: of the cluster's own, and of the webhook's, none waits for the webhook.
+
+    Where the API server cannot choose pods by their scheduler it must go on without an answer, or nothing would start
+    in the cluster while the webhook is away.
+    """
+    label = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", place.namespace]}
+    selected: Object = {"namespaceSelector": {"matchExpressions": [label]}}
+    if not place.choosing:
+        return {**selected, "failurePolicy": "Ignore"}
+    names = ", ".join(f"'{name}'" for name in options.schedulers)
+    ours = f"has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]"
+    gated = f"has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(gate, gate.name == '{GANG_GATE}')"
+    return {**selected, "matchConditions": [{"name": "ours", "expression": f"({ours}) || ({gated})"}]}

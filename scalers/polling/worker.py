@@ -1,0 +1,101 @@
+"""A scaler process: polls what is due and listens for pushes."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from scalers.auth.authenticator import Authenticator
+from scalers.auth.lookups import Lookups
+from scalers.auth.vault import Vaults
+from scalers.polling.poller import Poller
+from scalers.triggers.parse import Triggers
+from scalers.wakeups.wakeups import Wakeups
+from scheduler.keys import Keys
+from workers.client.rest import Cluster
+from workers.runtime.consumer import Drain
+from workers.runtime.wiring import base, connect, draining
+from workers.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which a bell waits for the servers of the objects it claimed before it goes on to the next ones.
+LINGER = 0.25
+
+
+@asynccontextmanager
+async def measuring(settings: Settings) -> AsyncIterator[Drain]:
+    """Answers the bells of the poll lane.
+
+    Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
+    and what they measure.
+    """
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(base(settings))
+        cluster = await connect(settings)
+        stack.push_async_callback(cluster.close)
+        vaults = Vaults(
+            servers=settings.vault_servers,
+            token_file=settings.vault_token_file,
+            authority=settings.vault_ca,
+            timeout=settings.source_timeout,
+        )
+        stack.push_async_callback(vaults.close)
+        triggers = _triggers(settings, cluster, vaults)
+        wakeups = None
+        if settings.wakeups:
+            wakeups = Wakeups(
+                client=parts.client,
+                keys=Keys(settings.prefix),
+                poll=parts.lanes["poll"],
+                ring=parts.ring,
+                mirror=parts.mirror,
+                triggers=triggers,
+            )
+            listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
+            stack.push_async_callback(_cancel, listening)
+        poller = Poller(
+            mirror=parts.mirror,
+            readings=parts.readings,
+            orders=parts.orders,
+            reconcile=parts.lanes["reconcile"],
+            ring=parts.ring,
+            settings=settings,
+            triggers=triggers,
+            wakeups=wakeups,
+            cluster=cluster,
+        )
+        stack.push_async_callback(poller.close)
+        yield await stack.enter_async_context(draining(parts, "poll", poller.handle, linger=LINGER))
+
+
+def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+    return Triggers(
+        lookups=Lookups(
+            cluster.get,
+            cluster.request,
+            own_namespace=settings.own_namespace,
+            restricted=settings.restrict_secrets,
+        ),
+        authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
+        broker=settings.broker.get_secret_value(),
+        prefix=settings.prefix,
+        most=settings.max_triggers,
+        lenient="unknown-parameters" in settings.keda_quirks,
+        unset="unset-variables" in settings.keda_quirks,
+    )
+
+
+async def _listen(wakeups: Wakeups, *, pause: float = 5.0) -> None:
+    """Listen until cancelled. What nobody foresaw is told and listening begins afresh; polling goes on meanwhile."""
+    while True:
+        try:
+            await wakeups.run()
+        except Exception:
+            log.exception("listening for wake-ups failed; it begins afresh")
+        await asyncio.sleep(pause)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

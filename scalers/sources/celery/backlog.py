@@ -1,0 +1,142 @@
+"""What Celery keeps on a Redis server, as its transport lays it out, counted in one script at one moment.
+
+A queue is a list for each priority step; what workers hold is in one hash for all queues, each message with the
+exchange and the routing key it was sent with.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import exceptions
+
+from penstock.scaler import Measure
+from scalers.sources.redis.connection import Answer, Link
+from scheduler.scripts import load
+
+_SCRIPT = load("scalers", "celery")
+
+#: The oldest messages of each list that are looked into for an eta; those behind them count as due.
+LOOK = 1000
+
+#: Messages that workers may hold on one server; more are not looked into, and make the number unknown.
+HELD = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The transport options that say where messages are."""
+
+    prefix: str = ""
+    separator: str = "\x06\x16"
+    unacked: str = "unacked"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Messages in workers' hands that were sent alike. soonest: milliseconds until the first of `later` is due."""
+
+    exchange: str
+    key: str
+    number: int
+    later: int
+    soonest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many tasks of these queues are not done? steps: of priorities. future: also those that are not due yet."""
+
+    queues: tuple[str, ...]
+    layout: Layout = Layout()
+    steps: tuple[int, ...] = (0, 3, 6, 9)
+    future: bool = False
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The keys of the queues."""
+        layout = self.layout
+        ends = [f"{layout.separator}{step}" if step else "" for step in self.steps]
+        return tuple(dict.fromkeys(f"{layout.prefix}{queue}{end}" for queue in self.queues for end in ends))
+
+    @property
+    def key(self) -> str:
+        """The first of the lists."""
+        return self.lists[0]
+
+    def answer(self, lists: Mapping[str, Any], held: Sequence[Held], tables: "Tables") -> Answer:
+        """The number, from what the script answered."""
+        counts = [lists[name] for name in self.lists]
+        for count in counts:
+            if isinstance(count, (bytes, exceptions.RedisError)):
+                return exceptions.ResponseError(count.decode() if isinstance(count, bytes) else str(count))
+        ours = [(one.number, one.later, one.soonest) for one in held if self._ours(one, tables)]
+        every = [*map(tuple, counts), *ours]
+        later = sum(count[1] for count in every)
+        value = float(sum(count[0] for count in every) - (0 if self.future else later))
+        soonest = min((count[2] for count in every if count[1]), default=None)
+        return Measure(value, again=None if soonest is None or self.future else soonest / 1000)
+
+    def _ours(self, held: Held, tables: "Tables") -> bool:
+        return any(tables.reaches(queue, held.exchange, held.key) for queue in self.queues)
+
+
+class Tables:
+    """Which queues messages go to, by exchange: what queues are bound to it, as the transport remembers it."""
+
+    def __init__(self, entries: Mapping[str, Sequence[str]], separator: str) -> None:
+        self._entries = {
+            exchange: [parts for text in texts if len(parts := text.split(separator)) == 3]
+            for exchange, texts in entries.items()
+        }
+
+    def reaches(self, queue: str, exchange: str, key: str) -> bool:
+        """Whether a message that was sent so came from this queue, or may have. A broadcast comes from none."""
+        if not exchange:
+            return key == queue
+        return any(
+            name == queue and (bound == key or (pattern and matches(bound.split("."), key.split("."))))
+            for bound, pattern, name in self._entries.get(exchange, ())
+        )
+
+
+def matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
+    """Whether a topic's words fit: ``*`` is one word, ``#`` any number of them."""
+    if not pattern:
+        return not key
+    if pattern[0] == "#":
+        return any(matches(pattern[1:], key[start:]) for start in range(len(key) + 1))
+    return bool(key) and pattern[0] in ("*", key[0]) and matches(pattern[1:], key[1:])
+
+
+async def ask(link: Link, questions: Sequence[Backlog]) -> Sequence[Answer]:
+    """All backlogs in one round trip; what workers hold is looked at once for all of one layout."""
+    groups: defaultdict[Layout, list[Backlog]] = defaultdict(list)
+    for question in questions:
+        groups[question.layout].append(question)
+    names = {layout: list(dict.fromkeys(n for one in ones for n in one.lists)) for layout, ones in groups.items()}
+    answers = await link.run([_command(layout, lists) for layout, lists in names.items()])
+    found: dict[Backlog, Answer] = {}
+    for (layout, ones), answer in zip(groups.items(), answers, strict=True):
+        found.update(_answers(layout, ones, names[layout], answer))
+    return [found[question] for question in questions]
+
+
+def _command(layout: Layout, lists: Sequence[str]) -> tuple[str | int, ...]:
+    keys = (layout.prefix + layout.unacked, *lists)
+    return ("EVAL", _SCRIPT, len(keys), *keys, LOOK, HELD, f"{layout.prefix}_kombu.binding.")
+
+
+def _answers(layout: Layout, ones: Sequence[Backlog], names: Sequence[str], answer: Any) -> dict[Backlog, Answer]:
+    if isinstance(answer, exceptions.RedisError):
+        return dict.fromkeys(ones, answer)
+    counts, groups, entries = answer
+    lists = dict(zip(names, counts, strict=True))
+    held = [Held(_text(exchange), _text(key), *numbers) for exchange, key, *numbers in groups]
+    tables = Tables({_text(name): [_text(one) for one in texts] for name, texts in entries}, layout.separator)
+    return {one: one.answer(lists, held, tables) for one in ones}
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="replace")

@@ -1,0 +1,76 @@
+"""KEDA's `cron` trigger: so many replicas from one tick of the clock to another."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from pydantic import field_validator, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Scaler, Source, parameter
+from scheduler import cron
+
+_M = (Source.METADATA,)
+
+#: Longer than any schedule that fires at all takes from one tick to the next, but for some around the year 2100.
+_PAST = timedelta(days=4 * 366)
+
+#: What KEDA writes for the characters that a metric's name cannot have.
+_SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
+
+
+class Cron(Scaler):
+    """A window that opens whenever `start` fires and closes whenever `end` does."""
+
+    timezone: str = parameter(sources=_M)
+    start: str = parameter(sources=_M)
+    end: str = parameter(sources=_M)
+    desired_replicas: int = parameter(sources=_M)
+
+    @field_validator("desired_replicas")
+    @classmethod
+    def _asks_for_some(cls, replicas: int) -> int:
+        if replicas <= 0:
+            raise ValueError("must be above 0")
+        return replicas
+
+    @model_validator(mode="after")
+    def _opens_and_closes(self) -> Self:
+        try:
+            cron.zone(self.timezone)
+        except cron.ZoneError as error:
+            raise ParameterError("timezone", str(error)) from None
+        now = datetime.now(UTC)
+        for name, text in (("start", self.start), ("end", self.end)):
+            if text.startswith("@") or "TZ" in text:
+                raise ParameterError(name, "must be five fields such as 0 8 * * *")
+            try:
+                if cron.parse(text, zone=self.timezone).next(now) is None:
+                    raise ParameterError(name, "never fires: there is no such date")
+            except cron.CronError as error:
+                raise ParameterError(name, str(error)) from None
+        if self.start.split() == self.end.split():
+            raise ParameterError("end", "must differ from start")
+        return self
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"cron-{self.timezone}-{self.start.translate(_SPELLED)}-{self.end.translate(_SPELLED)}"
+
+    @property
+    def target(self) -> float:
+        """One replica each."""
+        return 1.0
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether `start` has fired later than `end` did.
+
+        KEDA compares the next ticks instead, which opens a window a day early when a clock change skips its start.
+        """
+        opened = cron.parse(self.start, zone=self.timezone).latest(now - _PAST, now)
+        closed = cron.parse(self.end, zone=self.timezone).latest(now - _PAST, now)
+        return opened is not None and (closed is None or opened > closed)
+
+    async def measure(self) -> float:
+        """The replicas wanted now."""
+        return float(self.desired_replicas) if self.is_open(datetime.now(UTC)) else 0.0

@@ -1,0 +1,159 @@
+"""KEDA's `mysql` trigger: the number that a query answers, on MySQL and MariaDB."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import SecretStr, model_validator
+
+from penstock.extras import needed
+from penstock.parameters import ParameterError, require
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.databases.sql import Link, Lost, SQLSource
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+#: ``user:password@tcp(host:port)/database?options``, as Go's driver writes it; user and password are as they stand.
+_DSN = re.compile(
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?:tcp(?:\((?P<host>[^:()]*|\[[^]]*\])(?::(?P<port>\d+))?\))?)?"
+    r"/(?P<database>[^?]*)(?:\?(?P<options>.*))?"
+)
+
+
+#: Numbers of what the client's side noticed: the connection is lost. Others are the server's answer to a query.
+_CLIENT_ERRORS = range(2000, 3000)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where a database is and who logs in. The password is in neither repr nor text."""
+
+    host: str
+    port: int
+    name: str
+    user: str
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"mysql://{self.host}:{self.port}/{self.name}"
+
+
+class MySQL(SQLSource):
+    """A query on one MySQL or MariaDB database."""
+
+    query: str = parameter(sources=(_M,))
+    query_value: float = parameter(sources=(_M,), ge=0)
+    activation_query_value: float = parameter(0.0, sources=(_M,))
+    connection_string: SecretStr | None = parameter(None, sources=(_A, _E))
+    host: str | None = parameter(None, sources=(_M, _A))
+    port: str | None = parameter(None, sources=(_M, _A))
+    db_name: str | None = parameter(None, sources=(_M, _A))
+    username: str | None = parameter(None, sources=(_M, _A, _E))
+    password: SecretStr | None = parameter(None, sources=(_A, _E))
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        needed("aiomysql", "mysql")
+        if self.connection_string is None:
+            login = {"username": self.username, "password": self.password}
+            require({"host": self.host, "port": self.port, "dbName": self.db_name, **login}, "connectionString")
+            if not (self.port or "").isdecimal() or not 0 < int(self.port or 0) < 65536:
+                raise ParameterError("port", "must be a port such as 3306")
+        self.server  # noqa: B018 - raises for a connection string that cannot be read
+        return self
+
+    @property
+    def server(self) -> Database:
+        """The database with the login."""
+        if self.connection_string is None:
+            secret = self.password.get_secret_value() if self.password else ""
+            return Database(self.host or "", int(self.port or 0), self.db_name or "", self.username or "", secret)
+        found = _DSN.fullmatch(self.connection_string.get_secret_value())
+        if found is None:
+            raise ParameterError("connectionString", "must be user:password@tcp(host:port)/database")
+        return Database(
+            (found["host"] or "127.0.0.1").strip("[]"),
+            int(found["port"] or 3306),
+            found["database"],
+            found["user"] or "",
+            found["password"] or "",
+        )
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"mysql-{self.server.name}"
+
+    @property
+    def target(self) -> float:
+        """The value that one Job stands for."""
+        return self.query_value
+
+    @property
+    def activation(self) -> float:
+        """The value that is not yet worth a Job."""
+        return self.activation_query_value
+
+    def link(self) -> "Connection":
+        """A connection to the database."""
+        return Connection(self.server)
+
+
+class Connection(Link):
+    """A connection of aiomysql."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Any = None
+
+    async def open(self) -> None:
+        errors = needed("pymysql", "mysql").err
+        if self._connection is not None and not self._connection.closed:
+            return
+        try:
+            self._connection = await self._connected()
+        except (errors.MySQLError, OSError) as error:
+            raise Lost(_said(error)) from None
+
+    async def _connected(self) -> Any:
+        database = self._database
+        return await needed("aiomysql", "mysql").connect(
+            host=database.host,
+            port=database.port,
+            user=database.user,
+            password=database.password,
+            db=database.name,
+            autocommit=True,
+        )
+
+    async def first(self, query: str) -> Sequence[Any] | None:
+        errors = needed("pymysql", "mysql").err
+        try:
+            async with self._connection.cursor() as cursor:
+                await cursor.execute(query)
+                row: Sequence[Any] | None = await cursor.fetchone()
+        except (errors.MySQLError, OSError) as error:
+            refused = isinstance(error, errors.MySQLError) and error.args and error.args[0] not in _CLIENT_ERRORS
+            raise (SourceError if refused else Lost)(_said(error)) from None
+        return row
+
+    async def stop(self) -> None:
+        """The server goes on with a query whose connection is gone: it must be told, on another one."""
+        if self._connection is None:
+            return
+        other = await self._connected()
+        try:
+            async with other.cursor() as cursor:
+                await cursor.execute(f"KILL {int(self._connection.thread_id())}")
+        finally:
+            other.close()
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _said(error: BaseException) -> str:
+    """The server's sentence; the driver puts a number before it."""
+    return str(error.args[-1]) if error.args else type(error).__name__

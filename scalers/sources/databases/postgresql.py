@@ -1,0 +1,130 @@
+"""KEDA's `postgresql` trigger: the number that a query answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import SecretStr, model_validator
+
+from penstock.extras import needed
+from penstock.parameters import ParameterError, require
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.databases.sql import Link, Lost, SQLSource
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where a database is and who logs in, as libpq writes it. It may hold a password and is in no repr."""
+
+    name: str
+    conninfo: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PostgreSQL(SQLSource):
+    """A query on one PostgreSQL database."""
+
+    query: str = parameter(sources=(_M,))
+    target_query_value: float = parameter(sources=(_M,), gt=0)
+    activation_target_query_value: float = parameter(0.0, sources=(_M,))
+    connection: SecretStr | None = parameter(None, sources=(_A, _E))
+    host: str | None = parameter(None, sources=(_M, _A))
+    port: str | None = parameter(None, sources=(_M, _A))
+    user_name: str | None = parameter(None, sources=(_M, _A))
+    password: SecretStr | None = parameter(None, sources=(_A, _E))
+    db_name: str | None = parameter(None, sources=(_M, _A))
+    sslmode: str | None = parameter(None, sources=(_M, _A))
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        psycopg = needed("psycopg", "postgresql")
+        if self.connection is None:
+            place = {"host": self.host, "port": self.port}
+            login = {"userName": self.user_name, "dbName": self.db_name, "sslmode": self.sslmode}
+            require({**place, **login}, "connection")
+        try:
+            self.server  # noqa: B018 - libpq reads it, and refuses what it does not understand
+        except psycopg.ProgrammingError:
+            raise ParameterError("connection", "is not a connection string of PostgreSQL") from None
+        return self
+
+    @property
+    def server(self) -> Database:
+        """The database with the login."""
+        psycopg = needed("psycopg", "postgresql")
+        parts = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user_name,
+            "password": self.password.get_secret_value() if self.password else None,
+            "dbname": self.db_name,
+            "sslmode": self.sslmode,
+        }
+        whole = self.connection.get_secret_value() if self.connection else ""
+        # With a connection string KEDA looks at nothing else.
+        conninfo = psycopg.conninfo.make_conninfo(whole, **({} if whole else parts))
+        found = psycopg.conninfo.conninfo_to_dict(conninfo)
+        return Database(
+            f"postgresql://{found.get('host', '')}:{found.get('port', 5432)}/{found.get('dbname', '')}", conninfo
+        )
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return "postgresql"
+
+    @property
+    def target(self) -> float:
+        """The value that one Job stands for."""
+        return self.target_query_value
+
+    @property
+    def activation(self) -> float:
+        """The value that is not yet worth a Job."""
+        return self.activation_target_query_value
+
+    def link(self) -> "Connection":
+        """A connection to the database."""
+        return Connection(self.server)
+
+
+class Connection(Link):
+    """A connection of psycopg."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Any = None
+
+    async def open(self) -> None:
+        psycopg = needed("psycopg", "postgresql")
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
+            except psycopg.OperationalError as error:
+                raise Lost(_said(error)) from None
+
+    async def first(self, query: str) -> Sequence[Any] | None:
+        psycopg = needed("psycopg", "postgresql")
+        try:
+            cursor = await self._connection.execute(query)
+            row: Sequence[Any] | None = await cursor.fetchone()
+        except psycopg.OperationalError as error:
+            raise Lost(_said(error)) from None
+        except psycopg.Error as error:
+            raise SourceError(_said(error)) from None
+        return row
+
+    async def stop(self) -> None:
+        """Its library did so itself, or could not."""
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split())

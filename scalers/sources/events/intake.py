@@ -1,0 +1,156 @@
+"""CloudEvents as entries of a Redis stream, and the intake of one object: the keys it lives in and how it is asked.
+
+docs/events.md is the interface that others may rely on.
+"""
+
+import base64
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from redis import exceptions
+
+from penstock.scaler import Measure
+from scalers.sources.events.values import malformed
+from scalers.sources.redis.claims import beside
+from scalers.sources.redis.connection import Answer, Link
+from scheduler.scripts import load
+from workers.metrics.process import PUSHED
+
+log = logging.getLogger(__name__)
+
+_SIFT, _PUSH = load("scalers", "sift"), load("scalers", "push")
+
+#: Bytes of the largest event, names and values together.
+LARGEST = 1 << 20
+
+#: Entries that one script takes, and scripts that one measurement runs for one intake at most.
+BATCH, VISITS = 500, 8
+
+#: What becomes of pushed entries, as the script tells it.
+OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
+
+_NAME = re.compile(r"[a-z0-9]+|data_base64")
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where one object's events are, and how they are taken in.
+
+    stream: what others add to. limit: most events that may be not done. window: milliseconds in which an event of the
+    same source and id is the same one; remembered: most of them. parked: most entries kept that are no events. held:
+    whether events that were taken and not acknowledged count.
+    """
+
+    stream: str
+    group: str
+    limit: int
+    window: int
+    remembered: int
+    parked: int
+    held: bool
+
+    @property
+    def key(self) -> str:
+        """The stream."""
+        return self.stream
+
+    @property
+    def accepted(self) -> str:
+        """The stream of valid events, each once, from which Jobs take them."""
+        return beside(self.stream, "accepted")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key, in the order of the scripts."""
+        return (self.stream, self.accepted, *(beside(self.stream, part) for part in ("parked", "seen", "counts")))
+
+    @property
+    def sift(self) -> tuple[str | int, ...]:
+        """The command that takes in what was pushed."""
+        numbers = (self.limit, self.window, self.remembered, self.parked, BATCH, LARGEST)
+        return ("EVAL", _SIFT, len(self.keys), *self.keys, self.group, *numbers)
+
+    def push(self, event: Mapping[str, str]) -> tuple[str | int, ...]:
+        """The command that adds an event, or is refused with FULL."""
+        fields = [text for pair in event.items() for text in pair]
+        return ("EVAL", _PUSH, 2, self.stream, self.accepted, self.group, self.limit, *fields)
+
+    def answer(self, sifted: Sequence[int]) -> Measure:
+        """The number, from what the script answered."""
+        waiting, held, left, *taken = sifted
+        became = dict(zip(OUTCOMES, taken, strict=True))
+        for outcome, number in became.items():
+            PUSHED.labels(outcome).inc(number)
+        if became["parked"] or became["dropped"]:
+            log.warning("pushed entries were not accepted", extra={"stream": self.stream, **became})
+        return Measure(float(waiting + held if self.held else waiting), again=0.0 if left else None)
+
+
+async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:
+    """Take in what was pushed to these intakes; answers how many events wait in each."""
+    answers: list[Answer] = []
+    open_ = list(range(len(questions)))
+    for visit in range(VISITS):
+        sifted: list[Any] = await link.run([questions[place].sift for place in open_])
+        found = {place: _answer(questions[place], answer) for place, answer in zip(open_, sifted, strict=True)}
+        if not visit:
+            answers = list(found.values())
+        for place, answer in found.items():
+            answers[place] = answer
+        open_ = [place for place, one in found.items() if isinstance(one, Measure) and one.again is not None]
+        if not open_:
+            break
+    return answers
+
+
+def _answer(intake: Intake, answer: Any) -> Answer:
+    return answer if isinstance(answer, exceptions.RedisError) else intake.answer(answer)
+
+
+def wrong(event: Mapping[str, str]) -> str | None:
+    """Why this is no event, in words that name the attribute; None if it is one."""
+    if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
+        return f"is larger than {LARGEST} bytes"
+    for name in event:
+        if not _NAME.fullmatch(name):
+            return f"{name!r}: attribute names are lower-case letters and digits"
+    if len(event) > 100:
+        return "has more than 100 attributes"
+    if event.get("specversion") != "1.0":
+        return "specversion must be 1.0"
+    for name in ("id", "source", "type"):
+        if not event.get(name):
+            return f"{name} is required"
+    return malformed(event)
+
+
+def from_json(body: Any) -> dict[str, str]:
+    """An event in CloudEvents' JSON format as names and texts. Raises ValueError for what is no such object."""
+    if not isinstance(body, dict):
+        raise ValueError("is no JSON object")
+    event: dict[str, str] = {}
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name == "data" and not isinstance(value, str):
+            event.setdefault("datacontenttype", "application/json")
+            event[name] = orjson.dumps(value).decode()
+        elif isinstance(value, bool):
+            event[name] = str(value).lower()
+        elif isinstance(value, str | int):
+            event[name] = str(value)
+        else:
+            raise ValueError(f"{name} must be a text, a whole number, or true or false")
+    return event
+
+
+def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
+    """The event with these data: as text where they are, otherwise in base64."""
+    try:
+        return {**event, "data": data.decode()}
+    except UnicodeDecodeError:
+        return {**event, "data_base64": base64.b64encode(data).decode()}

@@ -1,0 +1,149 @@
+"""The `push` trigger: events that anybody who speaks Redis may push, each taken in once."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+from pydantic import SecretStr, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Connections, Source, parameter
+from scalers.claimable import Errand, Found
+from scalers.sources.celery import broker_url
+from scalers.sources.events import intake
+from scalers.sources.events.intake import Intake
+from scalers.sources.redis.claims import beside
+from scalers.sources.redis.connection import Answer, Link, RedisServer
+from scalers.sources.redis.source import SingleServer
+from scalers.sources.redis.streams import StreamClaims
+from scalers.sources.tls import TLS
+
+_M = (Source.METADATA,)
+
+#: Parameters that say how to reach another server than Penstock's own broker.
+_ELSEWHERE = ("username", "password", "enable_tls", "tls_mode", "ca", "cert", "key", "database_index", "unsafe_ssl")
+
+
+class Push(StreamClaims, SingleServer):
+    """CloudEvents that were pushed to a Redis stream and are not done. See [events.md](events.md)."""
+
+    stream: str | None = parameter(
+        None, sources=_M, description="what is pushed to; else `{<prefix>}:events:<namespace>/<name>`"
+    )
+    events_per_job: int = parameter(1, sources=_M, ge=1, description="events that one Job is meant for")
+    activation_events: int = parameter(0, sources=_M, ge=0, description="active above so many events")
+    consumer_group: str = parameter("penstock", sources=_M, description="the group as which Jobs take events")
+    count_taken: bool = parameter(
+        True, sources=_M, description="count events that Jobs have taken and not acknowledged, too"
+    )
+    max_events: int = parameter(
+        10_000, sources=_M, ge=1, le=1_000_000, description="events that may be not done; more are dropped"
+    )
+    deduplication_window: timedelta = parameter(
+        timedelta(hours=1), sources=_M, description="an event of the same source and id is the same one for so long"
+    )
+    deduplication_limit: int = parameter(
+        100_000, sources=_M, ge=0, le=10_000_000, description="events that are remembered for that, the newest"
+    )
+    max_parked: int = parameter(
+        1_000, sources=_M, ge=0, le=1_000_000, description="pushed entries that are no events and are kept"
+    )
+    of_namespace: str = parameter("", sources=(Source.NAMESPACE,))
+    of_object: str = parameter("", sources=(Source.OWNER,))
+    own_broker: SecretStr = parameter(SecretStr(""), sources=(Source.BROKER,))
+    own_prefix: str = parameter("penstock", sources=(Source.PREFIX,))
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self._is_own:
+            for name in _ELSEWHERE:
+                if name in self.model_fields_set:
+                    raise ParameterError("address", "is required by what says how to log in there")
+            if not self.own_broker.get_secret_value():
+                raise ParameterError("address", "is required, or host and port")
+            self._check_name()
+            try:
+                _ = self.server
+            except ValueError as error:
+                raise ParameterError("address", f"Penstock's own broker: {error}") from None
+        return self
+
+    def _check_name(self) -> None:
+        """In Penstock's own broker other namespaces have their events, and Penstock all that it remembers."""
+        tag = f"{{{self.own_prefix}}}"
+        ours = f"{tag}:events:{self.of_namespace}/"
+        if self.stream and beside(self.stream, "").startswith(tag) and not self.stream.startswith(ours):
+            raise ParameterError("stream", f"of Penstock's own broker's keys it must begin with {ours}")
+
+    @property
+    def _is_own(self) -> bool:
+        return not self.addresses and not self.hosts and not self.ports
+
+    def places(self) -> list[tuple[str, int]]:
+        """Host and port of every server that is named; none if it is Penstock's own broker."""
+        return [] if self._is_own else super().places()
+
+    @property
+    def server(self) -> RedisServer:
+        """Penstock's own broker, unless another server is named."""
+        return _own(self.own_broker.get_secret_value()) if self._is_own else super().server
+
+    @property
+    def metric(self) -> str:
+        """The stream's name."""
+        return f"push-{self.question.stream}"
+
+    @property
+    def target(self) -> float:
+        """Events per Job."""
+        return self.events_per_job
+
+    @property
+    def activation(self) -> float:
+        """Events that are not yet worth a Job."""
+        return self.activation_events
+
+    @property
+    def question(self) -> Intake:
+        """The intake."""
+        own = f"{{{self.own_prefix}}}:events:{self.of_namespace}/{self.of_object}"
+        return Intake(
+            stream=self.stream or own,
+            group=self.consumer_group,
+            limit=self.max_events,
+            window=int(self.deduplication_window.total_seconds() * 1000),
+            remembered=self.deduplication_limit,
+            parked=self.max_parked,
+            held=self.count_taken,
+        )
+
+    @staticmethod
+    async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:  # type: ignore[override]
+        """Take in what was pushed, and count it."""
+        return await intake.ask(link, questions)
+
+    @property
+    def group(self) -> str:
+        """As which Jobs take events, and claims are made."""
+        return self.consumer_group
+
+    @property
+    def queue(self) -> str:
+        """Claimed is what was accepted."""
+        return self.question.accepted
+
+    async def carry_out(self, errand: Errand, connections: Connections) -> Found:
+        """Take in what was pushed, then claim."""
+        await self.server.answers([self.question], intake.ask, connections)
+        return await super().carry_out(errand, connections)
+
+
+def _own(text: str) -> RedisServer:
+    """Penstock's own broker, as redis-py would reach it. Raises ValueError."""
+    url = broker_url.parse(text)
+    if url.scheme not in broker_url.REDIS:
+        raise ValueError("is no redis:// or rediss:// URL")
+    ca = Path(url.authorities).read_text() if url.authorities else ""
+    tls = TLS(ca, verify=url.verify is not False) if url.scheme == "rediss" else None
+    return RedisServer(*url.places[0], url.database, url.username, url.password, tls)

@@ -1,0 +1,137 @@
+"""gRPC channels to external scalers: one per address and set of certificates."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.extras import needed
+from penstock.scaler import SourceError, Unreached
+from scalers.sources.external import certificate
+from scalers.sources.external.messages import (
+    EXTRA,
+    GET_METRIC_SPEC,
+    GET_METRICS,
+    IS_ACTIVE,
+    STREAM_IS_ACTIVE,
+    Method,
+    message,
+)
+from scalers.sources.tls import TLS
+
+#: After a lost connection gRPC waits before it connects again; our own waits (breaker, backoff) are the longer ones.
+#: A fresh client shares neither the connection of the one before it nor its wait.
+_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an external scaler listens. tls: None speaks in the clear."""
+
+    target: str
+    tls: TLS | None = None
+
+    def __str__(self) -> str:
+        return self.target
+
+
+class Client:
+    """A channel to one external scaler; nothing is sent before it is used."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._grpc = needed("grpc", EXTRA)
+        self._aio = needed("grpc.aio", EXTRA)
+        self._opening = asyncio.Lock()
+        self._channel: Any = None
+        if address.tls is None:
+            self._channel = self._aio.insecure_channel(address.target, options=_OPTIONS)
+        elif address.tls.verify:
+            self._channel = self._secure(address.tls)
+
+    async def specs(self, reference: Any) -> Any:
+        """What the server measures for this ScaledObjectRef. Raises SourceError."""
+        return (await self._call(GET_METRIC_SPEC, reference)).metricSpecs
+
+    async def values(self, reference: Any, metric: str) -> Any:
+        """The values of one metric. Raises SourceError."""
+        request = message("GetMetricsRequest")(scaledObjectRef=reference, metricName=metric)
+        return (await self._call(GET_METRICS, request)).metricValues
+
+    async def active(self, reference: Any) -> bool:
+        """Whether the server calls the trigger active. Raises SourceError."""
+        return bool((await self._call(IS_ACTIVE, reference)).result)
+
+    async def pushes(self, reference: Any) -> AsyncIterator[bool]:
+        """False when the stream begins, then True with every push, until the server ends it. Raises SourceError.
+
+        It has begun when the server is connected: many servers send not a byte before the first push.
+        """
+        channel = await self._opened()
+        call = self._method(channel, STREAM_IS_ACTIVE)(reference)
+        read = asyncio.ensure_future(call.read())
+        ready = asyncio.ensure_future(channel.channel_ready())
+        try:
+            await asyncio.wait((read, ready), return_when=asyncio.FIRST_COMPLETED)
+            if ready.done():
+                yield False
+            while await read is not self._grpc.aio.EOF:
+                yield True
+                read = asyncio.ensure_future(call.read())
+        except self._grpc.aio.AioRpcError as error:
+            raise self._said(STREAM_IS_ACTIVE, error) from None
+        finally:
+            call.cancel()
+            for task in (read, ready):
+                task.cancel()
+            await asyncio.gather(read, ready, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End every call and close the connection."""
+        with suppress(asyncio.CancelledError):
+            if self._channel is not None:
+                await self._channel.close()
+
+    async def _opened(self) -> Any:
+        """The channel. One that is to trust any certificate needs to see it first: gRPC itself cannot do without."""
+        tls = self._address.tls
+        async with self._opening:
+            if self._channel is None and tls is not None:
+                try:
+                    shown = await certificate.shown(self._address.target, tls)
+                except (OSError, ValueError) as error:
+                    raise Unreached(f"{self._address}: {error}") from error
+                self._channel = self._secure(replace(tls, ca=shown.pem), shown.name)
+        return self._channel
+
+    def _secure(self, tls: TLS, name: str = "") -> Any:
+        """A channel over TLS. name: what the certificate is to be checked for instead of the address's host."""
+        texts = (text.encode() or None for text in (tls.ca, tls.key, tls.cert))
+        credentials = self._grpc.ssl_channel_credentials(*texts)
+        options = (*_OPTIONS, ("grpc.ssl_target_name_override", name)) if name else _OPTIONS
+        return self._aio.secure_channel(self._address.target, credentials, options=options)
+
+    async def _call(self, method: Method, request: Any) -> Any:
+        try:
+            return await self._method(await self._opened(), method)(request)
+        except self._grpc.aio.AioRpcError as error:
+            raise self._said(method, error) from None
+
+    def _method(self, channel: Any, method: Method) -> Any:
+        make = channel.unary_stream if method.streams else channel.unary_unary
+        return make(
+            method.path,
+            request_serializer=message(method.request).SerializeToString,
+            response_deserializer=message(method.response).FromString,
+        )
+
+    def _said(self, method: Method, error: Any) -> SourceError:
+        code = error.code()
+        kind = Unreached if code is self._grpc.StatusCode.UNAVAILABLE else SourceError
+        details = " ".join((error.details() or "").split())[:200]
+        return kind(f"{self._address}: {method.name}: {code.name}{f': {details}' if details else ''}")

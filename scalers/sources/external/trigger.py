@@ -1,0 +1,138 @@
+"""KEDA's `external` and `external-push` triggers: a gRPC server that measures on our behalf."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+from pydantic import PrivateAttr, SecretStr, model_validator
+
+from penstock.extras import needed
+from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.sources.external.client import Address, Client
+from scalers.sources.external.messages import EXTRA, Reference
+from scalers.sources.tls import TLS
+
+_M, _A = Source.METADATA, Source.AUTHENTICATION
+
+#: Host and port, the host perhaps in brackets.
+_PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:/]+):[0-9]+")
+
+
+class External(Scaler):
+    """A gRPC server that implements `externalscaler.ExternalScaler`; all metadata is passed on to it."""
+
+    scaler_address: str = parameter(sources=(_M,), description="host and port, or another target that gRPC reads")
+    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,))
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="trust whatever certificate the server shows")
+    ca_cert: str | None = parameter(None, sources=(_A,))
+    tls_client_cert: str | None = parameter(None, sources=(_A,))
+    tls_client_key: SecretStr | None = parameter(None, sources=(_A,))
+
+    _reference: Reference = PrivateAttr(Reference("", "", frozenset()))
+    _secrets: tuple[str, ...] = PrivateAttr(())
+
+    @classmethod
+    def parse(cls, trigger: Trigger) -> Self:
+        """The trigger's own parameters; what else the metadata say is for the server. Raises SettingsError."""
+        own = {key for name, info in cls.model_fields.items() for key in Origin.of(name, info).names}
+        metadata = {key: text for key, text in trigger.metadata.items() if key in own}
+        scaler = super().parse(replace(trigger, metadata=metadata))
+        scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_told(trigger)))
+        scaler._secrets = tuple(text for key, text in scaler._reference.metadata if key.endswith(FROM_ENV) and text)
+        return scaler
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        needed("grpc", EXTRA)
+        needed("google.protobuf", EXTRA)
+        if (self.tls_client_cert is None) != (self.tls_client_key is None):
+            raise ParameterError("tlsClientCert", "and tlsClientKey must come together")
+        if self.server.tls:
+            try:
+                self.server.tls.context()
+            except ParameterError as error:
+                raise ParameterError("caCert" if error.field == "ca" else "tlsClientCert", str(error)) from None
+        return self
+
+    @property
+    def metric(self) -> str:
+        """By the server's address; how the server itself calls the metric is known only when it is asked."""
+        return f"external-{self.scaler_address}"
+
+    @property
+    def target(self) -> float:
+        """None of its own: the server says it with every measure."""
+        return 0.0
+
+    @property
+    def server(self) -> Address:
+        """The address, and the certificates if it is spoken to over TLS."""
+        if not (self.enable_tls or self.ca_cert or self.tls_client_cert):
+            return Address(self.scaler_address)
+        if self.unsafe_ssl and not _PLACE.fullmatch(self.scaler_address):
+            raise ParameterError("unsafeSsl", "needs an address such as scaler.example:9090")
+        key = self.tls_client_key.get_secret_value() if self.tls_client_key else ""
+        cert = self.tls_client_cert or ""
+        return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
+
+    async def answer(self, connections: Connections) -> Measure:
+        """Measure over the channel that all triggers of the server share."""
+        address = self.server
+        async with connections.use(address, lambda: Client(address), Client.close) as client:
+            return await self.told(client)
+
+    async def told(self, client: Client) -> Measure:
+        """As `ask`; what is raised quotes none of what the environment supplied."""
+        try:
+            return await self.ask(client)
+        except SourceError as error:
+            raise type(error)(self.hide(str(error))) from None
+
+    def hide(self, text: str) -> str:
+        """The text without what the environment supplied, should the server quote it."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    async def ask(self, client: Client) -> Measure:
+        """Value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
+
+        The value is the sum of what is answered for metrics named like the first one; the target is the mean over
+        all metrics.
+        """
+        reference = self._reference.message()
+        specs = await client.specs(reference)
+        if not specs:
+            raise SourceError(f"{self.server}: GetMetricSpec: names no metric")
+        value = 0.0
+        for _ in range(sum(spec.metricName == specs[0].metricName for spec in specs)):
+            value += sum(map(_value, await client.values(reference, specs[0].metricName)))
+        return Measure(value, await client.active(reference), target=sum(map(_target, specs)) / len(specs))
+
+
+class ExternalPush(External):
+    """An external scaler that also tells by itself when there is work; the object is then polled at once."""
+
+    @property
+    def watched(self) -> tuple[Reference, ...]:
+        """The stream of this object's activity."""
+        return (self._reference,)
+
+
+def _told(trigger: Trigger) -> Iterator[tuple[str, str]]:
+    """The metadata as they are; a key that names a variable carries its value, or is left out if there is none."""
+    for key, text in trigger.metadata.items():
+        if not key.endswith(FROM_ENV):
+            yield key, text
+        elif (found := trigger.environment.get(text.strip())) is not None:
+            yield key, found
+
+
+def _target(spec: Any) -> float:
+    return float(spec.targetSizeFloat if spec.targetSizeFloat > 0 else spec.targetSize)
+
+
+def _value(answered: Any) -> float:
+    return float(answered.metricValueFloat if answered.metricValueFloat > 0 else answered.metricValue)

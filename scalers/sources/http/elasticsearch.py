@@ -1,0 +1,129 @@
+"""KEDA's `elasticsearch` and `opensearch` triggers: a number in the answer of a search."""
+
+import base64
+from typing import Any, Self
+from urllib.parse import quote
+
+import orjson
+from aiohttp import encode_basic_auth
+from pydantic import SecretStr, field_validator, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http import extracting
+from scalers.sources.http.web import Session, WebSource
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+
+class Elasticsearch(WebSource):
+    """A search, or a search template, on one cluster."""
+
+    addresses: tuple[str, ...] = parameter((), sources=(_A, _M))
+    cloud_id: str | None = parameter(None, name="cloudID", sources=(_A, _M))
+    api_key: SecretStr | None = parameter(None, sources=(_A, _M))
+    username: str | None = parameter(None, sources=(_A, _M))
+    password: SecretStr | None = parameter(None, sources=(_A, _E, _M))
+    index: str = parameter(sources=(_A, _M))
+    query: str | None = parameter(None, sources=(_M,))
+    search_template_name: str | None = parameter(None, sources=(_A, _M))
+    parameters: str | None = parameter(None, sources=(_M,))
+    value_location: str = parameter(sources=(_A, _M))
+    target_value: float = parameter(sources=(_A, _M), ge=0)
+    activation_target_value: float = parameter(0.0, sources=(_A, _M))
+    ignore_null_values: bool = parameter(False, sources=(_M,))
+
+    @field_validator("query")
+    @classmethod
+    def _is_json(cls, query: str | None) -> str | None:
+        if query is not None:
+            try:
+                orjson.loads(query)
+            except orjson.JSONDecodeError:
+                raise ValueError("must be a search body in JSON") from None
+        return query
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        if (self.query is None) == (self.search_template_name is None):
+            raise ParameterError("query", "exactly one of query and searchTemplateName must be given")
+        if self.parameters is not None and not all(":" in pair for pair in self.parameters.split(";")):
+            raise ParameterError("parameters", "must be pairs such as a:1;b:2")
+        if self.addresses and not (self.api_key or (self.username and self.password)):
+            raise ParameterError("username", "and password are required with addresses")
+        if not self.addresses and not self.api_key:
+            raise ParameterError("apiKey", "is required with cloudID")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The first address, or the one that a cloud id stands for."""
+        if self.addresses:
+            return self.addresses[0]
+        if not self.cloud_id:
+            raise ParameterError("addresses", "is required, or cloudID")
+        return _of_cloud(self.cloud_id)
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "addresses"
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"elasticsearch-{self.search_template_name or 'query'}"
+
+    @property
+    def target(self) -> float:
+        """The target value."""
+        return self.target_value
+
+    @property
+    def activation(self) -> float:
+        """The activation value."""
+        return self.activation_target_value
+
+    async def ask(self, session: Session) -> float:
+        """The number at the value location of the answer."""
+        indices = ",".join(quote(index.strip(), safe="*-_.") for index in self.index.split(";"))
+        path, body = f"/{indices}/_search", self.query and orjson.loads(self.query)
+        if self.search_template_name:
+            path += "/template"
+            pairs = [pair.partition(":") for pair in (self.parameters or "").split(";") if pair]
+            values = {name.strip(): value.strip() for name, _, value in pairs}
+            body = {"id": self.search_template_name, "params": values}
+        answer = await self.anywhere(
+            session,
+            self.addresses or ("",),
+            lambda base: self.get(session, path, method="POST", json=body, headers=self._login(), base=base),
+        )
+        value = extracting.from_json(answer.body, self.value_location)
+        if value is None and not self.ignore_null_values:
+            raise SourceError(f"what is at {self.value_location} is null")
+        return value or 0.0
+
+    def _login(self) -> dict[str, str]:
+        if self.api_key:
+            return {"Authorization": f"ApiKey {self.api_key.get_secret_value()}"}
+        secret = self.password.get_secret_value() if self.password else ""
+        return {"Authorization": encode_basic_auth(self.username or "", secret, "utf-8")}
+
+
+def _of_cloud(cloud_id: str) -> str:
+    """``name:base64(host$cluster$kibana)`` as an address."""
+    try:
+        parts: list[Any] = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode().split("$")
+        host, _, port = parts[0].partition(":")
+        return f"https://{parts[1]}.{host}:{port or 443}"
+    except (ValueError, IndexError):
+        raise ParameterError("cloudID", "is not one") from None
+
+
+class OpenSearch(Elasticsearch):
+    """The same on an OpenSearch cluster."""
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"opensearch-{self.search_template_name or 'query'}"

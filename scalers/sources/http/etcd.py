@@ -1,0 +1,124 @@
+"""KEDA's `etcd` trigger: the number that is the value of a key."""
+
+import base64
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import SecretStr, field_validator, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http import extracting
+from scalers.sources.http.web import Session, WebSource
+from scalers.sources.tls import TLS
+from scalers.wakeups.etcd_listener import EtcdServer, WatchedKey, encoded
+
+_M, _A = Source.METADATA, Source.AUTHENTICATION
+
+
+class Etcd(WebSource):
+    """One key of an etcd cluster, asked over etcd's JSON gateway."""
+
+    endpoints: tuple[str, ...] = parameter(sources=(_M,))
+    watch_key: str = parameter(sources=(_M,))
+    target_value: float = parameter(name="value", sources=(_M,), ge=0)
+    activation_value: float = parameter(0.0, sources=(_M,))
+    watch_progress_notify_interval: int = parameter(600, sources=(_M,), gt=0)
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
+    key_password: SecretStr | None = parameter(None, sources=(_A,))
+
+    @field_validator("endpoints")
+    @classmethod
+    def _named(cls, endpoints: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(endpoints):
+            raise ValueError("must be addresses such as etcd-0:2379,etcd-1:2379")
+        return endpoints
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ParameterError("username", "and password must come together")
+        return self
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Every endpoint as a URL."""
+        scheme = "https" if self.tls == "enable" else "http"
+        return tuple(each if "://" in each else f"{scheme}://{each}" for each in self.endpoints)
+
+    @property
+    def url(self) -> str:
+        """The first endpoint."""
+        return self.bases[0]
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "endpoints"
+
+    @property
+    def material(self) -> TLS:
+        """What is shown to the server and trusted."""
+        return TLS.of(self)
+
+    @property
+    def server(self) -> EtcdServer:
+        """The cluster with the login."""
+        plain = super().server
+        return EtcdServer(
+            plain.origin,
+            plain.tls,
+            self.bases,
+            self.username or "",
+            self.password.get_secret_value() if self.password else "",
+        )
+
+    @property
+    def watched(self) -> tuple[WatchedKey, ...]:
+        """The key. A watch may be silent for twice as long as etcd is to tell of its progress."""
+        return (WatchedKey(self.watch_key, 2.0 * self.watch_progress_notify_interval),)
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"etcd-{self.watch_key}"
+
+    @property
+    def target(self) -> float:
+        """The value that one Job stands for."""
+        return self.target_value
+
+    @property
+    def activation(self) -> float:
+        """The value that is not yet worth a Job."""
+        return self.activation_value
+
+    async def ask(self, session: Session) -> float:
+        """The key's value; a key that is not there is unknown. The endpoints are asked in their order."""
+        return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
+
+    async def _value(self, session: Session, base: str) -> float:
+        headers = {}
+        if self.username and self.password:
+            login = {"name": self.username, "password": self.password.get_secret_value()}
+            token = (await self._post(session, base, "/v3/auth/authenticate", login, {})).get("token")
+            if not token:
+                raise SourceError(f"{self.server}: the login is answered by no token")
+            headers["Authorization"] = str(token)
+        wanted = {"key": encoded(self.watch_key)}
+        found = (await self._post(session, base, "/v3/kv/range", wanted, headers)).get("kvs")
+        if not found:
+            raise SourceError(f"{self.server}: there is no key {self.watch_key}")
+        text = base64.b64decode(found[0].get("value", "")).decode(errors="replace")
+        try:
+            value = extracting.number(float(text), self.watch_key)
+        except ValueError:
+            raise SourceError(f"{self.server}: the value of {self.watch_key} is no number") from None
+        return value or 0.0
+
+    async def _post(self, session: Session, base: str, path: str, body: object, headers: dict[str, str]) -> Any:
+        answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
+        try:
+            return dict(orjson.loads(answer.body))
+        except (ValueError, TypeError):
+            raise SourceError(f"{self.server}: the answer is not one of etcd") from None

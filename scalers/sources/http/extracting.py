@@ -1,0 +1,121 @@
+"""One number out of a document: JSON by gjson path, YAML and XML by dotted path, Prometheus' text by selector."""
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from xml.etree import ElementTree
+
+import gjson
+import orjson
+import yaml
+from kubernetes.utils.quantity import parse_quantity
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock.scaler import SourceError
+
+
+def from_json(body: bytes, path: str) -> float | None:
+    """The number, or the text that is a quantity (``1k``), at a gjson path; None for null. Raises SourceError."""
+    try:
+        found: Any = gjson.get(orjson.loads(body), path)
+    except orjson.JSONDecodeError:
+        raise SourceError("the answer is not JSON") from None
+    except gjson.GJSONError:
+        raise SourceError(f"there is nothing at {path}") from None
+    return number(found, path)
+
+
+def from_yaml(body: bytes, path: str) -> float | None:
+    """As `from_json`, in YAML and at a dotted path with list indices. Raises SourceError."""
+    try:
+        document: Any = yaml.safe_load(body)
+    except yaml.YAMLError:
+        raise SourceError("the answer is not YAML") from None
+    return number(_walk(document, path), path)
+
+
+def from_xml(body: bytes, path: str) -> float | None:
+    """As `from_json`, in XML: element names from the root on, and an index among elements of one name."""
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+        # Entities could make a small answer a very large one.
+        raise SourceError("the answer is XML with a document type, which is not read")
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError:
+        raise SourceError("the answer is not XML") from None
+    return number(_walk({root.tag: _tree(root)}, path), path)
+
+
+_SELECTOR = re.compile(r"\s*(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)\s*(?:\{(?P<labels>.*)\})?\s*")
+_LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+
+
+def selector(text: str) -> tuple[str, Mapping[str, str]]:
+    """``name{label="value"}`` taken apart; raises ValueError."""
+    found = _SELECTOR.fullmatch(text)
+    if found is None:
+        raise ValueError('must be a metric such as name or name{label="value"}')
+    labels: dict[str, str] = {}
+    rest = (found["labels"] or "").strip()
+    while rest:
+        label = _LABEL.match(rest)
+        if label is None:
+            raise ValueError('must be a metric such as name or name{label="value"}')
+        labels[label[1]] = re.sub(r"\\(.)", r"\1", label[2])
+        rest = rest[label.end() :]
+    return found["name"], labels
+
+
+def from_prometheus(body: bytes, text: str) -> float | None:
+    """The first sample of this name whose labels contain the given ones. Raises SourceError."""
+    name, labels = selector(text)
+    try:
+        for family in text_string_to_metric_families(body.decode()):
+            for sample in family.samples:
+                if sample.name == name and labels.items() <= sample.labels.items():
+                    return number(sample.value, text)
+    except ValueError:
+        raise SourceError("the answer is not in Prometheus' text format") from None
+    raise SourceError(f"there is nothing at {text}")
+
+
+def number(value: Any, path: str) -> float | None:
+    """A number, or a text that is a Kubernetes quantity; None stays None. Raises SourceError for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            result = float(parse_quantity(value.strip()))
+        except (ValueError, InvalidOperation, IndexError, OverflowError):
+            raise SourceError(f"what is at {path} is a text that is no number") from None
+    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        result = float(value)
+    else:
+        raise SourceError(f"what is at {path} is no number")
+    if not math.isfinite(result):
+        raise SourceError(f"what is at {path} is {result}")
+    return result
+
+
+def _walk(document: Any, path: str) -> Any:
+    here = document
+    for part in path.split("."):
+        if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        elif isinstance(here, dict) and part in here:
+            here = here[part]
+        else:
+            raise SourceError(f"there is nothing at {path}")
+    return here
+
+
+def _tree(element: ElementTree.Element) -> Any:
+    """An element as its text, or as its children by name; several of one name are a list."""
+    children: dict[str, list[Any]] = {}
+    for child in element:
+        children.setdefault(child.tag, []).append(_tree(child))
+    if not children:
+        return (element.text or "").strip()
+    return {name: found[0] if len(found) == 1 else found for name, found in children.items()}

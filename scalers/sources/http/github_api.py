@@ -1,0 +1,197 @@
+"""GitHub's REST API as one account sees it: pages, conditional requests, the rate limit, an app's tokens."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from penstock.extras import needed
+from penstock.scaler import SourceError
+from scalers.sources.http.web import Answer, Session, WebSource
+
+#: The extra that brings what an app signs with.
+EXTRA = "github"
+
+_HEADERS = {"Accept": "application/vnd.github.v3+json", "X-GitHub-Api-Version": "2022-11-28"}
+
+#: Answers and counts that are remembered per account, and pages that one list may have.
+_KEPT, _PAGES = 5000, 50
+
+#: Seconds before its end at which an installation's token is replaced.
+_EARLY = 60
+
+
+class Limited(SourceError):  # noqa: N818 - what happened
+    """GitHub answers no more for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An installation of a GitHub app. key: its private key, PEM; in no repr."""
+
+    id: int
+    installation: int
+    key: str = field(repr=False)
+
+    def assertion(self, now: float) -> str:
+        """What the app shows to get a token: valid for nine minutes, and from a minute ago for clocks that differ.
+
+        now: seconds since the epoch. Raises MissingLibrary, and ValueError for a key that cannot sign.
+        """
+        jwt = needed("jwt", EXTRA)
+        needed("cryptography", EXTRA)
+        claims = {"iat": int(now) - 60, "exp": int(now) + 540, "iss": str(self.id)}
+        try:
+            return str(jwt.encode(claims, self.key, algorithm="RS256"))
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise ValueError("is not a private RSA key in PEM form") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who asks: with a token of their own, or as an app."""
+
+    token: str = field(default="", repr=False)
+    app: App | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answer. more: there is a page after it. etag: what tells it from a later version."""
+
+    content: Any
+    more: bool
+    etag: str
+
+
+@dataclass
+class Memory:
+    """What is remembered for one account.
+
+    pages: answers by what was asked. counts: the last ones, by question. barred: seconds since the epoch until which
+    the rate limit is exhausted. token, expires: an app's, and when it is to be replaced.
+    """
+
+    pages: OrderedDict[str, Page] = field(default_factory=OrderedDict)
+    counts: OrderedDict[Hashable, float] = field(default_factory=OrderedDict)
+    barred: float = 0.0
+    token: str = ""
+    expires: float = 0.0
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def keep_page(self, key: str, page: Page) -> None:
+        """Remember an answer that has an etag."""
+        if page.etag:
+            _keep(self.pages, key, page)
+
+    def keep_count(self, question: Hashable, count: float) -> None:
+        """Remember a count for when the rate limit is exhausted."""
+        _keep(self.counts, question, count)
+
+
+class GitHub:
+    """Asks for one trigger. etags: ask whether what is remembered still holds, which costs nothing of the limit."""
+
+    def __init__(self, source: WebSource, session: Session, account: Account, *, etags: bool) -> None:
+        self._source = source
+        self._session = session
+        self._account = account
+        self._etags = etags
+        self.memory: Memory = session.memories.setdefault(account, Memory())
+
+    async def all(self, path: str, inside: str = "", **query: str) -> list[Any] | None:
+        """Every entry of a list, page after page; None if there is no such thing. inside: the list's field.
+
+        Raises Limited, or SourceError for any other refusal.
+        """
+        found: list[Any] = []
+        for number in range(1, _PAGES + 1):
+            page = await self._page(path, {**query, "per_page": "100", "page": str(number)})
+            if page is None:
+                return None
+            entries = page.content.get(inside) if inside and isinstance(page.content, dict) else page.content
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise SourceError(f"{self._source.server}: the answer is not one of GitHub")
+            found += entries
+            if not page.more:
+                return found
+        raise SourceError(f"{self._source.server}: {path} has more than {_PAGES} pages")
+
+    async def _page(self, path: str, query: Mapping[str, str]) -> Page | None:
+        memory = self.memory
+        if memory.barred > time.time():
+            raise self._limited()
+        key = f"{path}?{query}"
+        known = memory.pages.get(key) if self._etags else None
+        headers = {**_HEADERS, "Authorization": f"Bearer {await self._token()}"}
+        answer = await self._source.request(
+            self._session, path, query, headers={**headers, "If-None-Match": known.etag} if known else headers
+        )
+        if answer.status == 304 and known:
+            return known
+        if answer.status == 404:
+            return None
+        self._judge(answer)
+        page = Page(
+            self._decoded(answer), 'rel="next"' in answer.headers.get("Link", ""), answer.headers.get("ETag", "")
+        )
+        if self._etags:
+            memory.keep_page(key, page)
+        return page
+
+    async def _token(self) -> str:
+        """The account's token; an app gets one for its installation when it has none that lasts."""
+        app, memory = self._account.app, self.memory
+        if app is None:
+            return self._account.token
+        async with memory.asking:
+            if memory.expires <= time.time():
+                path = f"/app/installations/{app.installation}/access_tokens"
+                headers = {**_HEADERS, "Authorization": f"Bearer {app.assertion(time.time())}"}
+                answer = await self._source.request(self._session, path, method="POST", headers=headers)
+                self._judge(answer)
+                content = self._decoded(answer)
+                try:
+                    ends = datetime.fromisoformat(content["expires_at"]).timestamp()
+                    memory.token, memory.expires = str(content["token"]), ends - _EARLY
+                except (KeyError, TypeError, ValueError):
+                    raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
+            return memory.token
+
+    def _judge(self, answer: Answer) -> None:
+        """Raise what a refusal means; remember how long a rate limit lasts."""
+        if 200 <= answer.status < 300:
+            return
+        now, headers = time.time(), answer.headers
+        if headers.get("X-RateLimit-Remaining") == "0":
+            self.memory.barred = max(self.memory.barred, _number(headers.get("X-RateLimit-Reset", "")))
+        if answer.status in (403, 429):
+            self.memory.barred = max(self.memory.barred, now + _number(headers.get("Retry-After", "")))
+        if self.memory.barred > now:
+            raise self._limited()
+        raise SourceError(f"{self._source.server} answered {answer.status}")
+
+    def _decoded(self, answer: Answer) -> Any:
+        try:
+            return orjson.loads(answer.body)
+        except ValueError:
+            raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
+
+    def _limited(self) -> Limited:
+        return Limited(f"{self._source.server}: the rate limit is exhausted, and nothing was counted before")
+
+
+def _keep(kept: OrderedDict[Any, Any], key: Hashable, value: object) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > _KEPT:
+        kept.popitem(last=False)
+
+
+def _number(text: str) -> float:
+    return float(text) if text.isdigit() else 0.0

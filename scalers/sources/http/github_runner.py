@@ -1,0 +1,149 @@
+"""KEDA's `github-runner` trigger: jobs of GitHub Actions that wait for a runner, or have one."""
+
+import time
+from collections.abc import Collection
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+from pydantic import SecretStr, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Measure, Source, SourceError, parameter
+from scalers.gather import side_by_side
+from scalers.sources.http.github_api import Account, App, GitHub, Limited
+from scalers.sources.http.web import Session, WebSource
+
+_M, _A = (Source.METADATA, Source.ENVIRONMENT), (Source.AUTHENTICATION,)
+
+#: What every self-hosted runner is labelled with, unless the trigger says otherwise.
+DEFAULT_LABELS = ("self-hosted", "linux", "x64")
+
+#: States of runs and jobs that want a runner, or have one.
+_ALIVE = ("queued", "in_progress")
+
+#: Seconds that counting may take where the trigger names no timeout: it is a request per run.
+PATIENCE = 15.0
+
+
+class GitHubRunner(WebSource):
+    """Jobs of GitHub Actions, queued or in progress, that a runner with these labels can take."""
+
+    github_api_url: str = parameter("https://api.github.com", name="githubApiURL", sources=_M)
+    owner: str = parameter(sources=_M)
+    runner_scope: Literal["org", "ent", "repo"] = parameter(sources=_M)
+    repos: tuple[str, ...] = parameter((), sources=_M, description="else all of the owner")
+    labels: tuple[str, ...] = parameter((), sources=_M, description="of the runner")
+    no_default_labels: bool = parameter(False, sources=_M, description="the runner is not `self-hosted,linux,x64`")
+    match_unlabeled_jobs_with_unlabeled_runners: bool = parameter(False, sources=_M)
+    enable_etags: bool = parameter(False, sources=_M)
+    target_workflow_queue_length: int = parameter(1, sources=_M)
+    application_id: int | None = parameter(None, name="applicationID", sources=_M)
+    installation_id: int | None = parameter(None, name="installationID", sources=_M)
+    personal_access_token: SecretStr | None = parameter(None, sources=_A)
+    app_key: SecretStr | None = parameter(None, sources=_A, description="PEM; needs the extra `github`")
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        app = {
+            "applicationID": self.application_id,
+            "installationID": self.installation_id,
+            "appKey": self.app_key,
+        }
+        if not any(app.values()):
+            if self.personal_access_token is None:
+                raise ParameterError("personalAccessToken", "is required, or appKey")
+            return self
+        for name, value in app.items():
+            if not value:
+                raise ParameterError(name, "is required of a GitHub app")
+        if self.account.app:
+            try:
+                self.account.app.assertion(time.time())
+            except ValueError as error:
+                raise ParameterError("appKey", str(error)) from None
+        return self
+
+    @property
+    def account(self) -> Account:
+        """Who asks: the app, if there is one."""
+        if self.application_id and self.installation_id and self.app_key:
+            return Account(app=App(self.application_id, self.installation_id, self.app_key.get_secret_value()))
+        return Account(self.personal_access_token.get_secret_value() if self.personal_access_token else "")
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return self.github_api_url
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "githubApiURL"
+
+    @property
+    def patience(self) -> float:
+        """The trigger's own timeout, or what a request per run may take."""
+        return self.timeout.total_seconds() if self.timeout else PATIENCE
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"github-runner-{self.owner}"
+
+    @property
+    def target(self) -> float:
+        """Jobs that one of ours is meant for."""
+        return float(self.target_workflow_queue_length)
+
+    async def ask(self, session: Session) -> Measure:
+        """How many jobs there are; while GitHub refuses to tell, as many as there were."""
+        github = GitHub(self, session, self.account, etags=self.enable_etags)
+        question = (self.owner, self.runner_scope, self.repos, *self._labelled)
+        try:
+            count = await self._count(github)
+            github.memory.keep_count(question, count)
+        except Limited:
+            if question not in github.memory.counts:
+                raise
+            count = github.memory.counts[question]
+        return Measure(count, count >= self.target)
+
+    @property
+    def _labelled(self) -> tuple[object, ...]:
+        return (self.labels, self.no_default_labels, self.match_unlabeled_jobs_with_unlabeled_runners)
+
+    async def _count(self, github: GitHub) -> float:
+        repos = self.repos or await self._repos(github)
+        return float(sum(await side_by_side(self._in(github, repo) for repo in repos)))
+
+    async def _repos(self, github: GitHub) -> list[str]:
+        kind = "users" if self.runner_scope == "repo" else "orgs"
+        found = await github.all(f"/{kind}/{quote(self.owner, safe='')}/repos")
+        if found is None:
+            raise SourceError(f"{self.server}: there is no owner {self.owner}")
+        return [repo["name"] for repo in found]
+
+    async def _in(self, github: GitHub, repo: str) -> int:
+        """The fitting jobs of one repository. One that has vanished since it was listed has none."""
+        path = f"/repos/{quote(self.owner, safe='')}/{quote(repo, safe='')}/actions/runs"
+        runs: dict[int, Any] = {}
+        for status in _ALIVE:
+            found = await github.all(path, "workflow_runs", status=status)
+            if found is None and self.repos:
+                raise SourceError(f"{self.server}: there is no repository {self.owner}/{repo}, or none to be seen")
+            # A run may change its state between the two questions; it is still one.
+            runs |= {run["id"]: run for run in found or () if run.get("status") in _ALIVE}
+        return sum([await self._of(github, f"{path}/{run}/jobs") for run in runs])
+
+    async def _of(self, github: GitHub, path: str) -> int:
+        jobs = await github.all(path, "jobs")
+        if jobs is None:
+            raise SourceError(f"{self.server}: there is no {path}")
+        return sum(job.get("status") in _ALIVE and self.takes(job.get("labels") or ()) for job in jobs)
+
+    def takes(self, wanted: Collection[str]) -> bool:
+        """Whether the runner can take a job with these labels; upper and lower case are the same."""
+        if self.match_unlabeled_jobs_with_unlabeled_runners and not wanted:
+            return not self.labels
+        offered = {*self.labels, *(() if self.no_default_labels else DEFAULT_LABELS)}
+        return {label.casefold() for label in wanted} <= {label.casefold() for label in offered}

@@ -1,0 +1,66 @@
+"""KEDA's `graphite` trigger: the newest point of a series."""
+
+from typing import Any
+
+import orjson
+from pydantic import model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http.web import Session, WebSource
+
+_M = (Source.METADATA,)
+
+
+class Graphite(WebSource):
+    """A target rendered by a Graphite server."""
+
+    server_address: str = parameter(sources=_M)
+    query: str = parameter(sources=_M)
+    query_time: str = parameter(sources=_M)
+    threshold: float = parameter(100.0, sources=_M, ge=0)
+    activation_threshold: float = parameter(0.0, sources=_M)
+
+    @model_validator(mode="after")
+    def _knows_one_mode(self) -> "Graphite":
+        if set(self.auth_modes) - {"basic"}:
+            raise ParameterError("authModes", "only basic is possible")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The server's own address."""
+        return self.server_address
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return "graphite"
+
+    @property
+    def target(self) -> float:
+        """The threshold."""
+        return self.threshold
+
+    @property
+    def activation(self) -> float:
+        """The activation threshold."""
+        return self.activation_threshold
+
+    async def ask(self, session: Session) -> float:
+        """The newest point that is not null; a series without points is 0, one of nulls alone is unknown."""
+        query = {"from": self.query_time, "target": self.query, "format": "json"}
+        answer = await self.get(session, "/render", query)
+        try:
+            series: Any = orjson.loads(answer.body)
+            if len(series) > 1:
+                raise SourceError(f"{self.server}: the query answers {len(series)} series, it must be one")
+            points = [point[0] for point in series[0]["datapoints"]] if series else []
+        except (ValueError, KeyError, TypeError, IndexError):
+            raise SourceError(f"{self.server}: the answer is not a list of series") from None
+        if not points:
+            return 0.0
+        values = [point for point in points if isinstance(point, int | float)]
+        if not values:
+            raise SourceError(f"{self.server}: the series has no point that is not null")
+        return float(values[-1])

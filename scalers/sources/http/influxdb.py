@@ -1,0 +1,141 @@
+"""KEDA's `influxdb` trigger: a value that a query answers, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
+
+import csv
+import io
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import SecretStr, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http import extracting
+from scalers.sources.http.web import Session, WebSource
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+
+class InfluxDB(WebSource):
+    """A query on one InfluxDB server.
+
+    KEDA speaks Arrow Flight to InfluxDB 3; this asks its HTTP interface.
+    """
+
+    server_url: str = parameter(name="serverURL", sources=(_A, _M))
+    auth_token: SecretStr | None = parameter(None, sources=(_E, _A))
+    query: str = parameter(sources=(_M,))
+    threshold_value: float = parameter(sources=(_M,), gt=0)
+    activation_threshold_value: float = parameter(0.0, sources=(_M,))
+    influx_version: Literal["2", "3"] = parameter("2", sources=(_M,))
+    organization_name: str | None = parameter(None, sources=(_M, _E, _A))
+    database: str | None = parameter(None, sources=(_M, _E, _A))
+    metric_key: str | None = parameter(None, sources=(_M,))
+    query_type: Literal["InfluxQL", "FlightSQL"] = parameter(
+        "InfluxQL", sources=(_M,), description="FlightSQL is SQL, asked over HTTP: InfluxDB 3 Core and Enterprise"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.influx_version == "2":
+            needed = {"organizationName": self.organization_name, "authToken": self.auth_token}
+        else:
+            needed = {"database": self.database, "metricKey": self.metric_key, "authToken": self.auth_token}
+        for name, value in needed.items():
+            if value is None:
+                raise ParameterError(name, f"is required by influxVersion {self.influx_version}")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The server's own address."""
+        return self.server_url
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "serverURL"
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"influxdb-{self.organization_name if self.influx_version == '2' else self.database}"
+
+    @property
+    def target(self) -> float:
+        """The threshold."""
+        return self.threshold_value
+
+    @property
+    def activation(self) -> float:
+        """The activation threshold."""
+        return self.activation_threshold_value
+
+    async def ask(self, session: Session) -> float:
+        """Version 2: the first value; version 3: the metric's value in the last row, 0 without rows."""
+        token = self.auth_token.get_secret_value() if self.auth_token else ""
+        if self.influx_version == "2":
+            answer = await self.get(
+                session,
+                "/api/v2/query",
+                {"org": self.organization_name or ""},
+                method="POST",
+                json={"query": self.query, "type": "flux"},
+                headers={"Authorization": f"Token {token}", "Accept": "application/csv"},
+            )
+            return _first(answer.body.decode(errors="replace"))
+        # SQL goes over HTTP, where KEDA speaks Arrow Flight: it is the same query to the same server.
+        sql = self.query_type == "FlightSQL"
+        asked = {"db": self.database or "", "q": self.query}
+        answer = await self.get(
+            session,
+            "/api/v3/query_sql" if sql else "/query",
+            {**asked, "format": "json"} if sql else asked,
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        row = _last_of_sql(answer.body) if sql else _last_of_influxql(answer.body)
+        return 0.0 if row is None else _value(row, self.metric_key or "")
+
+
+def _first(text: str) -> float:
+    """The first ``_value`` of an annotated CSV; lines that begin with # are annotations."""
+    rows = csv.DictReader(io.StringIO("\n".join(line for line in text.splitlines() if line and line[0] != "#")))
+    for row in rows:
+        if row.get("error"):
+            raise SourceError(f"the query failed: {row['error']}")
+        value = extracting.number(row.get("_value"), "_value")
+        if value is None:
+            raise SourceError("the query answers no _value")
+        return value
+    raise SourceError("the query answers no rows")
+
+
+def _last_of_sql(body: bytes) -> dict[str, Any] | None:
+    """The last row, None if there is none."""
+    try:
+        rows = orjson.loads(body)
+        return dict(rows[-1]) if rows else None
+    except (ValueError, KeyError, TypeError):
+        raise SourceError("the answer is not a list of rows") from None
+
+
+def _last_of_influxql(body: bytes) -> dict[str, Any] | None:
+    """The last row, None if there is none."""
+    try:
+        [result] = orjson.loads(body)["results"]
+        if "error" in result:
+            raise SourceError(f"the query failed: {result['error']}")
+        series: list[Any] = result.get("series") or []
+        if not series or not series[-1].get("values"):
+            return None
+        return dict(zip(series[-1]["columns"], series[-1]["values"][-1], strict=True))
+    except (ValueError, KeyError, TypeError):
+        raise SourceError("the answer is not one of InfluxQL") from None
+
+
+def _value(row: dict[str, Any], column: str) -> float:
+    if column not in row:
+        raise SourceError(f"the query answers no column {column}; there are {', '.join(row)}")
+    value = extracting.number(row[column], column)
+    if value is None:
+        raise SourceError(f"{column} of the last row is null")
+    return value

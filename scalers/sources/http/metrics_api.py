@@ -1,0 +1,131 @@
+"""KEDA's `metrics-api` trigger: a number in what some HTTP API answers."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http import extracting
+from scalers.sources.http.web import Session, WebSource
+from workers.api.kinds import ENDPOINTS, Ref
+from workers.errors import ClusterError, NotFound
+
+_M = (Source.METADATA,)
+
+#: Endpoints asked at once.
+_AT_ONCE = 5
+
+_AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {"average": fmean, "sum": sum, "max": max, "min": min}
+_READERS = {
+    "json": extracting.from_json,
+    "yaml": extracting.from_yaml,
+    "xml": extracting.from_xml,
+    "prometheus": extracting.from_prometheus,
+}
+
+
+class MetricsAPI(WebSource):
+    """A URL whose answer holds the value."""
+
+    endpoint: str = parameter(name="url", sources=_M)
+    value_location: str = parameter(sources=_M)
+    target_value: float = parameter(sources=_M, gt=0)
+    activation_target_value: float = parameter(0.0, sources=_M)
+    format: Literal["json", "yaml", "xml", "prometheus"] = parameter("json", sources=_M)
+    aggregate_from_kube_service_endpoints: bool = parameter(False, sources=_M)
+    aggregation_type: Literal["average", "sum", "max", "min"] = parameter("average", sources=_M)
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if self.aggregate_from_kube_service_endpoints and _service(self.endpoint) is None:
+            raise ParameterError(
+                "url", "must name a Service to aggregate over, such as http://service.namespace:8080/path"
+            )
+        if self.format == "prometheus":
+            try:
+                extracting.selector(self.value_location)
+            except ValueError as error:
+                raise ParameterError("valueLocation", str(error)) from None
+        return self
+
+    @property
+    def url(self) -> str:
+        """The URL, path and query included."""
+        return self.endpoint
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "url"
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"metric-api-{self.value_location}"
+
+    @property
+    def target(self) -> float:
+        """The target value."""
+        return self.target_value
+
+    @property
+    def activation(self) -> float:
+        """The activation value."""
+        return self.activation_target_value
+
+    async def ask(self, session: Session) -> float:
+        """The number at the value location; only status 200 is success."""
+        if not self.aggregate_from_kube_service_endpoints:
+            return await self._value(session, "")
+        bases = await self._endpoints(session)
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(base: str) -> float:
+            async with turns:
+                return await self._value(session, base)
+
+        # KEDA leaves out endpoints that fail; a sum without one of them would be wrong without a word.
+        values = await asyncio.gather(*(one(base) for base in bases))
+        return _AGGREGATES[self.aggregation_type](values)
+
+    async def _value(self, session: Session, base: str) -> float:
+        answer = await self.request(session, "", base=base)
+        if answer.status != 200:
+            raise SourceError(f"{base or self.server} answered {answer.status}")
+        value = _READERS[self.format](answer.body, self.value_location)
+        if value is None:
+            raise SourceError(f"what is at {self.value_location} is null")
+        return value
+
+    async def _endpoints(self, session: Session) -> list[str]:
+        """The URL once for every ready endpoint of its Service."""
+        found = _service(self.endpoint)
+        if session.cluster is None or found is None:
+            raise SourceError("there is no cluster to ask here")
+        ref = Ref(ENDPOINTS, found[1], found[0])
+        try:
+            body = await session.cluster.get(ref)
+        except NotFound:
+            raise SourceError(f"{ref} does not exist") from None
+        except ClusterError as error:
+            raise SourceError(f"the API server: {error}") from error
+        addresses = [each["ip"] for subset in body.get("subsets") or () for each in subset.get("addresses") or ()]
+        if not addresses:
+            raise SourceError(f"{ref} has no endpoint that is ready")
+        parts = urlsplit(self.endpoint)
+        port = f":{parts.port}" if parts.port else ""
+        hosts = (f"[{address}]" if ":" in address else address for address in addresses)
+        return [parts._replace(netloc=f"{host}{port}").geturl() for host in hosts]
+
+
+def _service(url: str) -> tuple[str, str] | None:
+    """The Service and the namespace that a URL inside a cluster names, or None."""
+    name, _, rest = (urlsplit(url).hostname or "").partition(".")
+    namespace, _, suffix = rest.partition(".")
+    inside = not suffix or suffix == "svc" or suffix.startswith("svc.")
+    return (name, namespace) if name and namespace and inside and not name.isdecimal() else None

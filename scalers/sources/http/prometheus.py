@@ -1,0 +1,91 @@
+"""KEDA's `prometheus` trigger: the value of an instant query."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import field_validator
+
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http.web import Session, WebSource
+
+_M = (Source.METADATA,)
+
+
+class Vector(WebSource):
+    """A query in Prometheus' HTTP API that answers one sample; Loki speaks the same."""
+
+    server_address: str = parameter(sources=_M)
+    query: str = parameter(sources=_M)
+    threshold: float = parameter(sources=_M)
+    activation_threshold: float = parameter(0.0, sources=_M)
+    ignore_null_values: bool = parameter(True, sources=_M)
+
+    @field_validator("threshold")
+    @classmethod
+    def _divides(cls, threshold: float) -> float:
+        if threshold < 0:
+            raise ValueError("must not be negative")
+        return threshold
+
+    @property
+    def url(self) -> str:
+        """The server's own address."""
+        return self.server_address
+
+    @property
+    def target(self) -> float:
+        """The threshold."""
+        return self.threshold
+
+    @property
+    def activation(self) -> float:
+        """The activation threshold."""
+        return self.activation_threshold
+
+    def sample(self, body: bytes) -> float:
+        """The one value of an answer; nothing counts as 0 unless the trigger says otherwise.
+
+        Raises SourceError for several series, and for an answer that is none.
+        """
+        try:
+            answer: Any = orjson.loads(body)
+            result = answer["data"]["result"]
+            if answer["data"]["resultType"] == "scalar":
+                result = [{"value": result}]
+            if len(result) > 1:
+                raise SourceError(f"{self.server}: the query answers {len(result)} series, it must be one")
+            text = result[0]["value"][1] if result and result[0].get("value") else None
+            value = None if text is None else float(text)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise SourceError(f"{self.server}: the answer is not one of a query") from None
+        if value is None or value != value or value in (float("inf"), float("-inf")):
+            if self.ignore_null_values:
+                return 0.0
+            raise SourceError(f"{self.server}: the query answers {'nothing' if value is None else value}")
+        return value
+
+
+class Prometheus(Vector):
+    """A query on a Prometheus server, or on anything that speaks its HTTP API."""
+
+    namespace: str | None = parameter(None, sources=_M)
+    query_parameters: dict[str, str] | None = parameter(None, sources=_M)
+    custom_headers: dict[str, str] | None = parameter(None, sources=_M)
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return "prometheus"
+
+    async def ask(self, session: Session) -> float:
+        """The query's value now."""
+        query: Mapping[str, str] = {
+            "query": self.query,
+            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            **({"namespace": self.namespace} if self.namespace else {}),
+            **(self.query_parameters or {}),
+        }
+        answer = await self.get(session, "/api/v1/query", query, headers=self.custom_headers)
+        return self.sample(answer.body)

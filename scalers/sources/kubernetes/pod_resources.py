@@ -1,0 +1,57 @@
+"""KEDA's `cpu` and `memory` triggers: nothing that polls measure.
+
+What the pods of a ScaledObject's target consume is seen by whoever decides on it. A ScaledJob has no pods to scale.
+"""
+
+from pydantic import field_validator
+
+from penstock.scaler import Measure, Scaler, Source, SourceError, parameter
+from scalers.sources.http import extracting
+
+_M = (Source.METADATA,)
+
+
+class PodResource(Scaler):
+    """What pods consume. It asks for no Job and is never active by itself."""
+
+    value: str = parameter(
+        sources=_M,
+        description="per pod: percent of the requests (metricType Utilization) or a quantity (AverageValue)",
+    )
+    container_name: str | None = parameter(None, sources=_M, description="this container alone; default all of the pod")
+
+    @field_validator("value")
+    @classmethod
+    def _is_a_quantity(cls, value: str) -> str:
+        try:
+            extracting.number(value, "value")
+        except SourceError:
+            raise ValueError("must be a quantity such as 60 or 500Mi") from None
+        return value
+
+    @property
+    def target(self) -> float:
+        """Nothing is meant for a Job, and a ScaledObject's target is its own decision's."""
+        return 0.0
+
+    async def measure(self) -> Measure:
+        """Nothing, and not active."""
+        return Measure(0.0, active=False)
+
+
+class CPU(PodResource):
+    """CPU time of the target's pods; on a ScaledJob it does nothing."""
+
+    @property
+    def metric(self) -> str:
+        """The type."""
+        return "cpu"
+
+
+class PodMemory(PodResource):
+    """Memory of the target's pods; on a ScaledJob it does nothing."""
+
+    @property
+    def metric(self) -> str:
+        """The type."""
+        return "memory"

@@ -1,0 +1,118 @@
+"""KEDA's `kubernetes-resource` trigger: a number that stands in a ConfigMap or a Secret."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.gather import side_by_side
+from scalers.sources.http import extracting
+from workers.api.kinds import CONFIG_MAP, SECRET, Ref
+from workers.client.rest import Cluster
+from workers.errors import ClusterError, NotFound
+
+_M = (Source.METADATA,)
+
+
+class KubernetesResource(Scaler):
+    """One key of one ConfigMap or Secret of the object's namespace."""
+
+    within: str = parameter(sources=(Source.NAMESPACE,))
+    resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M)
+    resource_name: str = parameter(sources=_M)
+    key: str = parameter(sources=_M)
+    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M)
+    value_location: str | None = parameter(None, sources=_M)
+    value_type: Literal["float64", "int64", "quantity"] = parameter("float64", sources=_M)
+    target_value: float = parameter(sources=_M, gt=0)
+    activation_target_value: float = parameter(0.0, sources=_M)
+
+    @model_validator(mode="after")
+    def _located(self) -> Self:
+        if (self.format == "number") != (self.value_location is None):
+            demand = "has no meaning with" if self.format == "number" else "is required by"
+            raise ParameterError("valueLocation", f"{demand} format {self.format}")
+        return self
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"{self.resource_kind.lower()}-{self.resource_name}-{self.key}"
+
+    @property
+    def target(self) -> float:
+        """The value that one Job stands for."""
+        return self.target_value
+
+    @property
+    def activation(self) -> float:
+        """The value that is not yet worth a Job."""
+        return self.activation_target_value
+
+    @property
+    def server(self) -> str:
+        """All of them ask the cluster."""
+        return "the API server"
+
+    @property
+    def ref(self) -> Ref:
+        """The object that is read."""
+        return Ref(CONFIG_MAP if self.resource_kind == "ConfigMap" else SECRET, self.within, self.resource_name)
+
+    @classmethod
+    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
+        """One read per object, side by side."""
+        cluster = connections.cluster
+        if cluster is None:
+            raise SourceError("there is no cluster to ask here")
+        refs = list(dict.fromkeys(scaler.ref for scaler in scalers))
+        data = dict(zip(refs, await side_by_side(_data(cluster, ref) for ref in refs), strict=True))
+        return [scaler.number(data[scaler.ref]) for scaler in scalers]
+
+    def number(self, data: dict[str, str] | None) -> float | Exception:
+        """The number at the key; what is missing is unknown. No message quotes the value, which may be secret."""
+        if data is None:
+            return SourceError(f"{self.ref} does not exist")
+        if self.key not in data:
+            return SourceError(f"{self.ref} has no key {self.key}")
+        body = data[self.key].encode()
+        if self.resource_kind == "Secret":
+            body = base64.b64decode(body)
+        try:
+            return self._read(body)
+        except SourceError as error:
+            return SourceError(f"{self.ref}: {self.key}: {error}")
+
+    def _read(self, body: bytes) -> float:
+        if self.value_location is not None:
+            read = extracting.from_json if self.format == "json" else extracting.from_yaml
+            value = read(body, self.value_location)
+        elif self.value_type == "quantity":
+            value = extracting.number(body.decode(errors="replace"), self.key)
+        else:
+            value = self._plain(body.decode(errors="replace").strip())
+        if value is None:
+            raise SourceError("it is null")
+        return value
+
+    def _plain(self, text: str) -> float | None:
+        try:
+            return extracting.number(int(text) if self.value_type == "int64" else float(text), self.key)
+        except ValueError:
+            raise SourceError(f"it is no number of type {self.value_type}") from None
+
+
+async def _data(cluster: Cluster, ref: Ref) -> dict[str, str] | None:
+    """The entries of a ConfigMap or Secret, None if there is none. Raises SourceError."""
+    try:
+        body: Any = await cluster.get(ref)
+        return body.get("data") or {}
+    except NotFound:
+        return None
+    except ClusterError as error:
+        raise SourceError(f"the API server: {error}") from error
+    except AttributeError:
+        raise SourceError(f"the API server: what it answers for {ref} is no object") from None

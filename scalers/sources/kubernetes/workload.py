@@ -1,0 +1,76 @@
+"""KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.gather import side_by_side
+from workers.api.kinds import POD, Object
+from workers.client.rest import Cluster
+from workers.errors import ClusterError, Invalid
+
+_M = (Source.METADATA,)
+
+#: Pods that have ended are no work.
+_AT_WORK = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class KubernetesWorkload(Scaler):
+    """Pods that have not ended, or the nodes they are on."""
+
+    within: str = parameter(sources=(Source.NAMESPACE,))
+    pod_selector: str = parameter(sources=_M)
+    value: float = parameter(sources=_M, gt=0)
+    activation_value: float = parameter(0.0, sources=_M)
+    group_by_node: bool = parameter(False, sources=_M)
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"workload-{self.within}"
+
+    @property
+    def target(self) -> float:
+        """Pods that one Job stands for."""
+        return self.value
+
+    @property
+    def activation(self) -> float:
+        """Pods that are not yet worth a Job."""
+        return self.activation_value
+
+    @property
+    def server(self) -> str:
+        """All of them ask the cluster."""
+        return "the API server"
+
+    @classmethod
+    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
+        """One list per namespace and selector, side by side."""
+        cluster = connections.cluster
+        if cluster is None:
+            raise SourceError("there is no cluster to ask here")
+        places = list(dict.fromkeys((scaler.within, scaler.pod_selector) for scaler in scalers))
+        found = dict(zip(places, await side_by_side(_pods(cluster, *place) for place in places), strict=True))
+        return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
+
+    def count(self, pods: list[Object] | Exception) -> float | Exception:
+        """The pods, or their nodes; a pod without a node is on none."""
+        if isinstance(pods, Exception):
+            return pods
+        if not self.group_by_node:
+            return float(len(pods))
+        return float(len({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
+
+
+async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object] | Exception:
+    """The pods, or why this selector selects none. Raises SourceError."""
+    try:
+        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_AT_WORK)
+    except Invalid as error:
+        return SourceError(f"podSelector: {error}")
+    except ClusterError as error:
+        raise SourceError(f"the API server: {error}") from error
+    except (AttributeError, KeyError, TypeError):
+        raise SourceError("the API server: what it answers is no list of pods") from None
+    return pods

@@ -1,0 +1,98 @@
+"""Queues of a RabbitMQ broker over AMQP 0-9-1: how many messages are ready in each."""
+
+import asyncio
+import importlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import encode_basic_auth
+
+from penstock.extras import needed
+from penstock.scaler import Connections, SourceError, Unreached
+from scalers.sources.tls import TLS
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A virtual host of a broker, with the login. The password is in neither repr nor text."""
+
+    host: str
+    port: int
+    vhost: str
+    user: str
+    password: str = field(repr=False)
+    tls: TLS | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"amqp://{self.host}:{self.port}/{self.vhost.removeprefix('/')}"
+
+
+class Link:
+    """One connection to a broker, opened when it is first needed."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._connection: Any = None
+        self._opening = asyncio.Lock()
+
+    async def channel(self) -> Any:
+        """A fresh channel; a passive declare of a queue that is not there closes its channel."""
+        aio_pika = needed("aio_pika", "rabbitmq")
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed:
+                broker = self._broker
+                self._connection = await aio_pika.connect(
+                    host=broker.host,
+                    port=broker.port,
+                    login=broker.user,
+                    password=broker.password,
+                    virtualhost=broker.vhost,
+                    ssl=broker.tls is not None,
+                    ssl_context=broker.tls.context() if broker.tls else None,
+                )
+        return await self._connection.channel()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+
+
+async def length(broker: Broker, queue: str, connections: Connections) -> float:
+    """Messages that are ready in the queue. Raises SourceError; Unreached when the broker itself does not answer.
+
+    A connection on which an answer was waited for in vain is given up: others go on with theirs, and the next question
+    begins on a fresh one.
+    """
+    needed("aio_pika", "rabbitmq")
+    exceptions = importlib.import_module("aiormq.exceptions")
+    async with connections.use(broker, lambda: Link(broker), Link.close) as link:
+        try:
+            return await _length(link, broker, queue, exceptions)
+        except asyncio.CancelledError:
+            connections.retire(broker, link)
+            raise
+
+
+async def _length(link: Link, broker: Broker, queue: str, exceptions: Any) -> float:
+    try:
+        channel = await link.channel()
+    except (exceptions.AMQPError, OSError) as error:
+        raise Unreached(f"{broker}: {_said(error)}") from error
+    try:
+        declared = await channel.declare_queue(queue, passive=True)
+        await channel.close()
+    except exceptions.AMQPConnectionError as error:
+        raise Unreached(f"{broker}: {_said(error)}") from error
+    except exceptions.AMQPError as error:
+        raise SourceError(f"{broker}: queue {queue}: {_said(error)}") from None
+    return float(declared.declaration_result.message_count)
+
+
+def basic(user: str, password: str) -> str:
+    """A header's value for HTTP's basic authentication."""
+    return encode_basic_auth(user, password, "utf-8")
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

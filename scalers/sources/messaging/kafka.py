@@ -1,0 +1,228 @@
+"""KEDA's `apache-kafka` and `kafka` triggers: messages that a consumer group has not consumed yet."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from typing import ClassVar, Literal, Self
+
+from pydantic import SecretStr, field_validator, model_validator
+
+from penstock.extras import needed
+from penstock.parameters import ParameterError
+from penstock.scaler import (
+    Connections,
+    Measure,
+    Scaler,
+    Source,
+    SourceError,
+    TooSlow,
+    Unreached,
+    parameter,
+)
+from scalers.sources.messaging import kafka_lag
+from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Client, Cluster, Offsets
+from scalers.sources.messaging.kafka_inquiry import Inquiry
+from scalers.sources.messaging.kafka_lag import Partition, Rules
+from scalers.sources.tls import TLS
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+#: KEDA's other ways to log in.
+_MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
+
+
+class KafkaSource(Scaler):
+    """What both triggers have in common. A subclass defines `topics`."""
+
+    #: KEDA's names of ways to log in that this trigger knows, ours or not.
+    logins: ClassVar[frozenset[str]]
+
+    bootstrap_servers: tuple[str, ...] = parameter(sources=(_M, _E))
+    consumer_group: str = parameter(sources=(_M, _E))
+    lag_threshold: int = parameter(10, sources=(_M,), gt=0)
+    activation_lag_threshold: int = parameter(0, sources=(_M,), ge=0)
+    offset_reset_policy: Literal["latest", "earliest"] = parameter("latest", sources=(_M,))
+    allow_idle_consumers: bool = parameter(False, sources=(_M,))
+    limit_to_partitions_with_lag: bool = parameter(False, sources=(_M,))
+    ensure_even_distribution_of_partitions: bool = parameter(False, sources=(_M,))
+    exclude_persistent_lag: bool = parameter(False, sources=(_M,))
+    scale_to_zero_on_invalid_offset: bool = parameter(False, sources=(_M,))
+    partition_limitation: str = parameter("", sources=(_M,), description="`1,2,5-8`; none: all")
+    sasl: str = parameter("none", sources=(_M, _A), description="`none`, `plaintext`, `scram_sha256`, `scram_sha512`")
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A))
+    unsafe_ssl: bool = parameter(False, sources=(_M,))
+    username: str | None = parameter(None, sources=(_A,))
+    password: SecretStr | None = parameter(None, sources=(_A,))
+    ca: str | None = parameter(None, sources=(_A,))
+    cert: str | None = parameter(None, sources=(_A,))
+    key: SecretStr | None = parameter(None, sources=(_A,))
+    key_password: SecretStr | None = parameter(None, sources=(_A,))
+
+    @field_validator("partition_limitation")
+    @classmethod
+    def _of_numbers(cls, text: str) -> str:
+        kafka_lag.numbers(text)
+        return text
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        needed("aiokafka", EXTRA)
+        if not all(self.bootstrap_servers):
+            raise ParameterError("bootstrapServers", "must be addresses such as kafka-0:9092,kafka-1:9092")
+        limited, even = self.limit_to_partitions_with_lag, self.ensure_even_distribution_of_partitions
+        for name, asked in (("limitToPartitionsWithLag", limited), ("ensureEvenDistributionOfPartitions", even)):
+            if asked and not self.topics:
+                raise ParameterError(name, "needs a topic")
+        if limited and self.allow_idle_consumers:
+            raise ParameterError("limitToPartitionsWithLag", "and allowIdleConsumers exclude each other")
+        if limited and even:
+            raise ParameterError(
+                "limitToPartitionsWithLag", "and ensureEvenDistributionOfPartitions exclude each other"
+            )
+        self._check_login()
+        return self
+
+    def _check_login(self) -> None:
+        if self.sasl in _MISSING & self.logins:
+            raise ParameterError("sasl", f"{self.sasl} is not supported yet")
+        if self.sasl != "none" and self.sasl not in MECHANISMS:
+            raise ParameterError("sasl", f"must be one of none, {', '.join(MECHANISMS)}")
+        for name, value in (("username", self.username), ("password", self.password)):
+            if self.sasl != "none" and value is None:
+                raise ParameterError(name, f"is required by sasl {self.sasl}")
+        if (self.cert is None) != (self.key is None):
+            raise ParameterError("cert", "and key must come together")
+        if tls := self.server.tls:
+            tls.context()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics to look at; none means all that the group has committed to."""
+        raise NotImplementedError
+
+    @property
+    def server(self) -> Cluster:
+        """The cluster with the login."""
+        return Cluster(
+            brokers=self.bootstrap_servers,
+            tls=TLS.of(self) if self.tls == "enable" else None,
+            mechanism=MECHANISMS.get(self.sasl, ""),
+            user=self.username or "",
+            password=self.password.get_secret_value() if self.password else "",
+        )
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"kafka-{','.join(self.topics)}" if self.topics else f"kafka-{self.consumer_group}-topics"
+
+    @property
+    def target(self) -> float:
+        """Messages that one Job is meant for."""
+        return self.lag_threshold
+
+    @property
+    def rules(self) -> Rules:
+        """How the lag is to be computed."""
+        return Rules(
+            threshold=self.lag_threshold,
+            earliest=self.offset_reset_policy == "earliest",
+            zero_without_offset=self.scale_to_zero_on_invalid_offset,
+            exclude_persistent=self.exclude_persistent_lag,
+            allow_idle=self.allow_idle_consumers,
+            with_lag_only=self.limit_to_partitions_with_lag,
+            even=self.ensure_even_distribution_of_partitions,
+        )
+
+    @classmethod
+    async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
+        """Topics and ends of partitions are asked for all at once, what is committed group by group, side by side.
+
+        A group or a partition whose broker does not answer is unknown by itself.
+        """
+        cluster = scalers[0].server
+        async with connections.use(cluster, lambda: Client(cluster), Client.close) as client:
+            inquiry = Inquiry(client, connections.timeout)
+            found = await inquiry.topics({scaler.consumer_group for scaler in scalers if not scaler.topics})
+            asked = [scaler.topics or _sorted(found[scaler.consumer_group]) for scaler in scalers]
+            there = await client.partitions(topic for topics in asked for topic in topics)
+            wanted = [tuple(scaler.wanted(topics, there)) for scaler, topics in zip(scalers, asked, strict=True)]
+            groups: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+            for scaler, partitions in zip(scalers, wanted, strict=True):
+                groups[scaler.consumer_group].update(partitions)
+            ends, committed = await asyncio.gather(inquiry.ends(set(wanted)), inquiry.committed(groups))
+            # Of objects with the same trigger the first one's answer: what it saw is not the others' last poll.
+            answers: dict[Self, Measure | Exception] = {}
+            for scaler, partitions in dict(zip(scalers, wanted, strict=True)).items():
+                topics, offsets = found.get(scaler.consumer_group), committed[scaler.consumer_group]
+                latest = ends[partitions]
+                if isinstance(offsets, SourceError):
+                    answers[scaler] = offsets
+                elif isinstance(topics, SourceError) and not scaler.topics:
+                    answers[scaler] = topics
+                elif scaler.topics and not partitions:
+                    answers[scaler] = SourceError(f"{cluster}: {scaler.lost(there)}")
+                elif isinstance(latest, SourceError):
+                    answers[scaler] = latest
+                else:
+                    answers[scaler] = scaler.measured(partitions, offsets, latest, client)
+            unreached = [answer for answer in answers.values() if isinstance(answer, Unreached | TooSlow)]
+            if len(unreached) == len(answers):
+                raise unreached[0]
+            return [answers[scaler] for scaler in scalers]
+
+    def lost(self, there: Mapping[str, frozenset[int]]) -> str:
+        """Why there is no partition to look at."""
+        missing = [topic for topic in self.topics if topic not in there]
+        return f"there is no topic {', '.join(missing)}" if missing else "there is no partition of partitionLimitation"
+
+    def wanted(self, topics: Sequence[str], there: Mapping[str, frozenset[int]]) -> list[tuple[str, int]]:
+        """The partitions to look at; none unless all topics that the trigger names are there."""
+        if not there.keys() >= set(self.topics):
+            return []
+        only = kafka_lag.numbers(self.partition_limitation) if self.topics else None
+        return [
+            (topic, number)
+            for topic in dict.fromkeys(topics)
+            for number in sorted(there.get(topic, ()))
+            if only is None or number in only
+        ]
+
+    def measured(self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: Client) -> Measure:
+        """The lag, and whether it is worth a Job."""
+        before: Offsets = {}
+        if self.exclude_persistent_lag:
+            before = client.previous(self, {each: committed[each] for each in wanted if each in committed})
+        lag = kafka_lag.combined(
+            (Partition(ends.get(each), committed.get(each), before.get(each)) for each in wanted), self.rules
+        )
+        return Measure(float(lag.value), lag.total > self.activation_lag_threshold)
+
+
+def _sorted(topics: Set[str] | SourceError) -> tuple[str, ...]:
+    return () if isinstance(topics, SourceError) else tuple(sorted(topics))
+
+
+class ApacheKafka(KafkaSource):
+    """Lag of a consumer group on some topics, or on all that it has committed to."""
+
+    logins = frozenset({*MECHANISMS, "gssapi", "aws_msk_iam"})
+    topic: tuple[str, ...] = parameter((), sources=(_M, _E), description="none: all that the group has committed to")
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """As the trigger lists them."""
+        return self.topic
+
+
+class Kafka(KafkaSource):
+    """Lag of a consumer group on one topic, or on all that it has committed to."""
+
+    logins = frozenset({*MECHANISMS, "gssapi", "oauthbearer"})
+    topic: str | None = parameter(None, sources=(_M, _E), description="none: all that the group has committed to")
+    version: str | None = parameter(None, sources=(_M,), description="it has no effect: brokers are asked for theirs")
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The one topic, if there is one."""
+        return (self.topic,) if self.topic else ()

@@ -1,0 +1,82 @@
+"""KEDA's `nats-jetstream` trigger: messages that a consumer has not got or not acknowledged."""
+
+from urllib.parse import urlsplit
+
+import orjson
+
+from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.http.web import Session, WebSource
+from workers.api.kinds import Object
+
+_M, _A = Source.METADATA, Source.AUTHENTICATION
+
+
+class NATSJetStream(WebSource):
+    """One consumer of one stream, as the monitoring endpoint of a NATS server tells of it."""
+
+    endpoint: str = parameter(name="natsServerMonitoringEndpoint", sources=(_M, _A))
+    account: str | None = parameter(None, also=("accountID",), sources=(_M, _A))
+    stream: str = parameter(sources=(_M,))
+    consumer: str = parameter(sources=(_M,))
+    lag_threshold: int = parameter(10, sources=(_M,), ge=0)
+    activation_lag_threshold: int = parameter(0, sources=(_M,))
+    use_https: bool = parameter(False, sources=(_M,))
+
+    @property
+    def url(self) -> str:
+        """The monitoring endpoint, which the manifest gives as host:port."""
+        return f"{'https' if self.use_https else 'http'}://{self.endpoint}"
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "natsServerMonitoringEndpoint"
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"nats-jetstream-{self.stream}"
+
+    @property
+    def target(self) -> float:
+        """Messages per Job."""
+        return self.lag_threshold
+
+    @property
+    def activation(self) -> float:
+        """Messages that are not yet worth a Job."""
+        return self.activation_lag_threshold
+
+    async def ask(self, session: Session) -> float:
+        """Messages waiting and messages handed out but not acknowledged; in a cluster the consumer's leader knows."""
+        consumer = await self._consumer(session, self.url)
+        if elsewhere := self._leader_of(consumer):
+            consumer = await self._consumer(session, elsewhere)
+        try:
+            return float(consumer["num_pending"] + consumer["num_ack_pending"])
+        except (KeyError, TypeError):
+            raise SourceError(f"{self.server}: consumer {self.consumer} tells no numbers") from None
+
+    def _leader_of(self, consumer: Object) -> str | None:
+        """Where the consumer's leader is asked: servers of a cluster have host names below that of the service."""
+        leader = (consumer.get("cluster") or {}).get("leader")
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if not leader or host.startswith(f"{leader}.") or ":" in host or host.replace(".", "").isdecimal():
+            return None
+        return f"{parts.scheme}://{leader}.{parts.netloc}"
+
+    async def _consumer(self, session: Session, base: str) -> Object:
+        query = {"consumers": "true", "config": "true", **({"acc": self.account} if self.account else {})}
+        answer = await self.get(session, "/jsz", query, base=base)
+        try:
+            accounts = orjson.loads(answer.body).get("account_details") or ()
+            streams = {each["name"]: each for account in accounts for each in account.get("stream_detail") or ()}
+            if self.stream not in streams:
+                raise SourceError(f"{self.server}: there is no stream {self.stream}")
+            consumers = {each["name"]: each for each in streams[self.stream].get("consumer_detail") or ()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise SourceError(f"{self.server}: the answer is not one of JetStream") from None
+        if self.consumer not in consumers:
+            raise SourceError(f"{self.server}: stream {self.stream} has no consumer {self.consumer}")
+        return dict(consumers[self.consumer])

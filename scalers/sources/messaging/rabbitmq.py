@@ -1,0 +1,249 @@
+"""KEDA's `rabbitmq` trigger: the depth of a queue over AMQP, depth and rates of queues over the management plugin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+from urllib.parse import quote, unquote, urlsplit
+
+import orjson
+from pydantic import SecretStr, model_validator
+
+from penstock.parameters import ParameterError
+from penstock.scaler import Connections, Measure, Source, SourceError, parameter
+from scalers.sources.http.web import Session, WebSource
+from scalers.sources.messaging import amqp
+from scalers.sources.tls import TLS
+from workers.api.kinds import Object
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+Mode = Literal[
+    "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
+]
+
+#: Messages per Job of a trigger that says nothing.
+_LENGTH = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What one queue holds and what goes through it, messages per second."""
+
+    messages: float
+    published: float
+    delivered: float
+
+    @classmethod
+    def of(cls, queue: Object, *, ready_only: bool) -> Self:
+        """As the management plugin tells of a queue; one that never saw a message has no rates."""
+        stats = queue.get("message_stats") or {}
+        messages = queue["messages_ready" if ready_only else "messages"]
+        published = (stats.get("publish_details") or {}).get("rate") or 0.0
+        delivered = (stats.get("deliver_get_details") or {}).get("rate") or 0.0
+        return cls(float(messages), float(published), float(delivered))
+
+    @classmethod
+    def together(cls, depths: Sequence[Self], operation: str) -> Self:
+        """Several queues as one: `sum`, `avg` or `max` of each number."""
+        if not depths:
+            return cls(0.0, 0.0, 0.0)
+        columns = [[d.messages for d in depths], [d.published for d in depths], [d.delivered for d in depths]]
+        if operation == "max":
+            return cls(*(max(column) for column in columns))
+        share = len(depths) if operation == "avg" else 1
+        return cls(*(sum(column) / share for column in columns))
+
+
+def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
+    """The metric of a mode, and whether it makes the trigger active."""
+    match mode:
+        case "QueueLength":
+            return Measure(depth.messages, depth.messages > activation)
+        case "MessageRate":
+            return Measure(depth.published, max(depth.published, depth.messages) > activation)
+        case "DeliverGetRate":
+            return Measure(depth.delivered, depth.delivered > activation)
+        case "PublishedToDeliveredRatio":
+            if depth.delivered == 0:
+                return Measure(activation, depth.published > 0)
+            ratio = depth.published / depth.delivered
+            return Measure(ratio, ratio > activation)
+        case "ExpectedQueueConsumptionTime":
+            if depth.delivered == 0:
+                return Measure(activation, active=True)
+            growth = (depth.published - depth.delivered) / depth.delivered
+            time = growth + depth.messages / depth.delivered
+            return Measure(time, time > activation)
+
+
+class RabbitMQ(WebSource):
+    """One queue, or over HTTP all whose names match."""
+
+    host: SecretStr = parameter(sources=(_M, _A, _E))
+    queue_name: str = parameter(sources=(_M,))
+    protocol: Literal["auto", "amqp", "http"] = parameter("auto", sources=(_M, _A))
+    mode: Mode | None = parameter(None, sources=(_M,))
+    value: float | None = parameter(None, sources=(_M,), ge=0)
+    queue_length: float | None = parameter(None, sources=(_M,), ge=0)
+    activation_value: float = parameter(0.0, sources=(_M,))
+    vhost_name: str | None = parameter(None, sources=(_M, _A))
+    use_regex: bool = parameter(False, sources=(_M,))
+    operation: Literal["sum", "avg", "max"] = parameter("sum", sources=(_M,))
+    page_size: int = parameter(100, sources=(_M,), ge=1)
+    exclude_unacknowledged: bool = parameter(False, sources=(_M,))
+    username: str | None = parameter(None, sources=(_A, _E))
+    password: SecretStr | None = parameter(None, sources=(_A, _E))
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
+    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if (self.mode is None) != (self.value is None):
+            raise ParameterError("mode", "and value must come together")
+        if self.mode is not None and self.queue_length is not None:
+            raise ParameterError("queueLength", "is the older spelling of mode and value: give one of the two")
+        if (self.username is None) != (self.password is None):
+            raise ParameterError("username", "and password must come together")
+        if self.oauth_token_uri and self.username:
+            raise ParameterError("oauthTokenURI", "and username exclude each other")
+        if self.oauth_token_uri and self.client_id is None:
+            raise ParameterError("clientID", "is required by oauthTokenURI")
+        if self.workload_identity_resource:
+            raise ParameterError("workloadIdentityResource", "is not supported")
+        if (self.cert is None) != (self.key is None):
+            raise ParameterError("cert", "and key must come together")
+        if self._is_http:
+            return self
+        for name, asked in (
+            ("mode", self.mode not in (None, "QueueLength")),
+            ("useRegex", self.use_regex),
+            ("excludeUnacknowledged", self.exclude_unacknowledged),
+            ("timeout", self.timeout is not None),
+            ("oauthTokenURI", self.oauth_token_uri is not None),
+        ):
+            if asked:
+                raise ParameterError(name, "is possible over http only")
+        return self
+
+    @property
+    def _is_http(self) -> bool:
+        if self.protocol != "auto":
+            return self.protocol == "http"
+        return urlsplit(self.host.get_secret_value()).scheme in ("http", "https")
+
+    @property
+    def url(self) -> str:
+        """The management plugin's address, without user, virtual host and query."""
+        parts = urlsplit(self.host.get_secret_value())
+        if not self._is_http:
+            # What AMQP speaks to is checked as if it were asked over HTTP: host and port are what matters.
+            if parts.scheme not in ("amqp", "amqps"):
+                raise ParameterError("host", "must be a URL such as amqp://user:password@rabbit.example:5672/vhost")
+            return f"http://{parts.netloc.rpartition('@')[2]}"
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", path=self._base_path).geturl()
+
+    @property
+    def _base_path(self) -> str:
+        """What stands before the virtual host, which is the last part of the path."""
+        return urlsplit(self.host.get_secret_value()).path.rpartition("/")[0]
+
+    @property
+    def url_parameter(self) -> str:
+        """How the manifest spells it."""
+        return "host"
+
+    @property
+    def vhost(self) -> str:
+        """The virtual host, ``/`` unless something else is named."""
+        if self.vhost_name is not None:
+            return self.vhost_name
+        return unquote(urlsplit(self.host.get_secret_value()).path.rpartition("/")[2]) or "/"
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"rabbitmq-{quote(self.queue_name, safe='')}"
+
+    @property
+    def target(self) -> float:
+        """Messages per Job, or the value that the mode is compared with."""
+        return next((each for each in (self.value, self.queue_length) if each is not None), _LENGTH)
+
+    @property
+    def activation(self) -> float:
+        """The value that is not yet worth a Job."""
+        return self.activation_value
+
+    async def answer(self, connections: Connections) -> float | Measure:
+        """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""
+        login = self.server
+        if not isinstance(login, amqp.Broker):
+            return await super().answer(connections)
+        length = await amqp.length(login, self.queue_name, connections)
+        return Measure(length, length > self.activation_value)
+
+    @property
+    def server(self) -> Any:
+        """Over AMQP a broker's virtual host with the login, over HTTP a server."""
+        if self._is_http:
+            return super().server
+        parts = urlsplit(self.host.get_secret_value())
+        user, password = self._login
+        return amqp.Broker(
+            host=parts.hostname or "",
+            port=parts.port or (5671 if parts.scheme == "amqps" else 5672),
+            vhost=self.vhost,
+            user=user,
+            password=password,
+            tls=self.material if parts.scheme == "amqps" or self.tls == "enable" else None,
+        )
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """KEDA's trigger has no authModes: it logs in for a token if it is told where to get one."""
+        return ("oauth",) if self.oauth_token_uri and not self.auth_modes else self.auth_modes
+
+    @property
+    def material(self) -> TLS:
+        """What is shown to the broker and trusted: without `tls` of the authentication nothing of our own."""
+        if self.tls != "enable":
+            return super().material
+        return TLS.of(self)
+
+    @property
+    def _login(self) -> tuple[str, str]:
+        if self.username and self.password:
+            return self.username, self.password.get_secret_value()
+        parts = urlsplit(self.host.get_secret_value())
+        return unquote(parts.username or "guest"), unquote(parts.password or "guest")
+
+    async def ask(self, session: Session) -> Measure:
+        """The queue, or all queues that match, over the management plugin."""
+        headers = {} if self.modes else {"Authorization": amqp.basic(*self._login)}
+        path = f"/api/queues/{quote(self.vhost, safe='')}"
+        query: dict[str, str] = {}
+        if self.use_regex:
+            query = {
+                "page": "1",
+                "use_regex": "true",
+                "pagination": "false",
+                "name": self.queue_name,
+                "page_size": str(self.page_size),
+            }
+        else:
+            path += f"/{quote(self.queue_name, safe='')}"
+        answer = await self.get(session, path, query, headers=headers)
+        return measure(self._depth(answer.body), self.mode or "QueueLength", self.activation_value)
+
+    def _depth(self, body: bytes) -> Depth:
+        try:
+            found: Any = orjson.loads(body)
+            if not self.use_regex:
+                return Depth.of(found, ready_only=self.exclude_unacknowledged)
+            if found.get("page_count", 1) > 1:
+                raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
+            depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise SourceError(f"{self.server}: the answer is not one of the management plugin") from None
+        return Depth.together(depths, self.operation)

@@ -1,0 +1,116 @@
+"""KEDA's `redis`, `redis-cluster` and `redis-sentinel` triggers: the length of a list (or sorted set, set, hash)."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from redis import exceptions
+
+from penstock.scaler import Source, parameter
+from scalers.sources.redis.claims import RedisClaims, as_text
+from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
+from scheduler.scripts import Script, load
+
+_SCRIPT = resources.files("scalers").joinpath("lua/length.lua").read_text()
+_DIGEST = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+
+_CLAIM = Script(load("scalers", "claim_list"))
+
+#: By key type, the command that answers how many entries a key has; a missing key has none of any type.
+_LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many entries does this key have?"""
+
+    key: str
+
+
+class ListTrigger(RedisClaims):
+    """One list whose entries are work."""
+
+    list_name: str = parameter(sources=(Source.METADATA,), description="a list, set, sorted set or hash")
+    list_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job")
+    activation_list_length: int = parameter(0, sources=(Source.METADATA,), description="active above so many entries")
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"redis-{self.list_name}"
+
+    @property
+    def target(self) -> float:
+        """Entries per Job."""
+        return self.list_length
+
+    @property
+    def activation(self) -> float:
+        """Entries that are not yet worth a Job."""
+        return self.activation_list_length
+
+    @property
+    def question(self) -> Length:
+        """The list's length."""
+        return Length(self.list_name)
+
+    def claim_script(self) -> Script:
+        """Items leave the list for the ledger."""
+        return _CLAIM
+
+    def item(self, value: Any) -> tuple[str, str]:
+        """The item itself."""
+        return as_text(value)
+
+    @staticmethod
+    async def ask(link: Link, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
+        """The lengths in one round trip; in two on servers that refuse scripts."""
+        return await _lengths(link, [question.key for question in questions])
+
+
+class RedisLists(ListTrigger, SingleServer):
+    """A list on one server."""
+
+
+class RedisClusterLists(ListTrigger, ClusterServers):
+    """A list on a cluster."""
+
+
+class RedisSentinelLists(ListTrigger, SentinelServers):
+    """A list on the master that sentinels name."""
+
+
+async def _lengths(link: Link, names: Sequence[str]) -> list[Answer]:
+    if not link.scripts:
+        return await _by_commands(link, names)
+    answers = await _by_script(link, names)
+    refused = [place for place, answer in enumerate(answers) if _is_refusal(answer)]
+    if not refused:
+        return answers
+    again = await _by_commands(link, [names[place] for place in refused])
+    for place, answer in zip(refused, again, strict=True):
+        answers[place] = answer
+    # The first command carried the script: what works without it shows that scripts are what is refused.
+    link.scripts = not (refused[0] == 0 and isinstance(again[0], int))
+    return answers
+
+
+def _is_refusal(answer: Answer) -> bool:
+    """The command was refused, rather than the key being of a wrong type."""
+    return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
+
+
+async def _by_script(link: Link, names: Sequence[str]) -> list[Answer]:
+    """One script call per list, so that one list the user may not read says nothing about the others."""
+    first, *others = names
+    return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
+
+
+async def _by_commands(link: Link, names: Sequence[str]) -> list[Answer]:
+    kinds = await link.run([("TYPE", name) for name in names])
+    # An error is no kind; the second command will be refused as well.
+    known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
+    return await link.run([(command, name) for command, name in zip(known, names, strict=True)])

@@ -1,0 +1,46 @@
+"""Redis and Valkey servers that sentinels watch: the sentinels say which one is the master now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from redis import exceptions
+
+from penstock.connections import Connections
+from penstock.scaler import SourceError
+from scalers.sources.redis.connection import Answer, Ask, Link, Question, RedisServer
+from scalers.sources.redis.seeds import Seeds
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSentinel:
+    """A master and its sentinels. login: the master's database and login; its host and port are the sentinels' to say.
+
+    The sentinels are asked in every reading: a master that was replaced may well be reachable still, and be wrong.
+    """
+
+    sentinels: tuple[RedisServer, ...]
+    master: str
+    login: RedisServer
+
+    def __str__(self) -> str:
+        return f"{self.master} of {','.join(sentinel.place for sentinel in self.sentinels)}"
+
+    async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
+        """See scalers.sources.redis.connection.Topology."""
+
+        async def which(sentinel: RedisServer, link: Link) -> RedisServer:
+            [answer] = await link.run([("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.master)])
+            if isinstance(answer, exceptions.RedisError):
+                raise SourceError(f"{sentinel.place}: {answer}")
+            if not answer:
+                raise SourceError(f"{sentinel.place}: knows no master {self.master}")
+            host, port = answer
+            return replace(self.login, host=host.decode(), port=int(port))
+
+        async with connections.use(self, lambda: Seeds(self.sentinels), _forget) as seeds:
+            master = await seeds.ask(which, connections)
+        return await master.answers(questions, ask, connections)
+
+
+async def _forget(_: Seeds) -> None:
+    """Nothing to close: the sentinels' clients are shared."""

@@ -1,0 +1,156 @@
+"""KEDA's `redis-streams`, `redis-cluster-streams` and `redis-sentinel-streams` triggers."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import exceptions
+
+from penstock.scaler import Source, SourceError, parameter
+from scalers.claimable import Errand
+from scalers.sources.redis.claims import RedisClaims, as_object
+from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
+from scheduler.scripts import Script, load
+
+_CLAIM = Script(load("scalers", "claim_stream"))
+
+#: The group that claims where the trigger names none.
+GROUP = "penstock"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many entries of a stream wait?
+
+    group: None counts all there are. lag: those the group was not given yet; otherwise those that were given to a
+    consumer of the group and not acknowledged.
+    """
+
+    key: str
+    group: str | None = None
+    lag: bool = False
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """What to ask a server."""
+        if self.group is None:
+            return (("XLEN", self.key),)
+        if self.lag:
+            return (("XINFO GROUPS", self.key), ("XLEN", self.key))
+        return (("XPENDING", self.key, self.group),)
+
+    def answer(self, answers: Sequence[Any]) -> Answer:
+        """What the server's answers to the commands say."""
+        first = answers[0]
+        if self.lag and isinstance(first, exceptions.ResponseError) and "no such key" in str(first):
+            return 0
+        if isinstance(first, exceptions.RedisError):
+            return first
+        if self.group is None:
+            return int(first)
+        if not self.lag:
+            return int(first["pending"])
+        groups: Mapping[str, Mapping[str, Any]] = {group["name"].decode(): group for group in first}
+        # A group that does not exist yet has everything before it.
+        return self._lag(groups[self.group]) if self.group in groups else _number(answers[1])
+
+    def _lag(self, group: Mapping[str, Any]) -> Answer:
+        if "lag" not in group:
+            return SourceError(f"{self.key}: lagCount needs Redis 7.0 or newer, or Valkey")
+        if group["lag"] is None:
+            return SourceError(
+                f"{self.key}: the server cannot tell the lag of group {self.group}:"
+                " entries were deleted before the group was given them"
+            )
+        return int(group["lag"])
+
+
+class StreamClaims(RedisClaims):
+    """Claims of a stream's entries."""
+
+    @property
+    @abstractmethod
+    def group(self) -> str:
+        """The consumer group whose pending entries are the ledger."""
+
+    def claim_script(self) -> Script:
+        """What the group has pending with us is claimed."""
+        return _CLAIM
+
+    def item(self, value: Any) -> tuple[str, str]:
+        """The entry's fields."""
+        return as_object(value)
+
+    def particulars(self, errand: Errand) -> tuple[str, ...]:
+        """The group, and the object as its consumer."""
+        return (self.group, f"penstock:{errand.uid}")
+
+
+class StreamTrigger(StreamClaims):
+    """One stream whose entries are work."""
+
+    stream: str = parameter(sources=(Source.METADATA,))
+    consumer_group: str | None = parameter(
+        None, sources=(Source.METADATA,), description="without one the stream's length counts"
+    )
+    pending_entries_count: int = parameter(
+        5, sources=(Source.METADATA,), ge=0, description="given to the group and not acknowledged, per Job"
+    )
+    stream_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job, without a group")
+    lag_count: int = parameter(
+        0, sources=(Source.METADATA,), ge=0, description="if not 0: not given to the group yet, per Job (Redis 7)"
+    )
+    activation_lag_count: int = parameter(
+        0, sources=(Source.METADATA,), description="active above so many, whatever counts"
+    )
+
+    @property
+    def metric(self) -> str:
+        """KEDA's name."""
+        return f"redis-streams-{self.stream}"
+
+    @property
+    def target(self) -> float:
+        """Entries per Job, of whatever is counted."""
+        if self.consumer_group is None:
+            return self.stream_length
+        return self.lag_count or self.pending_entries_count
+
+    @property
+    def activation(self) -> float:
+        """Entries that are not yet worth a Job, of whatever is counted."""
+        return self.activation_lag_count
+
+    @property
+    def question(self) -> Count:
+        """The stream's length, the group's lag, or what the group has pending."""
+        return Count(self.stream, self.consumer_group, self.consumer_group is not None and self.lag_count > 0)
+
+    @property
+    def group(self) -> str:
+        """The one that is given, or ours."""
+        return self.consumer_group or GROUP
+
+    @staticmethod
+    async def ask(link: Link, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]
+        """All counts in one round trip."""
+        answers = iter(await link.run([command for question in questions for command in question.commands]))
+        return [question.answer([next(answers) for _ in question.commands]) for question in questions]
+
+
+class RedisStreams(StreamTrigger, SingleServer):
+    """A stream on one server."""
+
+
+class RedisClusterStreams(StreamTrigger, ClusterServers):
+    """A stream on a cluster."""
+
+
+class RedisSentinelStreams(StreamTrigger, SentinelServers):
+    """A stream on the master that sentinels name."""
+
+
+def _number(answer: Any) -> Answer:
+    return answer if isinstance(answer, exceptions.RedisError) else int(answer)

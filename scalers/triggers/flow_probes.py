@@ -1,0 +1,147 @@
+"""Probes of JobFlows: whether the pods of a task listen, or answer with success, asked like any other source.
+
+Pods are found in the mirror, afresh for every poll. A pod that does not answer is a measure, not a failure of a source:
+nothing is left alone for it, and it is asked again soon.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import aiohttp
+from pydantic import ConfigDict
+
+from penstock.scaler import Measure, Scaler
+from scalers.polling.batched import Source
+from scalers.triggers.parse import Parsed, Probe
+from workers.api import model
+from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object
+from workers.api.volcano import jobflow
+from workers.api.volcano.jobflow import HttpGet, JobFlow, TcpSocket
+from workers.cache.store import Mirror
+from workers.errors import UserError
+
+#: Seconds that one pod may take to answer, and until pods that do not answer are asked again.
+PATIENCE, AGAIN = 1.0, 1.0
+#: Annotation of a pod: the task that it belongs to.
+TASK = "volcano.sh/task-spec"
+_FINAL = frozenset({"Succeed", "Failed", "Terminated", "Terminating"})
+
+
+def asks(body: Object) -> bool:
+    """Whether a flow has an entry that waits for pods to answer."""
+    status, spec = body.get("status") or {}, body.get("spec") or {}
+    phase = (status.get("state") or {}).get("phase")
+    if body["metadata"].get("deletionTimestamp") or spec.get("schedule") or phase in _FINAL:
+        return False
+    begun = status.get("entries") or {}
+    return any(
+        (entry.get("dependsOn") or {}).get("probe") and not (begun.get(_first(entry)) or {}).get("phase")
+        for entry in spec.get("flows") or ()
+    )
+
+
+def _first(entry: Object) -> str:
+    """Under which name an entry, or its first item, is written down once it began."""
+    return f"{entry['name']}-0" if entry.get("forEach") else str(entry["name"])
+
+
+async def parse(body: Object, mirror: Mirror) -> Parsed:
+    """The probes of the Jobs that the flow has now, with the pods that they ask."""
+    try:
+        spec = model.parse(JobFlow, JOB_FLOW, body).spec
+    except UserError as error:
+        return Parsed(problem=str(error))
+    uid = body["metadata"]["uid"]
+    (children,) = await mirror.children_many([(VC_JOB, uid)])
+    jobs = [entry.body for entry in children if entry.body is not None]
+    owned = await mirror.children_many([(POD, job["metadata"]["uid"]) for job in jobs]) if jobs else []
+    found: dict[str, Probe] = {}
+    for job, entries in zip(jobs, owned, strict=True):
+        pods = [entry.body for entry in entries if entry.body is not None]
+        for asked in _asked(spec, job):
+            name = jobflow.probed(asked, job["metadata"]["name"])
+            pod = PodProbe(asked=asked, addresses=_addresses(pods, asked.task_name), wanted=_wanted(job, asked))
+            kind = "tcpSocket" if isinstance(asked, TcpSocket) else "httpGet"
+            found[name] = Probe(name, kind, pod, Source.of(pod, (uid, name)))
+    return Parsed(tuple(found.values()))
+
+
+def _asked(spec: jobflow.Spec, job: Object) -> Iterator[HttpGet | TcpSocket]:
+    """What is asked of a Job: every probe of a task that it has, of entries that depend on it."""
+    tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
+    for entry in spec.flows:
+        for asked in entry.probe.asked if entry.probe else ():
+            if asked.task_name in tasks:
+                yield asked
+
+
+def _wanted(job: Object, asked: HttpGet | TcpSocket) -> int:
+    """How many pods of the task must answer: those of its gang."""
+    (task,) = [each for each in job["spec"]["tasks"] if each.get("name") == asked.task_name][:1]
+    least = task.get("minAvailable")
+    return max(1, task.get("replicas") or 0 if least is None else least)
+
+
+def _addresses(pods: Sequence[Object], task: str) -> tuple[str, ...]:
+    """Where the running pods of a task are."""
+    found = [
+        (pod.get("status") or {}).get("podIP")
+        for pod in pods
+        if (pod["metadata"].get("annotations") or {}).get(TASK) == task
+        and (pod.get("status") or {}).get("phase") == "Running"
+        and not pod["metadata"].get("deletionTimestamp")
+    ]
+    return tuple(sorted(address for address in found if address))
+
+
+class PodProbe(Scaler):
+    """One probe of the pods of one task. addresses: of the pods. wanted: how many must answer."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    asked: HttpGet | TcpSocket
+    addresses: tuple[str, ...]
+    wanted: int
+
+    @property
+    def metric(self) -> str:
+        """What is asked."""
+        return "probe"
+
+    @property
+    def target(self) -> float:
+        """Pods that must answer."""
+        return float(self.wanted)
+
+    async def measure(self) -> Measure:
+        """How many pods answer; enough of them make it active."""
+        answers = await asyncio.gather(*(self._answers(address) for address in self.addresses))
+        ready = sum(answers) >= self.wanted
+        return Measure(float(sum(answers)), active=ready, again=AGAIN)
+
+    async def _answers(self, address: str) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if isinstance(self.asked, TcpSocket):
+                    return await _listens(address, self.asked.port)
+                return await _succeeds(address, self.asked)
+        except (OSError, aiohttp.ClientError, ValueError):
+            return False
+
+
+async def _listens(address: str, port: int) -> bool:
+    _, writer = await asyncio.open_connection(address, port)
+    writer.close()
+    return True
+
+
+async def _succeeds(address: str, asked: HttpGet) -> bool:
+    """Whether the answer says success or points elsewhere, as a kubelet takes it."""
+    host = f"[{address}]" if ":" in address else address
+    header = {asked.http_header.name: asked.http_header.value} if asked.http_header else {}
+    url = f"http://{host}:{asked.port}/{asked.path.removeprefix('/')}"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, headers=header, allow_redirects=False) as response,
+    ):
+        return 200 <= response.status < 400

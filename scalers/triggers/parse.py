@@ -1,0 +1,317 @@
+"""From an object's spec to scalers that are ready to measure."""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from penstock.parameters import FROM_ENV, Trigger, refuse_unset
+from penstock.scaler import Scaler, metric_name
+from scalers.auth import environment
+from scalers.auth.authenticator import Authenticator, Unreachable, Workload
+from scalers.auth.lookups import Lookups, View
+from scalers.auth.secret_text import Hidden
+from scalers.polling.batched import Source
+from scalers.registry import REGISTRY, Registry
+from scalers.sources.kubernetes.pod_resources import PodResource
+from scalers.ttl_cache import EVER
+from workers.api import bool_annotations
+from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
+from workers.errors import PenstockError, Unavailable, UserError
+from workers.handoff.claims import LEDGER, ledger_of, name_of
+
+#: Triggers that are read before others have their turn, and problems that one condition tells.
+_TURN, _TOLD = 50, 10
+
+
+def is_polled(body: Object) -> bool:
+    """Whether the object's triggers are to be measured: it is neither on its way out nor paused, or has a ledger.
+
+    Claims are settled also while nothing is taken any more.
+    """
+    if ledger_of(body):
+        return True
+    return not body["metadata"].get("deletionTimestamp") and not bool_annotations.is_paused(body)
+
+
+def measured(body: Object) -> Sequence[Object]:
+    """The triggers to measure: those of the spec, or the one whose queue the object's ledger lies beside.
+
+    Raises UserError when the ledger's annotation names no trigger.
+    """
+    text = ledger_of(body)
+    if text is None:
+        return (body.get("spec") or {}).get("triggers") or ()
+    try:
+        trigger = orjson.loads(text)
+    except ValueError:
+        trigger = None
+    if not isinstance(trigger, dict):
+        raise UserError(f"annotation {LEDGER} must be a trigger as JSON")
+    return (trigger,)
+
+
+def version(body: Object) -> str:
+    """Tells the triggers that are measured from those of any other state of the object."""
+    generation, ledger = body["metadata"].get("generation", 0), ledger_of(body)
+    return f"{generation}/{name_of(ledger)}" if ledger else str(generation)
+
+
+def polling_interval(body: Object, default: float) -> float:
+    """Seconds between two polls of this object."""
+    spec = body.get("spec") or {}
+    milliseconds, interval = spec.get("pollingIntervalMilliseconds"), spec.get("pollingInterval")
+    if isinstance(milliseconds, int) and milliseconds > 0:
+        return milliseconds / 1000
+    return float(interval) if isinstance(interval, int) and interval > 0 else default
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One trigger, ready to be measured. name: of its metric, index included. type: of the trigger."""
+
+    name: str
+    type: str
+    scaler: Scaler
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An object's triggers in order; or, with no probes, the problem that keeps all of them from being measured."""
+
+    probes: tuple[Probe, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found out about one object.
+
+    supplied: what its authenticationRefs supplied, by trigger. since: nothing that was looked up before this instant
+    is to be used any more. fresh: nothing has failed since it was parsed.
+    """
+
+    version: str
+    parsed: Parsed
+    supplied: tuple[Hidden, ...]
+    since: float
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """What an object's triggers are supplied with. absent: variables that may be missing. supplied: by trigger, or why
+    not.
+    """
+
+    variables: Mapping[str, str] = field(repr=False)
+    absent: Set[str]
+    supplied: Sequence[Hidden | PenstockError]
+
+    def credentials(self, index: int) -> Hidden:
+        answer = self.supplied[index]
+        if isinstance(answer, PenstockError):
+            raise answer
+        return answer
+
+
+class Triggers:
+    """Parses objects' triggers, and remembers the outcome for as long as spec and credentials stay the same.
+
+    lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. broker,
+    prefix: URL of Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most
+    objects remembered. most: triggers that one object may have; reading more would keep the others waiting. lenient:
+    metadata that are no parameter are ignored, as KEDA does. unset: parameters from variables that the container does
+    not set count as absent, as for KEDA.
+    """
+
+    def __init__(
+        self,
+        registry: Registry = REGISTRY,
+        lookups: Lookups | None = None,
+        authenticator: Authenticator | None = None,
+        *,
+        broker: str = "",
+        prefix: str = "",
+        limit: int = 20_000,
+        most: int = 1_000,
+        lenient: bool = False,
+        unset: bool = False,
+    ) -> None:
+        self._registry = registry
+        self._broker = broker
+        self._prefix = prefix
+        self._lookups = lookups or Lookups()
+        self._authenticator = authenticator or Authenticator()
+        self._limit = limit
+        self._most = most
+        self._lenient = lenient
+        self._unset = unset
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    async def parse(self, ref: Ref, body: Object) -> Parsed:
+        """The probes of an object, or its problem. What depended on something outside and failed is not kept.
+
+        What authenticationRefs supply is compared with what they supplied before, which costs nothing while the
+        lookups remember it; other credentials are other scalers. While it cannot be read, the last ones go on.
+        """
+        uid, current = body["metadata"]["uid"], version(body)
+        known = self._known.get(uid)
+        since = known.since if known else EVER
+        if known and known.version != current:
+            known = None
+        try:
+            specs = measured(body)
+        except UserError as error:
+            return Parsed(problem=str(error))
+        if len(specs) > self._most:
+            return Parsed(problem=f"spec.triggers: there are {len(specs)}, at most {self._most} are measured")
+        if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
+            self._known.move_to_end(uid)
+            return known.parsed
+        view = self._lookups.view(since)
+        try:
+            workload = await self._workload(ref, body, specs, view)
+        except PenstockError as error:
+            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
+        supplied = await self._supplied(specs, workload, view)
+        if known and any(isinstance(answer, Unreachable) for answer in supplied):
+            return known.parsed
+        credentials = tuple(answer for answer in supplied if isinstance(answer, Hidden))
+        if known and known.fresh and len(credentials) == len(supplied) and known.supplied == credentials:
+            self._known.move_to_end(uid)
+            return known.parsed
+        try:
+            variables, absent = await self._environment(workload, specs, view)
+        except PenstockError as error:
+            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
+        parsed = await self._parsed(ref, uid, specs, _Outside(variables, absent, supplied))
+        # What is wrong with the environment of a workload may be put right there, which is no change of the object.
+        elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
+        if len(credentials) == len(supplied) and not elsewhere:
+            self._keep(uid, _Known(current, parsed, credentials, since))
+        return parsed
+
+    def forget(self, uid: str) -> None:
+        """Look up afresh what this object names outside itself: after a failure that may hold other values."""
+        if known := self._known.get(uid):
+            self._known[uid] = replace(known, since=self._lookups.now(), fresh=False)
+
+    def _keep(self, uid: str, known: _Known) -> None:
+        self._known[uid] = known
+        self._known.move_to_end(uid)
+        if len(self._known) > self._limit:
+            self._known.popitem(last=False)
+
+    async def _workload(self, ref: Ref, body: Object, specs: Sequence[Object], view: View) -> Workload:
+        """Whose triggers these are; the target of a ScaledObject is looked up only where its variables may matter."""
+        if ref.kind != SCALED_OBJECT:
+            return Workload.of(ref, body)
+        target = (body.get("spec") or {}).get("scaleTargetRef") or {}
+        template: Object = {}
+        if _names_variables(specs) or any(spec.get("authenticationRef") for spec in specs):
+            template = await view.template(
+                target.get("apiVersion") or "apps/v1",
+                target.get("kind") or "Deployment",
+                ref.namespace,
+                target.get("name") or "",
+            )
+        return Workload(ref.namespace, template, target.get("envSourceContainerName") or "")
+
+    async def _supplied(
+        self, specs: Sequence[Object], workload: Workload, view: View
+    ) -> tuple[Hidden | PenstockError, ...]:
+        """What each trigger's authenticationRef supplies, or why it does not."""
+        return tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
+
+    async def _credentials(self, reference: Object | None, workload: Workload, view: View) -> Hidden | PenstockError:
+        if not reference:
+            return Hidden()
+        try:
+            return await self._authenticator.parameters(reference, workload, view)
+        except PenstockError as error:
+            return error
+
+    async def _environment(
+        self, workload: Workload, specs: Sequence[Object], view: View
+    ) -> tuple[Mapping[str, str], Set[str]]:
+        """The target container's variables, and which ones may be missing; only for an object that refers to one."""
+        if not _names_variables(specs):
+            return {}, frozenset()
+        template, container = workload.template, workload.container
+        return (
+            await environment.resolve(template, container, workload.namespace, view.entries),
+            environment.optional(template, container),
+        )
+
+    async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
+        problems: list[str] = []
+        probes: list[Probe] = []
+        for index, spec in enumerate(specs):
+            if index % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+            try:
+                probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, outside))
+            except UserError as error:
+                problems.append(str(error))
+        problems += _shared_names(specs)
+        if not specs:
+            problems.append("spec.triggers: there is no trigger")
+        return Parsed(problem=_told(problems)) if problems else Parsed(tuple(probes))
+
+    def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> Probe:
+        if not bare.type:
+            raise bare.error("type", "is required")
+        try:
+            scaler_class = self._registry.find(bare.type)
+            credentials = outside.credentials(bare.index)
+        except PenstockError as error:
+            raise UserError(f"trigger {bare.index} ({bare.type}): {error}") from error
+        idle = issubclass(scaler_class, PodResource)
+        if ref.kind == SCALED_JOB and spec.get("metricType") and not idle:
+            raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
+        trigger = Trigger(
+            index=bare.index,
+            type=bare.type,
+            name=spec.get("name") or "",
+            metadata=_texts(bare, spec.get("metadata")),
+            environment=outside.variables,
+            absent=outside.absent,
+            authentication=credentials,
+            namespace=ref.namespace,
+            owner=ref.name,
+            broker=self._broker,
+            prefix=self._prefix,
+            lenient=self._lenient,
+        )
+        scaler = scaler_class.parse(trigger)
+        if not self._unset:
+            refuse_unset(scaler_class, trigger)
+        return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))
+
+
+def _names_variables(specs: Sequence[Object]) -> bool:
+    return any(key.endswith(FROM_ENV) for spec in specs for key in spec.get("metadata") or ())
+
+
+def _texts(trigger: Trigger, metadata: Any) -> Mapping[str, str]:
+    for key, text in (metadata or {}).items():
+        if not isinstance(text, str):
+            raise trigger.error(key, 'must be a text; numbers and true or false need quotes: "5"')
+    return metadata or {}
+
+
+def _shared_names(specs: Sequence[Object]) -> list[str]:
+    names = Counter(spec["name"] for spec in specs if spec.get("name"))
+    shared = (name for name, count in names.items() if count > 1)
+    return [f"spec.triggers: several triggers are named {name}; names must be unique" for name in shared]
+
+
+def _told(problems: Sequence[str]) -> str:
+    """As one text, which ends up in a condition."""
+    more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
+    return "; ".join(problems[:_TOLD]) + more

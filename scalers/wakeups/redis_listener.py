@@ -1,0 +1,183 @@
+"""Hearing of pushes: keyspace notifications of one Redis or Valkey server, on a connection of their own.
+
+Nothing is ever written to the server, and its configuration is only read.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import random
+from typing import Any, Literal
+
+from redis import exceptions
+
+from scalers.gather import side_by_side
+from scalers.sources.redis.connection import Link, RedisServer, reason
+
+log = logging.getLogger(__name__)
+
+#: Events after which a key may hold more than before.
+GROWTH = frozenset(
+    b"lpush rpush linsert sadd zadd zincr zincrby hset hincrby hincrbyfloat rename_to move_to copy_to restore"
+    b" sortstore sinterstore sunionstore sdiffstore zinterstore zunionstore zdiffstore zrangestore"
+    b" georadiusstore geosearchstore xadd".split()
+)
+
+#: Seconds between two signs of life that we ask for, and of silence after which the connection counts as dead.
+PING, SILENCE = 10.0, 25.0
+
+#: Seconds that connecting and subscribing may take, and between two looks at the server's configuration.
+SETUP, LOOK = 5.0, 60.0
+
+Notifications = Literal["on", "off", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one server is being listened to.
+
+    lists: keys or streams waited for. connected: pushes are heard now, if the server sends notifications.
+    notifications: whether it does, as far as it lets us see. detail: what is wrong, or what would have to be
+    switched on.
+    """
+
+    server: str
+    lists: int
+    connected: bool
+    notifications: Notifications
+    detail: str | None
+
+
+class Listener:
+    """Follows keys of one server and tells of each that may have grown.
+
+    woke: called with the names of keys that grew; also once for every key when its subscription begins, since what
+    was pushed before was not heard. backoff: seconds before the first new attempt, and at most.
+    """
+
+    def __init__(
+        self, server: RedisServer, woke: Callable[[Iterable[str]], None], *, backoff: tuple[float, float] = (0.5, 30.0)
+    ) -> None:
+        self._server = server
+        self._woke = woke
+        self._backoff = backoff
+        self._prefix = f"__keyspace@{server.database}__:".encode()
+        self._wanted: frozenset[str] = frozenset()
+        self._changed = asyncio.Event()
+        self._asked: set[str] = set()
+        self._subscribed: set[str] = set()
+        self._heard = 0.0
+        self._failures = 0
+        self._notifications: Notifications = "unknown"
+        self._detail: str | None = None
+        self._error: str | None = None
+
+    def follow(self, names: Iterable[Any]) -> None:
+        """Listen for exactly these keys from now on."""
+        self._wanted = frozenset(names)
+        self._changed.set()
+
+    def status(self) -> Status:
+        """How it goes."""
+        connected = self._error is None and bool(self._subscribed)
+        return Status(str(self._server), len(self._wanted), connected, self._notifications, self._error or self._detail)
+
+    async def run(self) -> None:
+        """Listen until cancelled; a connection that breaks is made anew, after a growing and jittered wait."""
+        while True:
+            try:
+                await self._listen()
+            except (exceptions.RedisError, OSError) as error:
+                self._error = reason(error)
+            except Exception as error:
+                self._error = type(error).__name__
+                log.exception("listening failed unexpectedly", extra={"source": str(self._server)})
+            if not self._failures:
+                log.warning("no wake-ups from a server", extra={"source": str(self._server), "error": self._error})
+            self._failures += 1
+            base, cap = self._backoff
+            await asyncio.sleep(min(cap, base * 2.0 ** min(self._failures - 1, 16)) * (0.5 + random() / 2))
+
+    async def _listen(self) -> None:
+        link = Link(self._server.client(connections=2))
+        pubsub: Any = link.client.pubsub()
+        self._asked, self._subscribed = set(), set()
+        try:
+            async with asyncio.timeout(SETUP):
+                await self._look(link)
+                await self._subscribe(pubsub)
+            self._heard = asyncio.get_running_loop().time()
+            await side_by_side((self._hear(pubsub), self._keep_subscribed(pubsub), self._keep_alive(pubsub, link)))
+        finally:
+            with suppress(exceptions.RedisError, OSError):
+                await asyncio.shield(_close(link, pubsub))
+
+    async def _hear(self, pubsub: Any) -> None:
+        while True:
+            message = await pubsub.get_message(timeout=None)
+            self._heard = asyncio.get_running_loop().time()
+            if message is None:
+                continue
+            name = message["channel"].removeprefix(self._prefix).decode() if message["channel"] else ""
+            if message["type"] == "message" and message["data"] in GROWTH:
+                self._woke((name,))
+            elif message["type"] == "subscribe":
+                self._error, self._failures = None, 0
+                self._subscribed.add(name)
+                self._woke((name,))
+
+    async def _keep_subscribed(self, pubsub: Any) -> None:
+        while True:
+            await self._changed.wait()
+            await self._subscribe(pubsub)
+
+    async def _subscribe(self, pubsub: Any) -> None:
+        self._changed.clear()
+        wanted = self._wanted
+        added, dropped = wanted - self._asked, self._asked - wanted
+        self._asked = set(wanted)
+        self._subscribed -= dropped
+        if added:
+            await pubsub.subscribe(*(self._prefix + name.encode() for name in added))
+        if dropped:
+            await pubsub.unsubscribe(*(self._prefix + name.encode() for name in dropped))
+
+    async def _keep_alive(self, pubsub: Any, link: Link) -> None:
+        """A peer that went away without a word is noticed by its silence."""
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
+        while True:
+            await asyncio.sleep(PING)
+            if loop.time() - self._heard > SILENCE:
+                raise exceptions.ConnectionError("the connection has gone silent")
+            await pubsub.ping()
+            if loop.time() - looked > LOOK:
+                looked = loop.time()
+                async with asyncio.timeout(SETUP):
+                    await self._look(link)
+
+    async def _look(self, link: Link) -> None:
+        """Whether the server sends notifications; many servers keep their configuration to themselves."""
+        try:
+            answer = await link.client.config_get("notify-keyspace-events")
+        except exceptions.ResponseError:
+            self._notifications, self._detail = "unknown", "the server does not show its configuration"
+            return
+        self._notifications, self._detail = judge(str(answer.get("notify-keyspace-events", "")))
+
+
+def judge(flags: str) -> tuple[Notifications, str | None]:
+    """What a server's ``notify-keyspace-events`` means for wake-ups: of lists, sets, sorted sets, hashes, streams."""
+    told = [kind for kind in "lszht" if kind in flags or "A" in flags]
+    if "K" not in flags or not told:
+        return "off", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes would be seen at once"
+    if len(told) < 5:
+        return "on", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes to every kind of key would be seen"
+    return "on", None
+
+
+async def _close(link: Link, pubsub: Any) -> None:
+    await pubsub.aclose()
+    await link.close()

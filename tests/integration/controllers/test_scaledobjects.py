@@ -1,0 +1,330 @@
+"""A ScaledObject from its manifest to its target's replicas, with every process of ours on the embedded API server."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+
+from tests.support.conditions import eventually
+from tests.support.house import House
+from tests.support.valkeys import ValkeyServer
+from workers.api.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    EVENT,
+    POD,
+    SCALED_OBJECT,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Object,
+    Ref,
+)
+from workers.client.rest import Cluster
+from workers.errors import Invalid, NotFound
+
+pytestmark = pytest.mark.timeout(300)
+
+HOUSE = {"polling": "2"}
+
+#: Seconds that all processes on a busy machine may take for anything.
+LONG = 60.0
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+CRANE = Kind("example.com", "v1", "Crane", "cranes")
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def source() -> Iterator[ValkeyServer]:
+    with ValkeyServer(config={"save": "", "notify-keyspace-events": "Klg"}) as server:
+        yield server
+
+
+class Pool:
+    """A target, the ScaledObject that scales it, and the list it is scaled by."""
+
+    def __init__(self, cluster: Cluster, port: int) -> None:
+        self.cluster = cluster
+        self.name = f"pool-{next(_numbers)}"
+        self.ref = Ref(SCALED_OBJECT, "default", self.name)
+        self.target = Ref(DEPLOYMENT, "default", self.name)
+        self.port = port
+
+    async def deploy(self, replicas: int = 0, **template: Any) -> None:
+        """Creates the target: a Deployment whose pods do nothing."""
+        labels = {"pool": self.name}
+        container = {"name": "main", "image": "none", "command": ["sleep", "600"], **template}
+        spec = {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        }
+        await self.cluster.create(DEPLOYMENT, self._body(DEPLOYMENT, spec))
+
+    async def apply(self, *, annotations: Object | None = None, trigger: Object | None = None, **spec: Any) -> None:
+        """Creates the ScaledObject: one replica per item, polled every second, without a cooldown."""
+        metadata = trigger or {"address": f"127.0.0.1:{self.port}", "listName": self.name, "listLength": "1"}
+        whole = {
+            "scaleTargetRef": {"name": self.name},
+            "pollingInterval": 1,
+            "cooldownPeriod": 0,
+            "triggers": [{"type": "redis", "metadata": metadata}],
+            **spec,
+        }
+        body = self._body(SCALED_OBJECT, whole)
+        body["metadata"]["annotations"] = annotations or {}
+        await self.cluster.create(SCALED_OBJECT, body)
+
+    def _body(self, kind: Kind, spec: Object) -> Object:
+        metadata = {"namespace": "default", "name": self.name}
+        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+    async def push(self, items: int) -> None:
+        async with redis.Redis(port=self.port) as client:
+            await client.rpush(self.name, *range(items))
+
+    async def take(self, items: int) -> None:
+        async with redis.Redis(port=self.port) as client:
+            await client.lpop(self.name, items)
+
+    async def replicas(self) -> int:
+        path = self.target.kind.path("default", self.name, "scale")
+        scale = await self.cluster.request("GET", path)
+        return int((scale.get("spec") or {}).get("replicas") or 0)
+
+    async def has(self, replicas: int) -> None:
+        """Waits for so many replicas."""
+
+        async def so() -> bool:
+            return await self.replicas() == replicas
+
+        await eventually(so, LONG)
+
+    async def status(self) -> Object:
+        return (await self.cluster.get(self.ref)).get("status") or {}
+
+    async def becomes(self, type_: str, status: str, reason: str) -> str:
+        """Waits for a condition; its message."""
+        message = ""
+
+        async def so() -> bool:
+            nonlocal message
+            conditions = (await self.status()).get("conditions") or ()
+            known = next((one for one in conditions if one["type"] == type_), {})
+            message = known.get("message", "")
+            return (known.get("status"), known.get("reason")) == (status, reason)
+
+        await eventually(so, LONG)
+        return message
+
+    async def has_told(self, *reasons: str) -> None:
+        """Waits for Events of these reasons about the ScaledObject."""
+
+        async def there() -> bool:
+            events, _ = await self.cluster.list(EVENT, "default", field_selector=f"involvedObject.name={self.name}")
+            return {*reasons} <= {event["reason"] for event in events}
+
+        await eventually(there, LONG)
+
+    async def gone(self, ref: Ref) -> None:
+        async def so() -> bool:
+            try:
+                await self.cluster.delete(ref)
+            except NotFound:
+                return True
+            return False
+
+        await eventually(so, LONG)
+
+
+@pytest.fixture
+async def cluster(running: House) -> AsyncIterator[Cluster]:
+    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def pool(cluster: Cluster, source: ValkeyServer) -> AsyncIterator[Pool]:
+    pool = Pool(cluster, source.port)
+    yield pool
+    await pool.gone(pool.ref)
+    await pool.gone(pool.target)
+
+
+async def test_from_zero_to_what_is_needed_and_back(pool: Pool) -> None:
+    await pool.deploy()
+    await pool.apply(maxReplicaCount=3)
+    await pool.becomes("Active", "False", "ScalerNotActive")
+    assert await pool.replicas() == 0
+    await pool.push(5)
+    await pool.has(3)
+    await pool.becomes("Active", "True", "ScalerActive")
+    await pool.take(5)
+    await pool.has(0)
+    await pool.becomes("Active", "False", "ScalerNotActive")
+    await pool.has_told(
+        "ScaledObjectReady", "KEDAScaleTargetActivated", "SuccessfulRescale", "KEDAScaleTargetDeactivated"
+    )
+    status = await pool.status()
+    assert status["scaleTargetKind"] == "apps/v1.Deployment"
+    assert (status["originalReplicaCount"], status["triggersTypes"]) == (0, "redis")
+
+
+async def test_rules_of_speed_go_both_ways(pool: Pool) -> None:
+    await pool.deploy(1)
+    down = {"stabilizationWindowSeconds": 0}
+    advanced = {"horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": down}}}
+    await pool.apply(minReplicaCount=1, advanced=advanced)
+    await pool.push(4)
+    await pool.has(4)
+    await pool.take(2)
+    await pool.has(2)
+
+
+async def test_what_somebody_else_changed_is_put_right(pool: Pool) -> None:
+    await pool.deploy()
+    await pool.apply(minReplicaCount=2)
+    await pool.has(2)
+    await pool.cluster.patch(pool.target, {"spec": {"replicas": 0}}, subresource="scale")
+    await pool.has(2)
+
+
+async def test_anything_with_a_scale_subresource_is_scaled(pool: Pool) -> None:
+    kinds = {"kind": "Crane", "plural": "cranes", "singular": "crane"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    paths = {"specReplicasPath": ".spec.arms", "statusReplicasPath": ".status.arms"}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema, "status": schema}}},
+        "subresources": {"scale": paths},
+    }
+    spec = {"group": "example.com", "names": kinds, "scope": "Namespaced", "versions": [version]}
+    definition = {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
+        "metadata": {"name": "cranes.example.com"},
+        "spec": spec,
+    }
+    await pool.cluster.create(CUSTOM_RESOURCE_DEFINITION, definition)
+
+    pool.target = Ref(CRANE, "default", pool.name)
+    crane = {"apiVersion": "example.com/v1", "kind": "Crane", "metadata": {"name": pool.name, "namespace": "default"}}
+
+    async def made() -> bool:
+        try:
+            await pool.cluster.create(CRANE, {**crane, "spec": {"arms": 0}})
+        except NotFound:
+            return False
+        return True
+
+    await eventually(made, LONG)
+    await pool.apply(scaleTargetRef={"name": pool.name, "kind": "Crane", "apiVersion": "example.com/v1"})
+    await pool.push(2)
+    await pool.has(2)
+
+
+async def test_paused_at_a_number_and_resumed(pool: Pool) -> None:
+    await pool.deploy(1)
+    await pool.apply(annotations={"autoscaling.keda.sh/paused-replicas": "3"})
+    await pool.has(3)
+    await pool.becomes("Paused", "True", "ScaledObjectPaused")
+    assert (await pool.status())["pausedReplicaCount"] == 3
+    await pool.cluster.patch(pool.ref, {"metadata": {"annotations": {"autoscaling.keda.sh/paused-replicas": None}}})
+    await pool.becomes("Paused", "False", "ScaledObjectUnpaused")
+    await pool.has(0)
+
+
+async def test_a_target_that_comes_later(pool: Pool) -> None:
+    await pool.push(1)
+    await pool.apply()
+    message = await pool.becomes("Ready", "False", "ScaledObjectCheckFailed")
+    assert f"Deployment default/{pool.name} does not exist" in message
+    await pool.deploy()
+    await pool.has(1)
+    await pool.becomes("Ready", "True", "ScaledObjectReady")
+
+
+async def test_the_environment_of_the_target_is_known(pool: Pool) -> None:
+    await pool.deploy(env=[{"name": "SOURCE", "value": f"127.0.0.1:{pool.port}"}])
+    await pool.push(1)
+    await pool.apply(trigger={"addressFromEnv": "SOURCE", "listName": pool.name, "listLength": "1"})
+    await pool.has(1)
+
+
+async def test_unknown_is_not_zero(pool: Pool) -> None:
+    await pool.deploy(2)
+    await pool.apply(trigger={"address": "127.0.0.1:1", "listName": pool.name})
+    await pool.becomes("Ready", "False", "TriggerError")
+    assert await pool.replicas() == 2
+
+
+async def test_a_fallback_stands_in_for_a_source_that_is_away(pool: Pool) -> None:
+    await pool.deploy(1)
+    await pool.apply(
+        trigger={"address": "127.0.0.1:1", "listName": pool.name}, fallback={"failureThreshold": 1, "replicas": 3}
+    )
+    await pool.has(3)
+    await pool.becomes("Fallback", "True", "FallbackExists")
+
+
+async def test_at_its_end_the_target_gets_back_what_it_had(pool: Pool) -> None:
+    await pool.deploy(2)
+    await pool.push(4)
+    await pool.apply(advanced={"restoreToOriginalReplicaCount": True})
+    await pool.has(4)
+    await pool.gone(pool.ref)
+    assert await pool.replicas() == 2
+
+
+async def test_by_what_its_pods_consume(pool: Pool) -> None:
+    """The target's controller is not there: a pod that its selector finds stands in for its pods."""
+    await pool.deploy(1)
+    spin = {
+        "name": "main",
+        "image": "none",
+        "command": ["/bin/sh", "-c", "while :; do :; done"],
+        "resources": {"requests": {"cpu": "10m"}},
+    }
+    body = pool._body(POD, {"containers": [spin]})
+    body["metadata"]["labels"] = {"pool": pool.name}
+    await pool.cluster.create(POD, body)
+    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
+    await pool.apply(triggers=[cpu], minReplicaCount=1, maxReplicaCount=3)
+    await pool.has(3)
+    await pool.becomes("Active", "True", "ScalerActive")
+    assert (await pool.status())["resourceMetricNames"] == ["cpu"]
+    await pool.gone(Ref(POD, "default", pool.name))
+
+
+async def test_one_target_is_not_given_to_two(pool: Pool) -> None:
+    await pool.deploy(1)
+    await pool.apply()
+    spec = (await pool.cluster.get(pool.ref))["spec"]
+    metadata = {"namespace": "default", "name": f"{pool.name}-too"}
+    second = {"apiVersion": SCALED_OBJECT.api_version, "kind": SCALED_OBJECT.kind, "metadata": metadata, "spec": spec}
+    with pytest.raises(Invalid, match=f"the target is scaled by ScaledObject {pool.name} already"):
+        await pool.cluster.create(SCALED_OBJECT, second)
+
+
+async def test_an_authentication_tells_who_uses_it_and_goes_when_it_is_deleted(pool: Pool) -> None:
+    login = Ref(TRIGGER_AUTHENTICATION, "default", pool.name)
+    entry = {"parameter": "password", "name": pool.name, "key": "password"}
+    await pool.cluster.create(TRIGGER_AUTHENTICATION, pool._body(TRIGGER_AUTHENTICATION, {"secretTargetRef": [entry]}))
+    await pool.deploy(1)
+    metadata = {"address": f"127.0.0.1:{pool.port}", "listName": pool.name}
+    trigger = {"type": "redis", "metadata": metadata, "authenticationRef": {"name": pool.name}}
+    await pool.apply(triggers=[trigger])
+
+    async def lists(names: str) -> bool:
+        body = await pool.cluster.get(login)
+        held = "finalizer.keda.sh" in (body["metadata"].get("finalizers") or [])
+        return held and (body.get("status") or {}).get("scaledobjects", "") == names
+
+    await eventually(lambda: lists(pool.name), LONG)
+    assert "does not exist" in await pool.becomes("Ready", "False", "ScaledObjectCheckFailed")
+    await pool.gone(pool.ref)
+    await eventually(lambda: lists(""), LONG)
+    await pool.gone(login)

@@ -1,0 +1,217 @@
+"""The `etcd` and `nats-jetstream` triggers against real servers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import nats
+import pytest
+from redis.asyncio import Redis
+
+from penstock.connections import Connections
+from penstock.parameters import SettingsError, Trigger
+from scalers.sources.http.etcd import Etcd
+from scalers.sources.messaging.nats_jetstream import NATSJetStream
+from scalers.wakeups.etcd_listener import EtcdListener, EtcdServer, WatchedKey, encoded
+from tests.integration.scalers.daemons import listens, needs, running
+from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.test_wakeups import connected, settled, wakeups_of, woken
+from tests.integration.scalers.test_wakeups import running as listening
+from tests.integration.scalers.world import build, scaled_job
+from tests.support.conditions import eventually
+from tests.support.ports import free_port
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+@dataclass(frozen=True)
+class EtcdLab:
+    """A real etcd on loopback."""
+
+    port: int
+
+    def _post(self, path: str, body: dict[str, Any], token: str = "") -> Any:
+        headers = {"Authorization": token} if token else {}
+        with urlopen(
+            Request(f"http://127.0.0.1:{self.port}/v3/{path}", json.dumps(body).encode(), headers)
+        ) as response:
+            return json.load(response)
+
+    async def put(self, key: str, value: str, login: tuple[str, str] | None = None) -> None:
+        token = ""
+        if login:
+            answer = await asyncio.to_thread(self._post, "auth/authenticate", {"name": login[0], "password": login[1]})
+            token = answer["token"]
+        await asyncio.to_thread(self._post, "kv/put", {"key": encoded(key), "value": encoded(value)}, token)
+
+    async def with_users(self) -> None:
+        """Whoever asks must log in from now on."""
+        for path, body in (
+            ("user/add", {"name": "root", "password": "hush"}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("enable", {}),
+        ):
+            await asyncio.to_thread(self._post, f"auth/{path}", body)
+
+    def asking(self, key: str, endpoints: str = "", **authentication: str) -> Etcd:
+        metadata = {"endpoints": endpoints or f"127.0.0.1:{self.port}", "watchKey": key, "value": "5"}
+        return Etcd.parse(Trigger(0, "etcd", metadata=metadata, authentication=authentication))
+
+
+@pytest.fixture
+async def etcd(tmp_path: Path) -> AsyncIterator[EtcdLab]:
+    program, port, peer = needs("etcd", "etcd-server"), free_port(), free_port()
+    client = f"http://127.0.0.1:{port}"
+    command = [program, "--data-dir", str(tmp_path / "data"), "--listen-client-urls", client]
+    command += ["--advertise-client-urls", client, "--listen-peer-urls", f"http://127.0.0.1:{peer}"]
+    command += ["--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}"]
+    command += ["--initial-cluster", f"default=http://127.0.0.1:{peer}"]
+    async with running(command, tmp_path, listens(port)):
+        yield EtcdLab(port)
+
+
+async def test_a_real_etcd(etcd: EtcdLab, connections: Connections) -> None:
+    await etcd.put("work", "12.5")
+    await etcd.put("words", "many")
+    await etcd.put("odd", "NaN")
+    asked = [etcd.asking(key) for key in ("work", "none", "words", "odd")]
+    answers: list[Any] = list(await Etcd.read(asked, connections))
+    assert answers[0] == 12.5
+    assert "there is no key none" in str(answers[1])
+    assert "is no number" in str(answers[2])
+    assert "is nan" in str(answers[3])
+    dead = f"127.0.0.1:{free_port()},127.0.0.1:{etcd.port}"
+    assert await Etcd.read([etcd.asking("work", dead)], connections) == [12.5]
+
+
+async def test_changes_in_etcd_wake_and_others_do_not(etcd: EtcdLab, connections: Connections) -> None:
+    await etcd.with_users()
+    dead = f"127.0.0.1:{free_port()},127.0.0.1:{etcd.port}"
+    asking = etcd.asking("work", dead, username="root", password="hush")
+    heard: list[str] = []
+    listener = EtcdListener(asking.server, lambda names: heard.extend(name.key for name in names))
+    listener.follow([*asking.watched, WatchedKey("other", 60.0)])
+    task = asyncio.create_task(listener.run())
+    try:
+        await eventually(lambda: sorted(heard) == ["other", "work"])
+        assert listener.status().connected
+        await etcd.put("elsewhere", "1", login=("root", "hush"))
+        await etcd.put("work", "1", login=("root", "hush"))
+        await eventually(lambda: sorted(heard) == ["other", "work", "work"])
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_watch_that_breaks_is_told_and_made_anew(etcd: EtcdLab) -> None:
+    lost = EtcdServer("http://127.0.0.1:1", endpoints=(f"http://127.0.0.1:{refusing()}",))
+    listener = EtcdListener(lost, lambda names: None, backoff=(0.01, 0.01))
+    refused = EtcdListener(
+        replace(lost, endpoints=(f"http://127.0.0.1:{etcd.port}",), username="nobody", password="hush"),
+        lambda names: None,
+        backoff=(0.01, 0.01),
+    )
+    tasks = [asyncio.create_task(each.run()) for each in (listener, refused)]
+    try:
+        for each, reason in ((listener, "Cannot connect"), (refused, "login is refused")):
+            each.follow([WatchedKey("work", 60.0)])
+            await eventually(lambda each=each: each.status().detail is not None)  # type: ignore[misc]
+            status = each.status()
+            assert not status.connected
+            assert reason in str(status.detail)
+            assert "hush" not in str(status)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_changed_key_wakes_its_object(real_redis: Redis, etcd: EtcdLab) -> None:
+    await etcd.put("work", "1")
+    world = await build(real_redis)
+    async with listening(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        metadata = {"endpoints": f"127.0.0.1:{etcd.port}", "watchKey": "work", "value": "5"}
+        await world.apply(scaled_job("work", {"type": "etcd", "metadata": metadata}))
+        await polling.once()
+        await connected(wakeups)
+        await settled(world)
+        await etcd.put("work", "2")
+        assert await woken(world) == {"work"}
+
+
+async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
+    program, port, monitoring = needs("nats-server", "nats-server"), free_port(), free_port()
+    command = [program, "-a", "127.0.0.1", "-p", str(port), "-m", str(monitoring), "-js", "-sd", str(tmp_path / "js")]
+
+    def asking(stream: str = "WORK", consumer: str = "crunchers") -> NATSJetStream:
+        metadata = {"natsServerMonitoringEndpoint": f"127.0.0.1:{monitoring}", "stream": stream, "consumer": consumer}
+        return NATSJetStream.parse(Trigger(0, "nats-jetstream", metadata=metadata))
+
+    async def read() -> list[Any]:
+        asked = [asking(), asking(stream="NONE"), asking(consumer="nobody")]
+        return list(await NATSJetStream.read(asked, connections))
+
+    async with running(command, tmp_path, listens(monitoring)):
+        client = await nats.connect(f"nats://127.0.0.1:{port}")
+        stream = client.jetstream()
+        await stream.add_stream(name="WORK", subjects=["work"])
+        subscription = await stream.pull_subscribe("work", durable="crunchers")
+        for number in range(7):
+            await stream.publish("work", str(number).encode())
+        assert (await read())[0] == 7.0
+        taken = await subscription.fetch(3)
+        assert (await read())[0] == 7.0
+        for message in taken[:2]:
+            await message.ack_sync()
+        answers = await read()
+        assert answers[0] == 5.0
+        assert "there is no stream NONE" in str(answers[1])
+        assert "has no consumer nobody" in str(answers[2])
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "authentication", "field"),
+    [
+        pytest.param({"endpoints": ""}, {}, "endpoints", id="no endpoints"),
+        pytest.param({"endpoints": "a:1,,b:2"}, {}, "endpoints", id="an empty endpoint"),
+        pytest.param({"value": "-1"}, {}, "value", id="target below 0"),
+        pytest.param({"value": "inf"}, {}, "value", id="infinite"),
+        pytest.param({"watchKey": " "}, {}, "watchKey", id="no key"),
+        pytest.param({}, {"username": "u"}, "username", id="a user without a password"),
+        pytest.param({}, {"tls": "enable", "cert": "x"}, "cert", id="a certificate without a key"),
+        pytest.param({}, {"tls": "maybe"}, "tls", id="neither enabled nor disabled"),
+    ],
+)
+def test_etcd_refuses(metadata: dict[str, str], authentication: dict[str, str], field: str) -> None:
+    base = {"endpoints": "127.0.0.1:2379", "watchKey": "k", "value": "5"}
+    with pytest.raises(SettingsError) as error:
+        Etcd.parse(Trigger(0, "etcd", metadata={**base, **metadata}, authentication=authentication))
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        pytest.param({"natsServerMonitoringEndpoint": ""}, "natsServerMonitoringEndpoint", id="no endpoint"),
+        pytest.param({"stream": ""}, "stream", id="no stream"),
+        pytest.param({"lagThreshold": "-1"}, "lagThreshold", id="target below 0"),
+        pytest.param({"lagThreshold": "1.5"}, "lagThreshold", id="half a message"),
+        pytest.param({"useHttps": "si"}, "useHttps", id="no truth"),
+    ],
+)
+def test_nats_refuses(metadata: dict[str, str], field: str) -> None:
+    base = {"natsServerMonitoringEndpoint": "127.0.0.1:8222", "stream": "s", "consumer": "c"}
+    with pytest.raises(SettingsError) as error:
+        NATSJetStream.parse(Trigger(0, "nats-jetstream", metadata={**base, **metadata}))
+    assert error.value.field == field

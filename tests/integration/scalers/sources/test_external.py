@@ -1,0 +1,259 @@
+"""The `external` and `external-push` triggers against a real gRPC server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, SourceError
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.sources.external.trigger import External
+from scalers.wakeups.grpc_listener import PushListener
+from tests.integration.scalers.external_server import ExternalServer, external
+from tests.integration.scalers.servers import hanging, refusing
+from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
+from tests.integration.scalers.world import build, scaled_job
+from tests.support.certificates import certificates
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ExternalServer]:
+    async with external() as running:
+        yield running
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+def scaler(address: str, environment: dict[str, str] | None = None, owner: str = "work", **metadata: str) -> External:
+    authentication = {
+        name: metadata.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") & metadata.keys()
+    }
+    return External.parse(
+        Trigger(
+            0,
+            "external",
+            metadata={"scalerAddress": address, **metadata},
+            environment=environment or {},
+            authentication=authentication,
+            namespace="team",
+            owner=owner,
+        )
+    )
+
+
+SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", "metricValue": 12}
+
+
+@pytest.mark.parametrize(
+    ("specs", "values", "active", "expected"),
+    [
+        pytest.param([SPEC], [VALUE], True, Measure(12, True, target=5), id="whole numbers"),
+        pytest.param([SPEC], [VALUE], False, Measure(12, False, target=5), id="activity is the server's to say"),
+        pytest.param([SPEC], [], True, Measure(0, True, target=5), id="no value is nothing, and still active"),
+        pytest.param([SPEC], [VALUE, VALUE], True, Measure(24, True, target=5), id="several values are added"),
+        pytest.param(
+            [{**SPEC, "targetSizeFloat": 2.5}],
+            [{**VALUE, "metricValueFloat": 0.5}],
+            True,
+            Measure(0.5, True, target=2.5),
+            id="fractions come first",
+        ),
+        pytest.param(
+            [{**SPEC, "targetSizeFloat": -1.0}],
+            [{**VALUE, "metricValueFloat": -0.5}],
+            True,
+            Measure(12, True, target=5),
+            id="unless they are not above 0",
+        ),
+        pytest.param(
+            [SPEC, {"metricName": "age", "targetSize": 15}],
+            [VALUE],
+            True,
+            Measure(12, True, target=10),
+            id="two metrics: the mean target, the value of the first",
+        ),
+        pytest.param(
+            [SPEC, SPEC], [VALUE], True, Measure(24, True, target=5), id="two metrics of one name: both values"
+        ),
+    ],
+)
+async def test_what_the_answers_mean(
+    server: ExternalServer,
+    connections: Connections,
+    specs: list[dict[str, Any]],
+    values: list[dict[str, Any]],
+    active: bool,
+    expected: Measure,
+) -> None:
+    server.specs, server.values, server.active = specs, values, active
+    assert await External.read([scaler(server.address)], connections) == [expected]
+
+
+async def test_what_the_server_is_told(server: ExternalServer, connections: Connections) -> None:
+    asking = scaler(
+        server.address, {"TOKEN": "hush"}, tokenFromEnv="TOKEN", lostFromEnv="NONE", anything="goes", unsafeSsl="false"
+    )
+    await External.read([asking], connections)
+    [first, second, third] = server.asked
+    assert [first[0], second[0], third[0]] == ["GetMetricSpec", "GetMetrics", "IsActive"]
+    for reference in (first[1], second[1].scaledObjectRef, third[1]):
+        assert (reference.namespace, reference.name) == ("team", "work")
+        assert dict(reference.scalerMetadata) == {
+            "scalerAddress": server.address,
+            "tokenFromEnv": "hush",
+            "anything": "goes",
+            "unsafeSsl": "false",
+        }
+    assert second[1].metricName == "depth"
+    assert "hush" not in repr(asking) + repr(asking.server)
+
+
+@pytest.mark.parametrize("method", ["GetMetricSpec", "GetMetrics", "IsActive"])
+async def test_a_call_that_fails_is_an_error_of_its_trigger(
+    server: ExternalServer, connections: Connections, method: str
+) -> None:
+    server.failing[method] = "no disk for hush-hush"
+    asking = scaler(server.address, {"TOKEN": "hush-hush"}, tokenFromEnv="TOKEN")
+    [answer] = await External.read([asking], connections)
+    assert isinstance(answer, SourceError)
+    assert str(answer) == f"{server.address}: {method}: INTERNAL: no disk for ***"
+
+
+async def test_a_server_that_names_no_metric_is_an_error(server: ExternalServer, connections: Connections) -> None:
+    server.specs = []
+    [answer] = await External.read([scaler(server.address)], connections)
+    assert str(answer) == f"{server.address}: GetMetricSpec: names no metric"
+
+
+async def test_all_triggers_of_an_address_share_a_channel(server: ExternalServer, connections: Connections) -> None:
+    scalers = [scaler(server.address, owner=f"work-{number}") for number in range(20)]
+    assert len({one.server for one in scalers}) == 1
+    assert await External.read(scalers, connections) == [Measure(12, True, target=5)] * 20
+    assert {reference.name for reference in server.named("IsActive")} == {f"work-{number}" for number in range(20)}
+    assert len(server.peers) == 1
+
+
+async def test_tls_both_ways(connections: Connections) -> None:
+    ours, theirs = certificates(), certificates("others")
+    async with external(tls=ours) as server:
+        shown = {"tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
+        good = scaler(server.address, caCert=ours.authority, **shown)
+        assert await External.read([good], connections) == [Measure(12, True, target=5)]
+        strangers = (
+            scaler(server.address, caCert=theirs.authority, **shown),
+            scaler(server.address, caCert=ours.authority),
+            scaler(server.address),
+        )
+        for stranger in strangers:
+            with pytest.raises(SourceError, match="UNAVAILABLE"):
+                await External.read([stranger], connections)
+
+
+async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
+    sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=1.0)
+    try:
+        async with hanging() as port:
+            for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
+                asking = scaler(f"127.0.0.1:{each}")
+                [answer] = await sources.read(Source.of(asking, None), [asking], 0)
+                assert isinstance(answer, str)
+                assert answer.startswith(f"127.0.0.1:{each}: ")
+                assert said in answer
+    finally:
+        await sources.close()
+
+
+async def test_a_server_that_comes_back_is_measured_again(connections: Connections) -> None:
+    port = refusing()
+    asking = scaler(f"127.0.0.1:{port}")
+    with pytest.raises(SourceError, match="UNAVAILABLE"):
+        await External.read([asking], connections)
+    async with external(port):
+        connections.retire(asking.server)
+        assert await External.read([asking], connections) == [Measure(12, True, target=5)]
+
+
+async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: ExternalServer) -> None:
+    world = await build(real_redis)
+    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
+        trigger = {"type": "external-push", "metadata": {"scalerAddress": server.address}}
+        await world.apply(scaled_job("work", trigger))
+        await polling.once()
+        reading = await world.reading("work")
+        assert reading is not None
+        assert [(one.value, one.target, one.active) for one in reading.samples] == [(12, 5, True)]
+        await connected(wakeups)
+        await settled(world)
+        for push in (True, False):
+            server.pushes.put_nowait(push)
+            assert await woken(world) == {"work"}
+        await world.delete(scaled_job("work", trigger))
+        await polling.again("work")
+        await until(lambda: asyncio.sleep(0, server.streams == 0))
+
+
+async def listen(address: str, heard: list[str], backoff: tuple[float, float]) -> tuple[PushListener, Any]:
+    asking = scaler(address)
+    listener = PushListener(asking.server, lambda woken: heard.extend(one.name for one in woken), backoff=backoff)
+    listener.follow([asking._reference])
+    return listener, asyncio.create_task(listener.run())
+
+
+@pytest.mark.parametrize("how", ["ended by the server", "broken by the server", "lost with the server"])
+async def test_a_stream_is_opened_again(how: str) -> None:
+    heard: list[str] = []
+    async with external() as server:
+        listener, task = await listen(server.address, heard, (0.01, 0.1))
+        try:
+            await until(lambda: asyncio.sleep(0, server.streams == 1))
+            if how != "lost with the server":
+                server.pushes.put_nowait(None if how.startswith("ended") else RuntimeError("disk"))
+                await until(lambda: asyncio.sleep(0, len(server.named("StreamIsActive")) == 2))
+            port = server.port
+        finally:
+            if how != "lost with the server":
+                server.pushes.put_nowait(True)
+                await until(lambda: asyncio.sleep(0, len(heard) >= 3))
+                assert listener.status().connected
+                await ended(task)
+    if how == "lost with the server":
+        await until(lambda: asyncio.sleep(0, listener.status().detail))
+        assert not listener.status().connected
+        async with external(port) as again:
+            await until(lambda: asyncio.sleep(0, again.streams == 1))
+            again.pushes.put_nowait(True)
+            await until(lambda: asyncio.sleep(0, listener.status().connected))
+            await ended(task)
+
+
+async def ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_any_certificate_is_trusted_where_that_is_asked_for(connections: Connections) -> None:
+    ours, theirs = certificates(), certificates("others")
+    shown = {"tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
+    async with external(tls=ours) as server:
+        unsafe = scaler(server.address, enableTLS="true", unsafeSsl="true", **shown)
+        assert await External.read([unsafe], connections) == [Measure(12, True, target=5)]
+        elsewhere = scaler(server.address.replace("127.0.0.1", "localhost"), unsafeSsl="true", **shown)
+        assert await External.read([elsewhere], connections) == [Measure(12, True, target=5)]
+        other = scaler(server.address, unsafeSsl="true", caCert=theirs.authority, **shown)
+        assert await External.read([other], connections) == [Measure(12, True, target=5)]
+        safe = scaler(server.address, enableTLS="true", **shown)
+        with pytest.raises(SourceError, match="UNAVAILABLE"):
+            await External.read([safe], connections)
+    plain = scaler(f"127.0.0.1:{refusing()}", enableTLS="true", unsafeSsl="true")
+    with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+: .*Connect call failed"):
+        await External.read([plain], connections)

@@ -1,0 +1,247 @@
+"""Triggers measured for an existing KEDA: asked as KEDA asks, and by our own `external` trigger (a round trip)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from redis.asyncio import Redis
+
+from deploy.processes.external_scaler import serving
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, SourceError
+from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.sources.external.trigger import External
+from scalers.wakeups.grpc_listener import PushListener
+from tests.integration.scalers.servers import port_of, refusing
+from tests.integration.scalers.test_wakeups import until
+from tests.support.certificates import certificates
+from workers.errors import UserError
+from workers.settings import Settings
+
+MARKER = "hunter2-and-more"
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def served(broker: str, **options: Any) -> AsyncIterator[str]:
+    """The address of a server that has everything on loopback."""
+    settings = Settings.model_validate({"broker": broker, "external_listen": "127.0.0.1:0", **options})
+    async with serving(settings) as port:
+        yield f"127.0.0.1:{port}"
+
+
+def reference(**metadata: str) -> Any:
+    told = {key.replace("__", "."): text for key, text in metadata.items()}
+    return message("ScaledObjectRef")(name="work", namespace="team", scalerMetadata=told)
+
+
+async def call(address: str, method: Method, request: Any) -> Any:
+    """One call, as any client of the protocol makes it."""
+    async with aio.insecure_channel(address) as channel:
+        ask = channel.unary_unary(
+            method.path,
+            request_serializer=message(method.request).SerializeToString,
+            response_deserializer=message(method.response).FromString,
+        )
+        return await ask(request, timeout=60)
+
+
+def external(server: str, environment: dict[str, str] | None = None, **metadata: str) -> External:
+    authentication = {
+        name: metadata.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") if name in metadata
+    }
+    return External.parse(
+        Trigger(
+            0,
+            "external-push",
+            metadata={"scalerAddress": server, **metadata},
+            environment=environment or {},
+            authentication=authentication,
+            namespace="team",
+            owner="work",
+        )
+    )
+
+
+async def test_what_keda_asks(real_redis: Redis, redis_url: str) -> None:
+    await real_redis.rpush("a.list", *range(7))
+    asked = reference(
+        trigger="redis", address=f"127.0.0.1:{port_of(redis_url)}", listName="a.list", listLength="2",
+        activationListLength="6", scalerAddress="here", enableTLS="true", trigger__enableTLS="false",
+    )  # fmt: skip
+    async with served(redis_url) as address:
+        [spec] = (await call(address, GET_METRIC_SPEC, asked)).metricSpecs
+        assert (spec.metricName, spec.targetSize, spec.targetSizeFloat) == ("redis-a-list", 2, 2.0)
+        request = message("GetMetricsRequest")(scaledObjectRef=asked, metricName=spec.metricName)
+        [value] = (await call(address, GET_METRICS, request)).metricValues
+        assert (value.metricName, value.metricValue, value.metricValueFloat) == ("redis-a-list", 7, 7.0)
+        assert (await call(address, IS_ACTIVE, asked)).result
+        asked.scalerMetadata["activationListLength"] = "7"
+        assert not (await call(address, IS_ACTIVE, asked)).result
+
+
+async def test_pushed_events_by_our_own_external_trigger(
+    real_redis: Redis, redis_url: str, connections: Connections
+) -> None:
+    async with served(redis_url) as address:
+        asking = external(address, trigger="push", eventsPerJob="3")
+        assert await External.read([asking], connections) == [Measure(0.0, False, target=3.0)]
+        for number in range(4):
+            event = {"specversion": "1.0", "id": str(number), "source": "/tests", "type": "t"}
+            await real_redis.xadd("{penstock}:events:team/work", event)  # type: ignore[arg-type]
+
+        async def told() -> bool:
+            return await External.read([asking], connections) == [Measure(4.0, True, target=3.0)]
+
+        await until(told)
+
+
+async def test_a_push_is_streamed_at_once(real_redis: Redis, redis_url: str) -> None:
+    where = f"127.0.0.1:{port_of(redis_url)}"
+    async with served(redis_url, polling=0.2) as server:
+        request = external(server, trigger="redis", address=where, listName="l")._reference.message()
+        async with aio.insecure_channel(server) as channel:
+            stream = channel.unary_stream(
+                STREAM_IS_ACTIVE.path,
+                request_serializer=message(STREAM_IS_ACTIVE.request).SerializeToString,
+                response_deserializer=message(STREAM_IS_ACTIVE.response).FromString,
+            )(request)
+            assert not (await stream.read()).result, "at once, and nothing waits"
+            await real_redis.rpush("l", 1)
+            assert (await stream.read()).result
+            await real_redis.rpush("l", 2)
+            assert (await stream.read()).result, "told again although it was active already"
+            await real_redis.delete("l")
+            # By the next look: deletion is no growth. A push between two looks may have been told twice.
+            while (await stream.read()).result:
+                pass
+            stream.cancel()
+
+
+async def test_our_own_external_push_trigger_hears_it(real_redis: Redis, redis_url: str) -> None:
+    heard: list[str] = []
+    async with served(redis_url) as server:
+        asking = external(server, trigger="redis", address=f"127.0.0.1:{port_of(redis_url)}", listName="l")
+        listener = PushListener(asking.server, lambda woken: heard.extend(one.name for one in woken))
+        listener.follow([asking._reference])
+        task = asyncio.create_task(listener.run())
+        try:
+            await until(lambda: asyncio.sleep(0, listener.status().connected))
+            before = len(heard)
+            await real_redis.rpush("l", 1)
+            await until(lambda: asyncio.sleep(0, len(heard) > before))
+            assert set(heard) == {"work"}
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_the_environment_supplied_is_used_and_never_told(redis_url: str, connections: Connections) -> None:
+    async with served(redis_url) as address:
+        where = f"127.0.0.1:{port_of(redis_url)}"
+        asking = external(address, {"PW": MARKER}, trigger="redis", address=where, listName="l", passwordFromEnv="PW")
+        [answer] = await External.read([asking], connections)
+        assert isinstance(answer, SourceError), "the server has no password"
+        assert MARKER not in str(answer)
+        wrong = reference(trigger="redis", addressFromEnv=MARKER, listName="l")
+        with pytest.raises(aio.AioRpcError) as refused:
+            await call(address, GET_METRIC_SPEC, wrong)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert MARKER not in (refused.value.details() or "")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        pytest.param({}, "metadata trigger must say which", id="no trigger"),
+        pytest.param({"trigger": "nonsense"}, "there is no trigger type nonsense", id="unknown trigger"),
+        pytest.param({"trigger": "external"}, "external is not served here", id="somebody else's again"),
+        pytest.param({"trigger": "cron"}, "cron is not served here", id="a type that is not offered"),
+        pytest.param({"trigger": "redis"}, "listName: is required", id="wrong metadata"),
+        pytest.param({"trigger": "redis", "listName": "l", "colour": "r"}, "colour: is not a parameter", id="unknown"),
+    ],
+)
+async def test_what_is_wrong_is_said(redis_url: str, metadata: dict[str, str], said: str) -> None:
+    async with served(redis_url, external_triggers="redis,external,nonsense") as address:
+        with pytest.raises(aio.AioRpcError) as refused:
+            await call(address, GET_METRIC_SPEC, reference(**metadata))
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert said in (refused.value.details() or "")
+
+
+async def test_a_source_that_is_away_is_an_error_and_never_nothing(redis_url: str) -> None:
+    asked = reference(trigger="redis", address=f"127.0.0.1:{refusing()}", listName="l")
+    async with served(redis_url) as address:
+        for method, request in (
+            (IS_ACTIVE, asked),
+            (GET_METRICS, message("GetMetricsRequest")(scaledObjectRef=asked, metricName="m")),
+        ):
+            with pytest.raises(aio.AioRpcError) as refused:
+                await call(address, method, request)
+            assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION, (
+                "we are there: others' sources may be, too"
+            )
+            assert asked.scalerMetadata["address"] in (refused.value.details() or "")
+        assert (await call(address, GET_METRIC_SPEC, asked)).metricSpecs, "its target is known all the same"
+
+
+async def test_tls_both_ways(redis_url: str, tmp_path: Path, connections: Connections) -> None:
+    ours = certificates()
+    files = {"cert": ours.server, "key": ours.server_key, "clients": ours.authority}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = {f"external_{name}": tmp_path / name for name in files}
+    async with served(redis_url, **options) as address:
+        shown = {"caCert": ours.authority, "tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
+        good = external(address, trigger="push", **shown)
+        assert await External.read([good], connections) == [Measure(0.0, False, target=1.0)]
+        with pytest.raises(SourceError, match="UNAVAILABLE"):
+            await External.read([external(address, trigger="push", caCert=ours.authority)], connections)
+
+
+async def test_it_says_where_it_listens_and_whom_it_serves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    ours = certificates()
+    secured: dict[str, Any] = {"external_triggers": ("push", "celery")}
+    for name, text in {"cert": ours.server, "key": ours.server_key, "clients": ours.authority}.items():
+        (tmp_path / name).write_text(text)
+        secured[f"external_{name}"] = tmp_path / name
+    told = []
+    choices: list[dict[str, Any]] = [{}, secured]
+    for options in choices:
+        async with served(f"redis://:{MARKER}@127.0.0.1:1/0", **options) as address:
+            [record] = [vars(each) for each in caplog.records if each.name == "deploy.processes.external_scaler"]
+            told.append((record["address"] == address, record["tls"], record["clients"], record["triggers"]))
+            assert MARKER not in str(record)
+        caplog.clear()
+    assert told == [
+        (True, "off", "any", "all"),
+        (True, "on", "with a certificate of --external-clients", "push, celery"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param({"external_cert": "/none"}, "must come together", id="no key"),
+        pytest.param({"external_clients": "/none"}, "needs --external-cert", id="clients without TLS"),
+        pytest.param({"external_cert": "/none", "external_key": "/none"}, "/none: No such file", id="no file"),
+        pytest.param({"external_listen": "256.0.0.1:1"}, "256.0.0.1:1 cannot be listened on", id="no address"),
+    ],
+)
+async def test_a_server_that_cannot_listen_says_so(options: dict[str, str], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        async with served("redis://127.0.0.1:1/0", **options):
+            pass

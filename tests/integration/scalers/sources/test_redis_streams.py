@@ -1,0 +1,151 @@
+"""KEDA's `redis-streams` trigger on a real server."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import SourceError
+from scalers.sources.redis.streams import RedisStreams
+from tests.integration.scalers.servers import commands, count_writes, port_of
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    connections = Connections()
+    yield connections
+    await connections.close()
+
+
+@pytest.fixture
+def port(redis_url: str) -> int:
+    return port_of(redis_url)
+
+
+def stream(port: int, name: str = "work", **metadata: str) -> RedisStreams:
+    return RedisStreams.parse(
+        Trigger(0, "redis-streams", metadata={"address": f"127.0.0.1:{port}", "stream": name, **metadata})
+    )
+
+
+LENGTH: dict[str, str] = {}
+PENDING = {"consumerGroup": "group"}
+LAG = {"consumerGroup": "group", "lagCount": "5"}
+
+
+async def fill(client: Redis, *, group: bool = True) -> None:
+    """Ten entries, of which three were given to a consumer, who acknowledged one of them."""
+    for number in range(10):
+        await client.xadd("work", {"n": number})
+    if group:
+        await client.xgroup_create("work", "group", id="0")
+        await client.xgroup_create("work", "other", id="0")
+        [[_, entries]] = await client.xreadgroup("group", "c", {"work": ">"}, count=3)
+        await client.xack("work", "group", entries[0][0])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "count"),
+    [
+        pytest.param(LENGTH, 10.0, id="length"),
+        pytest.param(PENDING, 2.0, id="pending: given and not acknowledged"),
+        pytest.param(LAG, 7.0, id="lag: not given yet"),
+        pytest.param({**PENDING, "consumerGroup": "other"}, 0.0, id="pending of another group"),
+        pytest.param({**LAG, "consumerGroup": "other"}, 10.0, id="lag of another group"),
+        pytest.param({**LAG, "consumerGroup": "unborn"}, 10.0, id="lag of a group that is not there yet"),
+    ],
+)
+async def test_what_waits_is_counted(
+    real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
+) -> None:
+    await fill(real_redis)
+    assert await RedisStreams.read([stream(port, **metadata)], connections) == [count]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "count"),
+    [pytest.param(LENGTH, 0.0, id="length"), pytest.param(LAG, 0.0, id="lag")],
+)
+async def test_a_stream_that_is_not_there_is_empty(
+    real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
+) -> None:
+    assert await RedisStreams.read([stream(port, **metadata)], connections) == [count]
+
+
+async def spoil(client: Redis) -> None:
+    """Delete an entry that the group has not got yet: then nobody knows how many are left without counting."""
+    await fill(client)
+    entries = await client.xrange("work")
+    await client.xdel("work", entries[5][0])
+
+
+@pytest.mark.parametrize(
+    ("before", "metadata", "complaint"),
+    [
+        pytest.param(None, PENDING, "NOGROUP", id="pending of a stream that is not there"),
+        pytest.param("fill", {"consumerGroup": "unborn"}, "NOGROUP", id="pending of a group that is not there"),
+        pytest.param("spoil", LAG, "the server cannot tell the lag of group group", id="lag unknown"),
+        pytest.param("list", LENGTH, "WRONGTYPE", id="length of a list"),
+        pytest.param("list", PENDING, "WRONGTYPE", id="pending of a list"),
+        pytest.param("list", LAG, "WRONGTYPE", id="lag of a list"),
+    ],
+)
+async def test_what_cannot_be_counted_is_unknown(
+    real_redis: Redis,
+    port: int,
+    connections: Connections,
+    before: str | None,
+    metadata: dict[str, str],
+    complaint: str,
+) -> None:
+    if before == "list":
+        await real_redis.rpush("work", 1)
+    elif before:
+        await {"fill": fill, "spoil": spoil}[before](real_redis)
+    [answer] = await RedisStreams.read([stream(port, **metadata)], connections)
+    assert isinstance(answer, SourceError)
+    assert "work: " in str(answer)
+    assert complaint in str(answer)
+
+
+async def test_an_old_servers_lag_is_refused_in_words() -> None:
+    """No such server is at hand: its answer has no member of that name."""
+    question: Any = stream(1, **LAG).question
+    answer = question.answer([[{"name": b"group", "pending": 2}], 10])
+    assert str(answer) == "work: lagCount needs Redis 7.0 or newer, or Valkey"
+
+
+async def test_many_streams_and_modes_are_one_round_trip(
+    real_redis: Redis, port: int, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(real_redis)
+    scalers = [
+        stream(port, name, **metadata) for name in ("work", "empty") for metadata in (LENGTH, LAG) for _ in range(100)
+    ]
+    await RedisStreams.read(scalers[:1], connections)
+    sent = count_writes(monkeypatch)
+    before = await commands(real_redis)
+    sent.clear()
+    answers = await RedisStreams.read(scalers, connections)
+    assert len(sent) == 1
+    after = await commands(real_redis)
+    assert answers == [10.0] * 100 + [7.0] * 100 + [0.0] * 200
+    assert after["xlen"] - before.get("xlen", 0) == 4, "each question once"
+
+
+async def test_a_stream_the_user_may_not_read_says_nothing_about_the_others(
+    real_redis: Redis, port: int, connections: Connections
+) -> None:
+    await fill(real_redis)
+    await real_redis.execute_command("ACL", "SETUSER", "narrow", "on", ">s3cret", "~work", "+@all")
+    try:
+        login = {"username": "narrow", "password": "s3cret"}
+        asked = [stream(port, "secret", **LAG, **login), stream(port, **LAG, **login)]
+        refused, known = await RedisStreams.read(asked, connections)
+    finally:
+        await real_redis.execute_command("ACL", "DELUSER", "narrow")
+    assert isinstance(refused, SourceError)
+    assert known == 7.0

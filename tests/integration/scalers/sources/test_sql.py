@@ -1,0 +1,166 @@
+"""The `postgresql` and `mysql` triggers against real servers."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiomysql
+import psycopg
+import pytest
+
+from penstock.connections import Connections
+from penstock.parameters import SettingsError, Trigger
+from penstock.scaler import SourceError
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.sources.databases.mysql import MySQL
+from scalers.sources.databases.postgresql import PostgreSQL
+from tests.integration.scalers.daemons import mariadb, postgres
+from tests.integration.scalers.servers import hanging, refusing
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+def of_postgres(port: int, query: str, password: str = "hush", **metadata: str) -> PostgreSQL:
+    where = {"host": "127.0.0.1", "port": str(port), "userName": "work", "dbName": "postgres", "sslmode": "prefer"}
+    metadata = {**where, "query": query, "targetQueryValue": "5", **metadata}
+    return PostgreSQL.parse(Trigger(0, "postgresql", metadata=metadata, authentication={"password": password}))
+
+
+def of_mysql(port: int, query: str, password: str = "hush") -> MySQL:
+    metadata = {"host": "127.0.0.1", "port": str(port), "username": "work", "dbName": "work"}
+    metadata |= {"query": query, "queryValue": "5"}
+    return MySQL.parse(Trigger(0, "mysql", metadata=metadata, authentication={"password": password}))
+
+
+QUERIES = [
+    ("SELECT count(*) FROM jobs", 3.0),
+    ("SELECT 2.5", 2.5),
+    ("SELECT '7'", 7.0),
+    ("SELECT sum(n) FROM jobs WHERE n > 100", "NULL"),
+    ("SELECT n FROM jobs WHERE n > 100", "no row"),
+    ("SELECT 'many'", "no finite number"),
+    ("SELECT missing FROM jobs", "missing"),
+    ("SELECT FROM FROM", "syntax"),
+    ("SELECT count(*) FROM jobs", 3.0),
+]
+
+
+def check(answers: list[Any]) -> None:
+    for (query, expected), answer in zip(QUERIES, answers, strict=True):
+        if isinstance(expected, float):
+            assert answer == expected, query
+        else:
+            assert isinstance(answer, SourceError), query
+            assert expected in str(answer)
+
+
+async def test_a_real_postgresql(connections: Connections) -> None:
+    async with postgres() as port:
+        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
+        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as setup:
+            await setup.execute("CREATE TABLE jobs (n int)")
+            await setup.execute("INSERT INTO jobs VALUES (1), (2), (3)")
+            check(list(await PostgreSQL.read([of_postgres(port, query) for query, _ in QUERIES], connections)))
+            for whole in (conninfo, f"postgresql://work:hush@127.0.0.1:{port}/postgres"):
+                metadata = {"query": "SELECT 4", "targetQueryValue": "1"}
+                trigger = Trigger(0, "postgresql", metadata=metadata, authentication={"connection": whole})
+                assert await PostgreSQL.read([PostgreSQL.parse(trigger)], connections) == [4.0]
+            with pytest.raises(SourceError, match="password authentication failed") as refused:
+                await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
+            assert "wrong-one" not in str(refused.value)
+            # The server drops our connection; the second attempt of the same poll has a fresh one.
+            sources = Sources(Connections(), Breakers(Policy()), timeout=5)
+            probe = of_postgres(port, "SELECT count(*) FROM jobs")
+            assert (await sources.read(Source.of(probe, 1), [probe], 1))[0].value == 3.0
+            await setup.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            assert (await sources.read(Source.of(probe, 1), [probe], 2))[0].value == 3.0
+            await sources.close()
+
+
+async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
+    async with mariadb(tmp_path) as port:
+        setup = await aiomysql.connect(
+            host="127.0.0.1", port=port, user="work", password="hush", db="work", autocommit=True
+        )
+        async with setup.cursor() as cursor:
+            await cursor.execute("CREATE TABLE jobs (n int)")
+            await cursor.execute("INSERT INTO jobs VALUES (1), (2), (3)")
+        setup.close()
+        check(list(await MySQL.read([of_mysql(port, query) for query, _ in QUERIES], connections)))
+        metadata = {"query": "SELECT 4", "queryValue": "1"}
+        whole = {"connectionString": f"work:hush@tcp(127.0.0.1:{port})/work?timeout=5s"}
+        trigger = Trigger(0, "mysql", metadata=metadata, authentication=whole)
+        assert await MySQL.read([MySQL.parse(trigger)], connections) == [4.0]
+        with pytest.raises(SourceError, match="Access denied") as refused:
+            await MySQL.read([of_mysql(port, "SELECT 1", password="wrong-one")], connections)
+        assert "wrong-one" not in str(refused.value)
+
+
+@pytest.mark.parametrize("make", [of_postgres, of_mysql])
+async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
+    async with hanging() as hung:
+        for port in (hung, refusing()):
+            sources = Sources(Connections(), Breakers(Policy()), timeout=0.3)
+            probe = make(port, "SELECT 1")
+            [answer] = await sources.read(Source.of(probe, 1), [probe], 1)
+            await sources.close()
+            assert isinstance(answer, str)
+            assert str(port) in answer
+            assert "hush" not in answer + repr(probe) + repr(probe.server)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "authentication", "field"),
+    [
+        pytest.param(PostgreSQL, {"query": "q", "targetQueryValue": "1"}, {}, "host", id="postgresql, nowhere"),
+        pytest.param(
+            PostgreSQL,
+            {"query": "q", "targetQueryValue": "0"},
+            {"connection": "host=h"},
+            "targetQueryValue",
+            id="postgresql, target 0",
+        ),
+        pytest.param(
+            PostgreSQL,
+            {"query": "q", "targetQueryValue": "1"},
+            {"connection": "host==h port"},
+            "connection",
+            id="postgresql, no connection string",
+        ),
+        pytest.param(MySQL, {"query": "q", "queryValue": "1"}, {}, "host", id="mysql, nowhere"),
+        pytest.param(MySQL, {"queryValue": "1"}, {"connectionString": "u:p@tcp(h)/d"}, "query", id="mysql, no query"),
+        pytest.param(
+            MySQL,
+            {"query": "q", "queryValue": "1"},
+            {"connectionString": "u:p@tcp(h"},
+            "connectionString",
+            id="mysql, no connection string",
+        ),
+        pytest.param(
+            MySQL,
+            {"query": "q", "queryValue": "1", "host": "h", "port": "x", "dbName": "d", "username": "u"},
+            {"password": "p"},
+            "port",
+            id="mysql, no port",
+        ),
+    ],
+)
+def test_refused(kind, metadata: dict[str, str], authentication: dict[str, str], field: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        kind.parse(Trigger(0, "t", metadata=metadata, authentication=authentication))
+    assert error.value.field == field
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(SettingsError, match=r"trigger 0 \(postgresql\): .*pip install 'penstock\[postgresql\]'"):
+        of_postgres(1, "SELECT 1")

@@ -1,0 +1,398 @@
+"""Triggers that ask over HTTP: what is sent, what comes of the answers, and real servers where there are any."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from aiohttp import web
+
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Scaler, SourceError
+from scalers.polling.batched import Source, Sources
+from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.sources.http.elasticsearch import Elasticsearch
+from scalers.sources.http.graphite import Graphite
+from scalers.sources.http.influxdb import InfluxDB
+from scalers.sources.http.loki import Loki
+from scalers.sources.http.metrics_api import MetricsAPI
+from scalers.sources.http.prometheus import Prometheus
+from tests.integration.scalers.daemons import needs, running
+from tests.integration.scalers.servers import hanging, refusing
+from tests.support.ports import free_port
+
+
+@dataclass
+class Fake:
+    """An HTTP server that answers what it is told, and remembers what it was asked."""
+
+    url: str = ""
+    body: bytes = b""
+    status: int = 200
+    asked: list[web.BaseRequest] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(request)
+        self.bodies.append(await request.read())
+        if request.path == "/token":
+            return web.json_response({"access_token": "fresh", "expires_in": 600})
+        return web.Response(body=self.body, status=self.status, headers={"Location": "/elsewhere"})
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Fake]:
+    server = Fake()
+    runner = web.ServerRunner(web.Server(server.answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield server
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+def scaler(kind: type[Scaler], metadata: dict[str, str], **authentication: str) -> Any:
+    return kind.parse(Trigger(0, "t", metadata=metadata, authentication=authentication))
+
+
+async def read(connections: Connections, *scalers: Any) -> list[Any]:
+    return list(await type(scalers[0]).read(scalers, connections))
+
+
+def vector(*values: str) -> bytes:
+    series = ",".join(f'{{"metric":{{}},"value":[1,{value}]}}' for value in values)
+    return f'{{"status":"success","data":{{"resultType":"vector","result":[{series}]}}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "expected"),
+    [
+        pytest.param(vector('"12.5"'), {}, 12.5, id="one sample"),
+        pytest.param(b'{"data":{"resultType":"scalar","result":[1,"3"]}}', {}, 3.0, id="a scalar"),
+        pytest.param(vector(), {}, 0.0, id="nothing is 0"),
+        pytest.param(vector(), {"ignoreNullValues": "false"}, "answers nothing", id="nothing is an error"),
+        pytest.param(vector('"NaN"'), {}, 0.0, id="not a number is 0"),
+        pytest.param(vector('"+Inf"'), {"ignoreNullValues": "false"}, "answers inf", id="infinite is an error"),
+        pytest.param(vector("null"), {"ignoreNullValues": "false"}, "answers nothing", id="null is an error"),
+        pytest.param(vector('"1"', '"2"'), {}, "answers 2 series", id="several series"),
+        pytest.param(b"<html>", {}, "is not one of a query", id="garbage"),
+        pytest.param(vector('"1"')[:-9], {}, "is not one of a query", id="half an answer"),
+        pytest.param(b'{"data":null}', {}, "is not one of a query", id="no data"),
+    ],
+)
+async def test_prometheus_answers(
+    fake: Fake, connections: Connections, body: bytes, more: dict[str, str], expected: float | str
+) -> None:
+    fake.body = body
+    metadata = {"serverAddress": fake.url, "query": "up", "threshold": "1", **more}
+    [answer] = await read(connections, scaler(Prometheus, metadata))
+    if isinstance(expected, float):
+        assert answer == expected
+    else:
+        assert isinstance(answer, SourceError)
+        assert expected in str(answer)
+
+
+async def test_what_prometheus_is_asked(fake: Fake, connections: Connections) -> None:
+    fake.body = vector('"1"')
+    metadata = {
+        "serverAddress": f"{fake.url}/below/",
+        "query": 'sum(x{y="a b"})',
+        "threshold": "1",
+        "namespace": "ns",
+        "queryParameters": "a=1, b=2",
+        "customHeaders": "X-Org=me",
+    }
+    assert await read(connections, scaler(Prometheus, metadata)) == [1.0]
+    [request] = fake.asked
+    assert request.path == "/below/api/v1/query"
+    assert {**request.query}.items() >= {"query": 'sum(x{y="a b"})', "namespace": "ns", "a": "1", "b": "2"}.items()
+    assert request.query["time"].endswith("Z")
+    assert request.headers["X-Org"] == "me"
+
+
+BASIC = "Basic " + base64.b64encode("ü:hush".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "authentication", "header", "value"),
+    [
+        pytest.param({"authModes": "basic"}, {"username": "ü", "password": "hush"}, "Authorization", BASIC, id="basic"),
+        pytest.param({"authMode": "bearer"}, {"token": "hush"}, "Authorization", "Bearer hush", id="bearer"),
+        pytest.param(
+            {"authModes": "custom"},
+            {"customAuthHeader": "X-Me", "customAuthValue": "hush"},
+            "X-Me",
+            "hush",
+            id="custom",
+        ),
+        pytest.param({"authModes": "apiKey"}, {"apiKey": "hush"}, "X-API-KEY", "hush", id="key"),
+        pytest.param(
+            {"authModes": "apiKey"}, {"apiKey": "hush", "keyParamName": "K"}, "K", "hush", id="key by another name"
+        ),
+        pytest.param(
+            {"authModes": "oauth"},
+            {"oauthTokenURI": "<fake>/token", "clientID": "c", "clientSecret": "hush", "scopes": "a,b"},
+            "Authorization",
+            "Bearer fresh",
+            id="oauth",
+        ),
+    ],
+)
+async def test_who_asks(
+    fake: Fake,
+    connections: Connections,
+    metadata: dict[str, str],
+    authentication: dict[str, str],
+    header: str,
+    value: str,
+) -> None:
+    fake.body = vector('"1"')
+    authentication = {name: text.replace("<fake>", fake.url) for name, text in authentication.items()}
+    asking = scaler(
+        Prometheus, {"serverAddress": fake.url, "query": "q", "threshold": "1", **metadata}, **authentication
+    )
+    assert await read(connections, asking) == [1.0]
+    assert await read(connections, asking) == [1.0]
+    assert fake.asked[-1].headers[header] == value
+    tokens = [body for request, body in zip(fake.asked, fake.bodies, strict=True) if request.path == "/token"]
+    assert len(tokens) == ("oauthTokenURI" in authentication)
+    assert all(b"scope=a+b" in body for body in tokens)
+
+
+async def test_a_key_in_the_query(fake: Fake, connections: Connections) -> None:
+    fake.body = b'{"a":4}'
+    metadata = {"url": f"{fake.url}/v?z=1", "valueLocation": "a", "targetValue": "1", "authMode": "apiKey"}
+    assert await read(connections, scaler(MetricsAPI, metadata, apiKey="hush", method="query")) == [4.0]
+    assert {**fake.asked[0].query} == {"z": "1", "api_key": "hush"}
+
+
+@pytest.mark.parametrize("status", [204, 301, 401, 404, 500])
+async def test_a_refusal_is_no_value_and_says_why(fake: Fake, connections: Connections, status: int) -> None:
+    fake.status, fake.body = status, b"" if status == 204 else b"no   such\nthing"
+    metrics = scaler(MetricsAPI, {"url": fake.url, "valueLocation": "a", "targetValue": "1"})
+    [answer] = await read(connections, metrics)
+    assert isinstance(answer, SourceError)
+    assert f"answered {status}" in str(answer)
+    assert len(fake.asked) == 1
+
+
+async def test_loki_graphite_elasticsearch_and_influxdb(fake: Fake, connections: Connections) -> None:
+    base = {"serverAddress": fake.url, "query": "q"}
+    fake.body = vector('"2"')
+    assert await read(connections, scaler(Loki, {**base, "threshold": "1", "tenantName": "me"})) == [2.0]
+    assert fake.asked[-1].headers["X-Scope-OrgID"] == "me"
+    assert fake.asked[-1].path == "/loki/api/v1/query"
+    graphite = scaler(Graphite, {**base, "queryTime": "-1Hours"})
+    for body, expected in [
+        (b'[{"target":"q","datapoints":[[1,10],[7.5,20],[null,30]]}]', 7.5),
+        (b"[]", 0.0),
+        (b'[{"datapoints":[]}]', 0.0),
+        (b'[{"datapoints":[[null,1]]}]', "no point that is not null"),
+        (b'[{"datapoints":[]},{"datapoints":[]}]', "2 series"),
+        (b"<html>", "not a list of series"),
+    ]:
+        fake.body = body
+        [answer] = await read(connections, graphite)
+        assert answer == expected if isinstance(expected, float) else expected in str(answer)
+    fake.body = b'{"hits":{"total":{"value":9}}}'
+    metadata = {"addresses": fake.url, "index": "a;b-*", "valueLocation": "hits.total.value", "targetValue": "1"}
+    found = scaler(
+        Elasticsearch,
+        {**metadata, "searchTemplateName": "t", "parameters": "x:1;y:2"},
+        username="u",
+        password="hush",
+    )
+    assert await read(connections, found) == [9.0]
+    assert fake.asked[-1].path == "/a,b-*/_search/template"
+    assert fake.bodies[-1] == b'{"id": "t", "params": {"x": "1", "y": "2"}}'
+    fake.body = b"#group,false\r\n,result,table,_value\r\n,_result,0,42\r\n"
+    flux = scaler(
+        InfluxDB,
+        {"serverURL": fake.url, "query": "q", "thresholdValue": "1", "organizationName": "o"},
+        authToken="hush",
+    )
+    assert await read(connections, flux) == [42.0]
+    assert fake.asked[-1].headers["Authorization"] == "Token hush"
+    fake.body = b"error,reference\r\nno bucket,1\r\n"
+    [answer] = await read(connections, flux)
+    assert "no bucket" in str(answer)
+
+
+async def test_of_several_addresses_the_first_that_answers_counts(fake: Fake) -> None:
+    fake.body = b'{"a":4}'
+    connections = Connections(patience=0.1)
+    async with hanging() as hung:
+        dead = f"http://127.0.0.1:{refusing()},http://127.0.0.1:{hung}"
+        metadata = {"index": "i", "query": "{}", "valueLocation": "a", "targetValue": "1"}
+        search = scaler(Elasticsearch, {**metadata, "addresses": f"{dead},{fake.url}"}, username="u", password="hush")
+        assert await read(connections, search) == [4.0]
+        await connections.close()
+    [answer] = await read(connections, scaler(Elasticsearch, {**metadata, "addresses": fake.url}, apiKey="k"))
+    assert answer == 4.0
+    assert fake.asked[-1].headers["Authorization"] == "ApiKey k"
+    await connections.close()
+
+
+async def test_an_endless_answer_is_not_read(connections: Connections) -> None:
+    async def pour(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * 65536)
+        except (ConnectionError, asyncio.CancelledError):
+            return response
+
+    runner = web.ServerRunner(web.Server(pour))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    [answer] = await read(connections, scaler(MetricsAPI, {"url": url, "valueLocation": "a", "targetValue": "1"}))
+    assert "more than 4 MB" in str(answer)
+    await runner.cleanup()
+
+
+@asynccontextmanager
+async def _sources_of(*, timeout: float) -> AsyncIterator[Sources]:
+    sources = Sources(Connections(), Breakers(Policy()), timeout=timeout)
+    try:
+        yield sources
+    finally:
+        await sources.close()
+
+
+async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
+    async with hanging() as hung:
+        for port, timeout, reason in [(hung, 0.3, "no answer within"), (refusing(), 60.0, "cannot be reached")]:
+            address = f"http://127.0.0.1:{port}"
+            probe = scaler(Prometheus, {"serverAddress": address, "query": "q", "threshold": "1"})
+            async with _sources_of(timeout=timeout) as sources:
+                [answer] = await sources.read(Source.of(probe, 1), [probe], 1)
+            assert isinstance(answer, str)
+            assert reason in answer
+            assert address in answer
+
+
+async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> None:
+    program, port = needs("prometheus", "prometheus"), free_port()
+    (tmp_path / "prometheus.yml").write_text(
+        f"global: {{scrape_interval: 1s}}\n"
+        f"scrape_configs: [{{job_name: self, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
+    )
+    command = [
+        program,
+        "--config.file=prometheus.yml",
+        f"--web.listen-address=127.0.0.1:{port}",
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+    ]
+    address = f"http://127.0.0.1:{port}"
+
+    def is_ready() -> bool:
+        try:
+            with urlopen(f"{address}/-/ready", timeout=1) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def asking(query: str, **more: str) -> Any:
+        return scaler(Prometheus, {"serverAddress": address, "query": query, "threshold": "1", **more})
+
+    async with running(command, tmp_path, is_ready):
+        answers = await read(
+            connections,
+            asking("vector(41) + 1"),
+            asking("scalar(vector(7))"),
+            asking("nothing_of_this_name"),
+            asking("nothing_of_this_name", ignoreNullValues="false"),
+            asking("vector(0) / 0"),
+            asking("sum("),
+            asking('label_replace(vector(1), "a", "x", "", "") or label_replace(vector(1), "a", "y", "", "")'),
+        )
+        assert answers[:3] == [42.0, 7.0, 0.0]
+        assert "answers nothing" in str(answers[3])
+        assert answers[4] == 0.0
+        assert "answered 400" in str(answers[5])
+        assert "2 series" in str(answers[6])
+        async with asyncio.timeout(60):
+            while (await read(connections, asking("sum(up)")))[0] != 1.0:
+                await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'[{"time":"2026-11-21T00:00:00","total":3},{"time":"2026-11-21T00:01:00","total":7.5}]', 7.5),
+        (b"[]", 0.0),
+        (b'[{"sum":1}]', "no column total; there are sum"),
+        (b'[{"total":null}]', "total of the last row is null"),
+        (b'[{"total":"many"}]', "total"),
+        (b'{"error":"no database"}', "not a list of rows"),
+        (b"[1]", "not a list of rows"),
+        (b"<html>", "not a list of rows"),
+    ],
+    ids=["the last row", "no rows", "another column", "null", "no number", "an object", "no row", "no JSON"],
+)
+async def test_influxdb_answers_sql_over_http(
+    fake: Fake, connections: Connections, body: bytes, expected: float | str
+) -> None:
+    fake.body = body
+    metadata = {"serverURL": fake.url, "query": "SELECT 1", "thresholdValue": "1", "influxVersion": "3"}
+    asking = scaler(
+        InfluxDB, {**metadata, "database": "work", "metricKey": "total", "queryType": "FlightSQL"}, authToken="hush"
+    )
+    [answer] = await read(connections, asking)
+    assert answer == expected if isinstance(expected, float) else expected in str(answer)
+    assert fake.asked[-1].path == "/api/v3/query_sql"
+    assert dict(fake.asked[-1].query) == {"db": "work", "q": "SELECT 1", "format": "json"}
+    assert fake.asked[-1].headers["Authorization"] == "Bearer hush"
+
+
+async def test_a_real_influxdb(tmp_path: Path, connections: Connections) -> None:
+    program, port, inner = needs("influxd", "influxdb"), free_port(), free_port()
+    (tmp_path / "influxdb.conf").write_text(
+        f'bind-address = "127.0.0.1:{inner}"\nreporting-disabled = true\n'
+        f'[meta]\ndir = "{tmp_path}/meta"\n[data]\ndir = "{tmp_path}/data"\nwal-dir = "{tmp_path}/wal"\n'
+        f'[http]\nbind-address = "127.0.0.1:{port}"\n'
+    )
+    address = f"http://127.0.0.1:{port}"
+
+    def asking(query: str, column: str = "total") -> Any:
+        metadata = {"serverURL": address, "query": query, "thresholdValue": "1", "influxVersion": "3"}
+        return scaler(InfluxDB, {**metadata, "database": "work", "metricKey": column}, authToken="hush")
+
+    def has_a_database() -> bool:
+        try:
+            urlopen(f"{address}/query", data=b"q=CREATE DATABASE work").close()
+            with urlopen(f"{address}/query", data=b"q=SHOW DATABASES") as answer:
+                return b'["work"]' in answer.read()
+        except OSError:
+            return False
+
+    async with running([program, "-config", "influxdb.conf"], tmp_path, has_a_database):
+        await asyncio.to_thread(lambda: urlopen(f"{address}/write?db=work", data=b"jobs n=3\njobs n=4 99").close())
+        answers = await read(
+            connections,
+            asking("SELECT sum(n) AS total FROM jobs"),
+            asking("SELECT sum(n) AS total FROM none"),
+            asking("SELECT sum(n) AS total FROM jobs", "missing"),
+            asking("SELECT FROM"),
+        )
+    assert answers[:2] == [7.0, 0.0]
+    assert "no column missing; there are time, total" in str(answers[2])
+    assert "answered 400" in str(answers[3])

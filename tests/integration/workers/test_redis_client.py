@@ -1,0 +1,37 @@
+"""A task that waits for the broker ends when it is told to."""
+
+import asyncio
+
+import pytest
+
+from workers.runtime import redis_client
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_cancelled_call_is_cancelled_whatever_moment_it_is_in(redis_url: str, turns: int) -> None:
+    async with redis_client.client(redis_url) as client:
+        await client.ping()
+
+        async def call_for_ever() -> None:
+            while True:
+                assert await client.eval("return ARGV[1]", 0, "mine") == b"mine"
+
+        task = asyncio.create_task(call_for_ever())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=60)
+        assert done, "the cancellation was forgotten"
+        assert task.cancelled()
+        assert await client.eval("return ARGV[1]", 0, "next") == b"next"
+
+
+async def test_a_url_chooses_the_kind_of_connection(redis_url: str) -> None:
+    for url, name in (("redis://h", "_Plain"), ("rediss://h", "_Tls"), ("unix:///h", "_Socket")):
+        async with redis_client.client(url) as client:
+            assert client.connection_pool.connection_class.__name__ == name
+
+
+async def test_more_calls_at_once_than_connections_wait_for_their_turn(redis_url: str) -> None:
+    async with redis_client.client(redis_url, max_connections=4) as client:
+        assert await asyncio.gather(*(client.echo(str(n)) for n in range(200))) == [str(n).encode() for n in range(200)]

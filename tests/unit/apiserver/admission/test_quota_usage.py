@@ -1,0 +1,156 @@
+"""What quotas count of objects, and which quotas are about which."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.local.apiserver.admission import quota_usage
+from deploy.local.apiserver.admission.quota_usage import Usage
+from workers.api.kinds import CONFIG_MAP, JOB, POD, Kind, Object
+
+SERVICE = Kind("", "v1", "Service", "services")
+CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+
+
+def pod(*, phase: str = "Running", requests: Object | None = None, limits: Object | None = None, **spec: Any) -> Object:
+    resources = {"requests": requests or {}, "limits": limits or {}}
+    return {"spec": {"containers": [{"name": "c", "resources": resources}], **spec}, "status": {"phase": phase}}
+
+
+def service(type_: str, ports: int) -> Object:
+    return {"spec": {"type": type_, "ports": [{"port": number + 1} for number in range(ports)]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "counted"),
+    [
+        pytest.param(POD, pod(), {"pods": "1", "count/pods": "1"}, id="a pod that asks for nothing"),
+        pytest.param(
+            POD,
+            pod(requests={"cpu": "1"}, limits={"memory": "2Gi"}),
+            {"pods": "1", "count/pods": "1", "cpu": "1", "requests.cpu": "1"}
+            | dict.fromkeys(("memory", "requests.memory", "limits.memory"), "2Gi"),
+            id="a limit is a request",
+        ),
+        pytest.param(POD, pod(phase="Failed", requests={"cpu": "1"}), {"count/pods": "1"}, id="a pod that has ended"),
+        pytest.param(CONFIG_MAP, {}, {"configmaps": "1", "count/configmaps": "1"}, id="a plain name of old"),
+        pytest.param(JOB, {}, {"count/jobs.batch": "1"}, id="by kind and group"),
+        pytest.param(
+            SERVICE,
+            service("NodePort", 2),
+            {"services": "1", "count/services": "1", "services.nodeports": "2"},
+            id="node ports",
+        ),
+        pytest.param(
+            SERVICE,
+            service("LoadBalancer", 1),
+            dict.fromkeys(("services", "count/services", "services.nodeports", "services.loadbalancers"), "1"),
+            id="a load balancer",
+        ),
+        pytest.param(SERVICE, service("ClusterIP", 3), {"services": "1", "count/services": "1"}, id="no ports outside"),
+        pytest.param(
+            CLAIM,
+            {"spec": {"resources": {"requests": {"storage": "5Gi"}}}},
+            {"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "5Gi"},
+            id="a claim",
+        ),
+    ],
+)
+def test_what_an_object_counts(kind: Kind, body: Object, counted: dict[str, str]) -> None:
+    found = quota_usage.of(kind, body).amounts
+    assert {name: str(amount) for name, amount in found.items() if amount.value} == counted
+    assert all(map(quota_usage.counts, found))
+
+
+@pytest.mark.parametrize(
+    ("body", "scopes"),
+    [
+        (pod(), {"NotTerminating", "BestEffort"}),
+        (pod(requests={"cpu": "0"}), {"NotTerminating", "BestEffort"}),
+        (pod(requests={"example.com/gpu": "1"}), {"NotTerminating", "BestEffort"}),
+        (pod(limits={"memory": "1"}), {"NotTerminating", "NotBestEffort"}),
+        (pod(activeDeadlineSeconds=5), {"Terminating", "BestEffort"}),
+        (pod(priorityClassName="high"), {"NotTerminating", "BestEffort", "PriorityClass"}),
+        (
+            pod(initContainers=[{"name": "i", "resources": {"requests": {"cpu": "1"}}}]),
+            {"NotTerminating", "NotBestEffort"},
+        ),
+    ],
+)
+def test_the_scopes_of_a_pod(body: Object, scopes: set[str]) -> None:
+    assert quota_usage.of(POD, body).scopes == scopes
+
+
+def term(operator: str, *values: str) -> Object:
+    one = {"scopeName": "PriorityClass", "operator": operator, **({"values": list(values)} if values else {})}
+    return {"scopeSelector": {"matchExpressions": [one]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "plain", "high", "other"),
+    [
+        pytest.param({}, True, True, True, id="any"),
+        pytest.param({"scopes": ["NotTerminating"]}, True, True, False, id="pods only"),
+        pytest.param(term("Exists"), False, True, False, id="any priority"),
+        pytest.param(term("DoesNotExist"), True, False, False, id="no priority"),
+        pytest.param(term("In", "high", "low"), False, True, False, id="one of these"),
+        pytest.param(term("NotIn", "high"), True, False, False, id="none of these"),
+        pytest.param({"scopes": ["BestEffort"], **term("Exists")}, False, True, False, id="both"),
+        pytest.param({"scopes": ["Terminating"], **term("Exists")}, False, False, False, id="one does not hold"),
+    ],
+)
+def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, other: bool) -> None:
+    asked = (
+        quota_usage.of(POD, pod()),
+        quota_usage.of(POD, pod(priorityClassName="high")),
+        quota_usage.of(CONFIG_MAP, {}),
+    )
+    assert [quota_usage.means(spec, each) for each in asked] == [plain, high, other]
+
+
+@pytest.mark.parametrize(
+    ("hard", "body", "silent"),
+    [
+        (["pods"], pod(), ""),
+        (["requests.cpu"], pod(limits={"cpu": "1"}), ""),
+        (["limits.cpu"], pod(requests={"cpu": "1"}), "limits.cpu for: c"),
+        (["memory", "cpu"], pod(requests={"cpu": "1"}), "memory for: c"),
+        (
+            ["requests.memory"],
+            pod(initContainers=[{"name": "i"}, {"name": "j"}]),
+            "requests.memory for: i,j,c",
+        ),
+        (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
+    ],
+)
+def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object, silent: str) -> None:
+    assert quota_usage.unspecified(body["spec"], dict.fromkeys(hard, "9")) == silent
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["NotBestEffort", "Terminating"]}, []),
+        ({"hard": {"configmaps": "1"}}, []),
+        ({"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]}, ["spec.scopes[0]"]),
+        ({"hard": {"pods": "1"}, "scopes": ["Terminating", "NotTerminating"]}, ["spec.scopes"]),
+        ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, ["spec.scopes"]),
+        ({"hard": {"configmaps": "1"}, "scopes": ["Terminating"]}, ["spec.scopes"]),
+        ({"hard": {"pods": "1"}, **term("In", "high")}, []),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort", "operator": "DoesNotExist"}]}},
+            ["spec.scopeSelector.matchExpressions[0]"],
+        ),
+    ],
+)
+def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
+    assert [field for field, _, _ in quota_usage.misplaced(spec)] == fields
+
+
+@given(st.sampled_from(["BestEffort", "Terminating"]), st.booleans(), st.integers(0, 2))
+def test_a_pod_is_on_one_side_of_each_scope(scope: str, ends: bool, cpus: int) -> None:
+    deadline = {"activeDeadlineSeconds": 1} if ends else {}
+    one: Usage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
+    assert quota_usage.means({"scopes": [scope]}, one) != quota_usage.means({"scopes": [f"Not{scope}"]}, one)

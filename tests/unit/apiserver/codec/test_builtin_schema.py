@@ -1,0 +1,197 @@
+"""Reading built-in objects: the misfit is refused in Go's words, the unknown is named, the zero vanishes."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver.codec.field_errors import DecodeError
+from deploy.local.apiserver.schema import schema
+from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, JOB, LEASE, POD, SCALED_JOB, SECRET, Kind
+
+EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "j"}, "spec": spec}
+
+
+def pod(**container: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "c", **container}]}}
+
+
+def in_template(**container: Any) -> dict[str, Any]:
+    return job(template=pod(**container))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        pytest.param(
+            JOB,
+            job(parallelism="x"),
+            "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32",
+            id="a text for a number",
+        ),
+        pytest.param(
+            JOB,
+            job(parallelism=1.5),
+            "json: cannot unmarshal number 1.5 into Go struct field JobSpec.spec.parallelism of type int32",
+            id="a fraction for a whole number",
+        ),
+        pytest.param(
+            JOB,
+            job(parallelism=2**31),
+            "json: cannot unmarshal number 2147483648 into Go struct field JobSpec.spec.parallelism of type int32",
+            id="a number too large",
+        ),
+        pytest.param(
+            JOB,
+            job(parallelism=True),
+            "json: cannot unmarshal bool into Go struct field JobSpec.spec.parallelism of type int32",
+            id="a flag for a number",
+        ),
+        pytest.param(
+            JOB,
+            in_template(env=[{"name": "A", "value": 3}]),
+            "json: cannot unmarshal number into Go struct field EnvVar.spec.template.spec.containers.env.value "
+            "of type string",
+            id="a number for a text, deep inside",
+        ),
+        pytest.param(
+            JOB,
+            job(template={"spec": {"containers": {}}}),
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers "
+            "of type []v1.Container",
+            id="an object for a list",
+        ),
+        pytest.param(
+            JOB,
+            {"spec": []},
+            "json: cannot unmarshal array into Go struct field Job.spec of type v1.JobSpec",
+            id="a list for an object",
+        ),
+        pytest.param(JOB, [], "json: cannot unmarshal array into Go value of type v1.Job", id="a list for everything"),
+        pytest.param(
+            JOB,
+            {"metadata": {"labels": {"a": 1}}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            id="a number for a label",
+        ),
+        pytest.param(
+            JOB,
+            {"metadata": {"creationTimestamp": "x"}},
+            'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+            id="no instant",
+        ),
+        pytest.param(
+            POD,
+            pod(resources={"limits": {"cpu": "x"}}),
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="no quantity",
+        ),
+        pytest.param(SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0", id="no base64"),
+    ],
+)
+def test_a_body_that_is_no_object_of_its_kind_is_refused(kind: Kind, body: Any, message: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        schema.builtin(kind).decode(body, strict="Ignore")
+    assert str(refused.value) == f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: {message}'
+
+
+def test_a_lease_needs_all_six_digits_of_microseconds() -> None:
+    reading = schema.builtin(LEASE)
+    fine = {"spec": {"renewTime": "2020-01-01T00:00:00.123456Z"}}
+    assert reading.decode(fine, strict="Strict") == (fine, [])
+    with pytest.raises(DecodeError, match="parsing time"):
+        reading.decode({"spec": {"renewTime": "2020-01-01T00:00:00Z"}}, strict="Strict")
+
+
+UNKNOWN = {"foo": 1, "metadata": {"name": "j", "bar": 2}, "spec": {"template": pod(imagee="x")}}
+
+
+def test_unknown_fields_are_pruned_and_named() -> None:
+    reading = schema.builtin(JOB)
+    known = {"metadata": {"name": "j"}, "spec": {"template": pod()}}
+    assert reading.decode(UNKNOWN, strict="Ignore") == (known, [])
+    body, warnings = reading.decode(UNKNOWN, strict="Warn")
+    assert body == known
+    assert warnings == [
+        'unknown field "foo"',
+        'unknown field "metadata.bar"',
+        'unknown field "spec.template.spec.containers[0].imagee"',
+    ]
+    with pytest.raises(DecodeError) as refused:
+        reading.decode(UNKNOWN, strict="Strict")
+    assert str(refused.value).endswith(f"strict decoding error: {', '.join(warnings)}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "kept"),
+    [
+        pytest.param(JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False), id="pointers to zero"),
+        pytest.param(JOB, job(parallelism=None), job(), id="null is absence"),
+        pytest.param(
+            JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}, id="counters, but not pointers"
+        ),
+        pytest.param(
+            POD,
+            pod(image="", args=[], env=[{"name": "A", "value": ""}], tty=False, resources={}),
+            pod(env=[{"name": "A"}], resources={}),
+            id="empty texts, lists and flags",
+        ),
+        pytest.param(POD, pod(name=""), pod(name=""), id="a required text"),
+        pytest.param(
+            POD, {"metadata": {"labels": {"a": None}}}, {"metadata": {"labels": {"a": ""}}}, id="null in a map"
+        ),
+        pytest.param(POD, pod(args=[None]), pod(args=[""]), id="null in a list"),
+        pytest.param(CONFIG_MAP, {"data": {"a": ""}}, {"data": {"a": ""}}, id="an empty text in a map"),
+        pytest.param(CONFIG_MAP, {"data": {}}, {}, id="an empty map"),
+        pytest.param(POD, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, None, id="an empty object"),
+        pytest.param(EVENT, {"count": 0}, {}, id="a count of nothing"),
+    ],
+)
+def test_what_is_zero_is_not_stored(kind: Kind, body: Any, kept: Any) -> None:
+    before = copy.deepcopy(body)
+    assert schema.builtin(kind).decode(body, strict="Strict") == (body if kept is None else kept, [])
+    assert body == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "stored"),
+    [
+        pytest.param(
+            POD,
+            pod(resources={"limits": {"cpu": 1, "memory": "1024Mi"}}),
+            pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+            id="quantities",
+        ),
+        pytest.param(
+            EVENT,
+            {"firstTimestamp": "2020-01-01T01:00:00.9+01:00", "eventTime": "2020-01-01T01:00:00.123456+01:00"},
+            {"firstTimestamp": "2020-01-01T00:00:00Z", "eventTime": "2020-01-01T00:00:00.123456Z"},
+            id="instants",
+        ),
+        pytest.param(POD, pod(livenessProbe={"httpGet": {"port": "web"}}), None, id="a named port"),
+        pytest.param(EVENTS, {"note": "x", "regarding": {"kind": "Pod"}}, None, id="the other spelling of events"),
+        pytest.param(
+            CUSTOM_RESOURCE_DEFINITION,
+            {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"default": {"b": [1]}}}}}}]}},
+            None,
+            id="schemas in schemas",
+        ),
+    ],
+)
+def test_values_are_normalised(kind: Kind, body: Any, stored: Any) -> None:
+    found, warnings = schema.builtin(kind).decode(body, strict="Strict")
+    assert warnings == []
+    if kind is CUSTOM_RESOURCE_DEFINITION:
+        version = found["spec"]["versions"][0]
+        assert version["schema"] == body["spec"]["versions"][0]["schema"]
+    else:
+        assert found == (body if stored is None else stored)
+
+
+def test_a_custom_resource_is_no_built_in_kind() -> None:
+    with pytest.raises(LookupError, match=r"keda\.sh/v1alpha1 ScaledJob"):
+        schema.builtin(SCALED_JOB)

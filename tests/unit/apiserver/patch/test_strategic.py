@@ -1,0 +1,209 @@
+"""Strategic merge patches: rows that a real API server answered the same way, and a slow model of keyed lists."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.local.apiserver.patch.patches import PatchError, strategic_merge_patch
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind
+
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p"}, "spec": spec}
+
+
+def env(*names: str) -> list[dict[str, str]]:
+    return [{"name": name[0], "value": name[1:] or "1"} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("old", "patch", "expected"),
+    [
+        pytest.param(env("A", "B"), env("B2"), env("A", "B2"), id="an item merges by its key"),
+        pytest.param(env("A"), env("B2"), env("B2", "A"), id="new items come first, as they follow nothing"),
+        pytest.param(
+            env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2"), id="the patch decides the order of its items"
+        ),
+        pytest.param(env("A", "B"), [{"name": "A", "$patch": "delete"}], env("B"), id="delete by key"),
+        pytest.param(env("A"), [{"$patch": "replace"}, *env("B2")], env("B2"), id="replace the whole list"),
+        pytest.param(env("A", "B"), [], env("A", "B"), id="an empty list changes nothing"),
+    ],
+)
+def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
+    doc = pod(containers=[{"name": "c", "image": "x", "env": old}])
+    change = {"spec": {"containers": [{"name": "c", "env": patch}]}}
+    before = copy.deepcopy(doc)
+    result = strategic_merge_patch(POD, doc, change)
+    assert result["spec"]["containers"] == [{"name": "c", "image": "x", "env": expected}]
+    assert doc == before
+
+
+@pytest.mark.parametrize(
+    ("old", "patch", "expected"),
+    [
+        pytest.param(
+            pod(hostname="a", subdomain="b"),
+            {"spec": {"hostname": None}},
+            pod(subdomain="b"),
+            id="null removes a member",
+        ),
+        pytest.param(
+            pod(nodeSelector={"a": "b"}),
+            {"spec": {"nodeSelector": {"c": "d"}}},
+            pod(nodeSelector={"a": "b", "c": "d"}),
+            id="maps merge",
+        ),
+        pytest.param(
+            pod(nodeSelector={"a": "b"}),
+            {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}},
+            pod(nodeSelector={"c": "d"}),
+            id="a map is replaced on demand",
+        ),
+        pytest.param(
+            pod(nodeSelector={"a": "b"}),
+            {"spec": {"nodeSelector": {"$patch": "delete"}}},
+            pod(nodeSelector={}),
+            id="a map is emptied on demand",
+        ),
+        pytest.param(
+            pod(tolerations=[{"key": "a"}]),
+            {"spec": {"tolerations": [{"key": "b"}]}},
+            pod(tolerations=[{"key": "b"}]),
+            id="a list without a key is replaced",
+        ),
+        pytest.param(
+            pod(volumes=[{"name": "v", "emptyDir": {}}]),
+            {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}},
+            pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
+            id="retained keys drop the other alternative",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}]),
+            {
+                "spec": {
+                    "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
+                    "containers": [{"name": "a", "image": "x"}],
+                }
+            },
+            pod(containers=[{"name": "b"}, {"name": "c"}, {"name": "a", "image": "x"}]),
+            id="the element order is as the client says",
+        ),
+    ],
+)
+def test_a_pod_is_patched(old: Any, patch: Any, expected: Any) -> None:
+    assert strategic_merge_patch(POD, old, patch) == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        pytest.param({"finalizers": ["b", "c"]}, ["a", "b", "c"], id="a set takes in"),
+        pytest.param({"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"], id="a set gives away"),
+        pytest.param({"finalizers": None}, None, id="a set is removed"),
+        pytest.param({"$setElementOrder/finalizers": ["b", "a"]}, ["b", "a"], id="a set is ordered"),
+    ],
+)
+def test_finalizers_are_a_set(patch: Any, expected: Any) -> None:
+    result = strategic_merge_patch(JOB, {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": patch})
+    assert result["metadata"].get("finalizers") == expected
+
+
+def test_conditions_of_a_job_merge_by_type() -> None:
+    old = {"status": {"conditions": [{"type": "Suspended", "status": "True"}]}}
+    patch = {"status": {"conditions": [{"type": "Suspended", "status": "False"}, {"type": "Failed", "status": "True"}]}}
+    assert strategic_merge_patch(JOB, old, patch) == patch
+
+
+def test_a_deployment_strategy_retains_keys() -> None:
+    old = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
+    patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
+    assert strategic_merge_patch(DEPLOYMENT, old, patch) == {"spec": {"strategy": {"type": "Recreate"}}}
+
+
+@pytest.mark.parametrize(
+    ("patch", "status", "message"),
+    [
+        pytest.param([1], 400, "cannot unmarshal array", id="no object"),
+        pytest.param(
+            {"spec": {"containers": [{"image": "y"}]}},
+            422,
+            "map: map[image:y] does not contain declared merge key: name",
+            id="an item without its key",
+        ),
+        pytest.param(
+            {"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]", id="a directive"
+        ),
+        pytest.param(
+            {"spec": {"$retainKeys": ["a"], "hostname": "x"}},
+            400,
+            "invalid patch format of retainKeys",
+            id="retained keys",
+        ),
+        pytest.param({"spec": {"containers": [["a"]]}}, 422, "lists of lists", id="lists in lists"),
+        pytest.param(
+            {"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value", id="a key that is none"
+        ),
+        pytest.param(
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list", id="a list of nothing"
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder/nodeSelector": ["a"]}}, 400, "setElementOrder", id="an order of no list"
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
+            422,
+            "doesn't match",
+            id="an order without a patched item",
+        ),
+    ],
+)
+def test_a_patch_is_refused(patch: Any, status: int, message: str) -> None:
+    with pytest.raises(PatchError) as refused:
+        strategic_merge_patch(POD, pod(containers=[{"name": "a"}]), patch)
+    assert refused.value.status == status
+    assert message in str(refused.value)
+
+
+def test_custom_resources_have_no_keys() -> None:
+    with pytest.raises(LookupError):
+        strategic_merge_patch(SCALED_JOB, {}, {})
+
+
+letters = st.lists(st.sampled_from("ABCDEFG"), unique=True, max_size=6)
+
+
+@given(letters, st.lists(st.tuples(st.sampled_from("ABCDEFGH"), st.booleans()), unique_by=lambda p: p[0], max_size=6))
+def test_keyed_lists_follow_the_obvious_model(live: list[str], changes: list[tuple[str, bool]]) -> None:
+    """Whatever the order: what is deleted is gone, what is patched has the new value, all else is as it was."""
+    patch = [{"name": name, "$patch": "delete"} if gone else {"name": name, "value": "2"} for name, gone in changes]
+    doc = pod(containers=[{"name": "c", "env": env(*live)}])
+    result = strategic_merge_patch(POD, doc, {"spec": {"containers": [{"name": "c", "env": patch}]}})
+    found = result["spec"]["containers"][0]["env"]
+    model = dict.fromkeys(live, "1")
+    for name, gone in changes:
+        model.pop(name, None)
+        if not gone:
+            model[name] = "2"
+    assert {item["name"]: item["value"] for item in found} == model
+    assert len(found) == len(model)
+    order = [item["name"] for item in found]
+    named = [name for name, gone in changes if not gone]
+    assert [name for name in order if name in named] == named
+    others = [name for name in live if name in model and name not in named]
+    assert [name for name in order if name in others] == others
+
+
+def test_items_of_a_list_that_was_not_there_are_taken_as_they_are() -> None:
+    patch = {"status": {"conditions": [{"status": "True"}, {"$patch": "delete", "type": "Ready"}]}}
+    assert strategic_merge_patch(POD, {}, patch) == {"status": {"conditions": [{"status": "True"}]}}
+
+
+def test_a_set_takes_plain_values_only() -> None:
+    with pytest.raises(PatchError, match="is no plain value") as refused:
+        strategic_merge_patch(POD, {"metadata": {"finalizers": ["a"]}}, {"metadata": {"finalizers": [{"b": "c"}]}})
+    assert refused.value.status == 422

@@ -1,0 +1,308 @@
+"""Tables: the columns and cells of a real server, ages, and the columns of custom resources."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver.printers import ages, jsonpath, tables
+from workers.api.kinds import EVENT, JOB, NODE, POD, SCALED_JOB, Kind
+
+NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)
+MADE = "2026-01-10T11:00:00Z"
+CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
+
+
+def cells(kind: Kind, body: dict[str, Any], columns: list[dict[str, Any]] | None = None) -> list[Any]:
+    body = {**body, "metadata": {"name": "x", "creationTimestamp": MADE, **body.get("metadata", {})}}
+    made = tables.table(kind, [body], now=NOW, columns=columns, resource_version="7", include="None")
+    found = made["rows"][0]["cells"]
+    assert len(found) == len(made["columnDefinitions"])
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "text"),
+    [
+        (timedelta(seconds=-5), "<invalid>"),
+        (timedelta(seconds=-1), "0s"),
+        (timedelta(seconds=119), "119s"),
+        (timedelta(seconds=120), "2m"),
+        (timedelta(minutes=3, seconds=20), "3m20s"),
+        (timedelta(minutes=10, seconds=20), "10m"),
+        (timedelta(minutes=179), "179m"),
+        (timedelta(hours=3), "3h"),
+        (timedelta(hours=5, minutes=3), "5h3m"),
+        (timedelta(hours=26), "26h"),
+        (timedelta(days=5, hours=4), "5d4h"),
+        (timedelta(days=120), "120d"),
+        (timedelta(days=3 * 365 + 20), "3y20d"),
+        (timedelta(days=9 * 365 + 100), "9y"),
+    ],
+)
+def test_durations_are_short(elapsed: timedelta, text: str) -> None:
+    assert ages.human(elapsed) == text
+
+
+def state(**what: Any) -> dict[str, Any]:
+    return {"name": "c", "restartCount": 0, "ready": "running" in what, "state": what}
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        pytest.param({}, ["0/1", "Pending", "0"], id="nothing known"),
+        pytest.param(
+            {"phase": "Running", "containerStatuses": [state(running={})]}, ["1/1", "Running", "0"], id="running"
+        ),
+        pytest.param(
+            {"phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
+            ["0/1", "Completed", "0"],
+            id="completed",
+        ),
+        pytest.param(
+            {"phase": "Failed", "containerStatuses": [state(terminated={"exitCode": 3})]},
+            ["0/1", "ExitCode:3", "0"],
+            id="an exit code",
+        ),
+        pytest.param(
+            {"phase": "Failed", "containerStatuses": [state(terminated={"signal": 9})]},
+            ["0/1", "Signal:9", "0"],
+            id="a signal",
+        ),
+        pytest.param(
+            {"phase": "Pending", "containerStatuses": [state(waiting={"reason": "CrashLoopBackOff"})]},
+            ["0/1", "CrashLoopBackOff", "0"],
+            id="waiting",
+        ),
+        pytest.param(
+            {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 0}), state(running={})]},
+            ["0/1", "Init:1/2", "0"],
+            id="initializing",
+        ),
+        pytest.param(
+            {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 1, "reason": "Error"})]},
+            ["0/1", "Init:Error", "0"],
+            id="a failed init container",
+        ),
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, ["0/1", "Evicted", "0"], id="a reason"),
+    ],
+)
+def test_a_pod_in_a_word(status: Any, shown: list[str]) -> None:
+    inits = [{"name": "i"}, {"name": "k"}]
+    body = {"spec": {"containers": [{"name": "c"}], "initContainers": inits}, "status": status}
+    assert cells(POD, body)[1:4] == shown
+
+
+ENDED = {**state(terminated={"exitCode": 143, "reason": "Error"}), "name": "s"}
+STARTED = {**state(running={}), "name": "s", "started": True, "ready": True}
+INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "status", "shown"),
+    [
+        (
+            ENDED,
+            {**INITIALIZED, "phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
+            ["0/2", "Completed", "4"],
+        ),
+        (
+            ENDED,
+            {**INITIALIZED, "phase": "Failed", "containerStatuses": [state(terminated={"reason": "Error"})]},
+            ["0/2", "Error", "4"],
+        ),
+        (
+            STARTED,
+            {**INITIALIZED, "phase": "Running", "containerStatuses": [{**state(running={}), "ready": True}]},
+            ["2/2", "Running", "4"],
+        ),
+        ({**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, ["0/2", "Init:0/1", "4"]),
+        (ENDED, {"phase": "Pending"}, ["0/2", "Init:Error", "4"]),
+        ({**STARTED, "ready": False}, {"phase": "Pending"}, ["0/2", "Pending", "4"]),
+    ],
+    ids=[
+        "was ended when the pod had succeeded",
+        "was ended when the pod had failed",
+        "runs",
+        "has not started",
+        "fails before anything else",
+        "has started",
+    ],
+)
+def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, shown: list[str]) -> None:
+    spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
+    status = {**status, "initContainerStatuses": [{**sidecar, "restartCount": 4}]}
+    assert cells(POD, {"spec": spec, "status": status})[1:4] == shown
+
+
+def test_the_first_container_in_trouble_names_the_pod() -> None:
+    states = [
+        state(waiting={"reason": "ErrImagePull"}),
+        state(waiting={"reason": "CrashLoopBackOff"}),
+        state(running={}),
+    ]
+    body = {"spec": {"containers": [{}, {}, {}]}, "status": {"phase": "Pending", "containerStatuses": states}}
+    assert cells(POD, body)[1:3] == ["1/3", "ErrImagePull"]
+
+
+def test_restarts_tell_when_the_last_one_was() -> None:
+    ended = {"terminated": {"finishedAt": "2026-01-10T11:55:00Z"}}
+    status = {"containerStatuses": [{**state(running={}), "restartCount": 3, "lastState": ended}]}
+    assert cells(POD, {"spec": {"containers": [{}]}, "status": status})[3] == "3 (5m ago)"
+
+
+def test_a_deleted_pod_is_terminating() -> None:
+    assert cells(POD, {"metadata": {"deletionTimestamp": MADE}, "spec": {"containers": [{}]}})[2] == "Terminating"
+
+
+def condition(*kinds: str) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "shown"),
+    [
+        pytest.param({"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""], id="running"),
+        pytest.param({"parallelism": 4}, {}, ["Running", "0/1 of 4", ""], id="a work queue"),
+        pytest.param({"parallelism": 1}, {}, ["Running", "0/1", ""], id="a work queue of one"),
+        pytest.param(
+            {"completions": 1},
+            {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:42Z", **condition("Complete")},
+            ["Complete", "1/1", "42s"],
+            id="complete",
+        ),
+        pytest.param(
+            {"completions": 1}, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"], id="failed"
+        ),
+        pytest.param({"completions": 1}, condition("Suspended"), ["Suspended", "0/1", ""], id="suspended"),
+        pytest.param({"completions": 1}, condition("FailureTarget"), ["FailureTarget", "0/1", ""], id="about to fail"),
+        pytest.param(
+            {"completions": 1},
+            condition("SuccessCriteriaMet"),
+            ["SuccessCriteriaMet", "0/1", ""],
+            id="about to succeed",
+        ),
+        pytest.param(
+            {"completions": 1},
+            condition("Failed", "FailureTarget", "Suspended"),
+            ["Failed", "0/1", ""],
+            id="an end comes first",
+        ),
+        pytest.param(
+            {"completions": 1},
+            condition("FailureTarget", "Suspended"),
+            ["Suspended", "0/1", ""],
+            id="a pause comes before what is to come",
+        ),
+    ],
+)
+def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
+    template = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}}
+    selector = {"matchLabels": {"b": "2", "a": "1"}}
+    row = cells(JOB, {"spec": {**spec, "template": template, "selector": selector}, "status": status})
+    assert row == ["x", *shown, "60m", "a,b", "x,y", "a=1,b=2"]
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(condition("Suspended"), "Terminating"), (condition("Complete"), "Complete")]
+)
+def test_a_deleted_job_is_terminating_until_it_has_ended(status: Any, word: str) -> None:
+    assert cells(JOB, {"metadata": {"deletionTimestamp": MADE}, "spec": {}, "status": status})[1] == word
+
+
+def test_a_gated_pod_says_so() -> None:
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    body = {"spec": {"containers": [{}]}, "status": {"phase": "Pending", "conditions": [gated]}}
+    assert cells(POD, body)[1:3] == ["0/1", "SchedulingGated"]
+
+
+def test_a_cron_job_that_never_ran_in_a_row() -> None:
+    row = cells(CRON_JOB, {"spec": {"schedule": "@daily", "suspend": False, "jobTemplate": {"spec": {}}}})
+    assert row[:7] == ["x", "@daily", "<none>", "False", 0, "<none>", "60m"]
+
+
+def test_a_cron_job_in_a_row() -> None:
+    spec = {"schedule": "* * * * *", "suspend": True, "timeZone": "Etc/UTC", "jobTemplate": {"spec": {}}}
+    row = cells(CRON_JOB, {"spec": spec, "status": {"active": [{}], "lastScheduleTime": "2026-01-10T11:59:00Z"}})
+    assert row[:7] == ["x", "* * * * *", "Etc/UTC", "True", 1, "60s", "60m"]
+
+
+def test_an_event_counts_its_series() -> None:
+    body = {
+        "involvedObject": {"kind": "Job", "name": "j"},
+        "type": "Normal",
+        "reason": "R",
+        "message": "M\n",
+        "source": {"component": "us", "host": "h"},
+        "firstTimestamp": MADE,
+        "count": 1,
+        "series": {"count": 5, "lastObservedTime": "2026-01-10T11:59:59.000000Z"},
+    }
+    assert cells(EVENT, body) == ["1s", "Normal", "R", "job/j", "", "us, h", "M", "60m", 5, "x"]
+
+
+def test_a_node_has_roles() -> None:
+    labels = {"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""}
+    row = cells(NODE, {"metadata": {"labels": labels}, "status": condition("Ready")})
+    assert row[1:4] == ["Ready", "control-plane,worker", "60m"]
+
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "Active", "type": "boolean", "jsonPath": ".spec.active"},
+    {"name": "Count", "type": "integer", "jsonPath": ".status.count", "priority": 1},
+    {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+]
+
+
+def test_a_custom_resource_has_the_columns_of_its_definition() -> None:
+    status = {"count": 3, "conditions": [{"type": "Active", "status": "False"}, {"type": "Ready", "status": "True"}]}
+    assert cells(SCALED_JOB, {"spec": {"active": True}, "status": status}, COLUMNS) == ["x", True, 3, "True", "60m"]
+    assert cells(SCALED_JOB, {"spec": {"active": "yes"}}, COLUMNS) == ["x", None, None, None, "60m"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [(MADE, "60m"), ("soon", "<invalid>"), ("2026-01-10T11:00:00", "<invalid>"), (5, None), (None, None)],
+)
+def test_a_moment_of_a_custom_resource_may_be_anything(moment: Any, shown: str | None) -> None:
+    column = {"name": "Next", "type": "date", "jsonPath": ".status.next"}
+    status = {} if moment is None else {"next": moment}
+    assert cells(SCALED_JOB, {"status": status}, [column]) == ["x", shown]
+
+
+def test_a_custom_resource_without_columns_shows_its_age() -> None:
+    assert cells(SCALED_JOB, {}) == ["x", "60m"]
+
+
+@pytest.mark.parametrize("include", ["Metadata", "Object", "None"])
+def test_rows_carry_what_was_asked_for(include: Any) -> None:
+    body = {"metadata": {"name": "x"}, "spec": {}}
+    made = tables.table(SCALED_JOB, [body], now=NOW, columns=None, resource_version="7", include=include)
+    assert made["metadata"] == {"resourceVersion": "7"}
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x"}}
+    assert made["rows"][0].get("object") == {"Metadata": partial, "Object": body, "None": None}[include]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".a.b", [1]),
+        ("{.a.b}", [1]),
+        (".l[0]", [5]),
+        (".l[-1]", [6]),
+        (".l[9]", []),
+        (".l[*]", [5, 6]),
+        (".a['x.y']", [2]),
+        (".a.x\\.y", [2]),
+        (".c[?(@.n==2)].v", ["two"]),
+        (".c[?(@.n!=2)].v", ["one"]),
+        (".absent.deep", []),
+        (".c[?(broken", []),
+    ],
+)
+def test_paths_are_followed(path: str, found: list[Any]) -> None:
+    body = {"a": {"b": 1, "x.y": 2}, "l": [5, 6], "c": [{"n": 1, "v": "one"}, {"n": 2, "v": "two"}]}
+    assert jsonpath.find(path, body) == found

@@ -1,0 +1,230 @@
+"""The schemas of custom resources: pruning, defaults, and what is refused in a real server's words."""
+
+from typing import Any
+
+import pytest
+
+from deploy.local.apiserver.codec.field_errors import DecodeError
+from deploy.local.apiserver.schema import schema
+
+PROPERTIES: dict[str, Any] = {
+    "i": {"type": "integer", "minimum": 1, "maximum": 5},
+    "s": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a"},
+    "e": {"type": "string", "enum": ["x", "y"]},
+    "l": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+    "m": {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": "integer"}},
+    "port": {"x-kubernetes-int-or-string": True},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "o": {
+        "type": "object",
+        "required": ["a", "b"],
+        "properties": {
+            "a": {"type": "string", "default": "A"},
+            "b": {"type": "number", "multipleOf": 2},
+            "n": {"type": "string", "nullable": True, "default": "N"},
+        },
+    },
+    "d": {"type": "object", "default": {}, "properties": {"x": {"type": "integer", "default": 3}}},
+    "at": {"type": "string", "format": "date-time"},
+    "between": {"type": "number", "minimum": 1, "exclusiveMinimum": True, "maximum": 2, "exclusiveMaximum": True},
+    "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    "map": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}},
+    },
+    "one": {
+        "type": "object",
+        "properties": {"p": {"type": "string"}, "q": {"type": "string"}},
+        "oneOf": [{"required": ["p"]}, {"required": ["q"]}],
+    },
+    "some": {"type": "object", "properties": {"p": {"type": "string"}}, "anyOf": [{"required": ["p"]}]},
+    "never": {"type": "object", "properties": {"p": {"type": "string"}}, "not": {"required": ["p"]}},
+    "all": {"type": "integer", "allOf": [{"minimum": 3}, {"maximum": 4}]},
+    "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+    "small": {"type": "integer", "format": "int32"},
+    "flag": {"type": "boolean"},
+}
+VERSION = {
+    "name": "v1",
+    "schema": {
+        "openAPIV3Schema": {
+            "type": "object",
+            "required": ["spec"],
+            "properties": {"spec": {"type": "object", "properties": PROPERTIES}, "status": {"type": "object"}},
+        }
+    },
+}
+FOO = schema.custom(VERSION)
+
+
+def foo(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param(
+            {"i": 0}, "i", "Invalid value: 0: spec.i in body should be greater than or equal to 1", id="minimum"
+        ),
+        pytest.param({"i": 9}, "i", "Invalid value: 9: spec.i in body should be less than or equal to 5", id="maximum"),
+        pytest.param(
+            {"i": "x"}, "i", 'Invalid value: "string": spec.i in body must be of type integer: "string"', id="type"
+        ),
+        pytest.param(
+            {"i": True},
+            "i",
+            'Invalid value: "boolean": spec.i in body must be of type integer: "boolean"',
+            id="no flag",
+        ),
+        pytest.param(
+            {"i": None}, "i", 'Invalid value: "null": spec.i in body must be of type integer: "null"', id="no null"
+        ),
+        pytest.param({"s": "ab" * 3}, "s", "Too long: may not be longer than 4", id="longest"),
+        pytest.param(
+            {"s": "a"}, "s", 'Invalid value: "a": spec.s in body should be at least 2 chars long', id="shortest"
+        ),
+        pytest.param({"s": "ba"}, "s", "Invalid value: \"ba\": spec.s in body should match '^a'", id="pattern"),
+        pytest.param({"e": "z"}, "e", 'Unsupported value: "z": supported values: "x", "y"', id="enum"),
+        pytest.param(
+            {"l": []}, "l", "Invalid value: 0: spec.l in body should have at least 1 items", id="fewest items"
+        ),
+        pytest.param({"l": ["a"] * 3}, "l", "Too many: 3: must have at most 2 items", id="most items"),
+        pytest.param(
+            {"l": [1]},
+            "l[0]",
+            'Invalid value: "integer": spec.l[0] in body must be of type string: "integer"',
+            id="item",
+        ),
+        pytest.param(
+            {"m": {}}, "m", "Invalid value: 0: spec.m in body should have at least 1 properties", id="no members"
+        ),
+        pytest.param({"m": {"a": 1, "b": 2}}, "m", "Too many: 2: must have at most 1 items", id="most members"),
+        pytest.param(
+            {"port": 1.5},
+            "port",
+            'Invalid value: "number": spec.port in body must be of type integer,string: "number"',
+            id="int or string",
+        ),
+        pytest.param({"o": {"a": "x"}}, "o.b", "Required value", id="required"),
+        pytest.param(
+            {"o": {"a": "x", "b": 3}},
+            "o.b",
+            "Invalid value: 3: spec.o.b in body should be a multiple of 2",
+            id="multiple",
+        ),
+        pytest.param(
+            {"between": 1}, "between", "Invalid value: 1: spec.between in body should be greater than 1", id="above"
+        ),
+        pytest.param(
+            {"between": 2}, "between", "Invalid value: 2: spec.between in body should be less than 2", id="below"
+        ),
+        pytest.param(
+            {"at": "x"}, "at", 'Invalid value: "x": spec.at in body must be of type date-time: "x"', id="date-time"
+        ),
+        pytest.param({"set": ["a", "a"]}, "set[1]", 'Duplicate value: "a"', id="set"),
+        pytest.param(
+            {"map": [{"k": "a"}, {"k": "a"}]}, "map[1]", 'Duplicate value: map[string]string{"k":"a"}', id="keyed list"
+        ),
+        pytest.param(
+            {"one": {}},
+            "one",
+            'Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found none valid',
+            id="none of one",
+        ),
+        pytest.param(
+            {"one": {"p": "", "q": ""}},
+            "one",
+            'Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+            id="two of one",
+        ),
+        pytest.param(
+            {"some": {}},
+            "some",
+            'Invalid value: "": "spec.some" must validate at least one schema (anyOf)',
+            id="any of",
+        ),
+        pytest.param(
+            {"never": {"p": ""}},
+            "never",
+            'Invalid value: "": "spec.never" must not validate the schema (not)',
+            id="not",
+        ),
+        pytest.param(
+            {"all": 2}, "all", "Invalid value: 2: spec.all in body should be greater than or equal to 3", id="all of"
+        ),
+        pytest.param({"pod": {"kind": "Pod"}}, "pod.apiVersion", "Required value: must not be empty", id="embedded"),
+        pytest.param(
+            {"small": 2**31},
+            "small",
+            "Invalid value: 2147483648: spec.small in body must be of type int32: 2147483648",
+            id="width",
+        ),
+    ],
+)
+def test_a_value_that_breaks_its_schema_is_refused(spec: Any, field: str, message: str) -> None:
+    found = FOO.validate(foo(**spec))
+    assert [(error.field, error.message) for error in found] == [(f"spec.{field}", message)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"i": 3.0}, id="a whole number with a fraction of zero"),
+        pytest.param({"port": "http"}, id="a text where a number may be"),
+        pytest.param({"o": {"a": "x", "b": 2.0, "n": None}}, id="a null where it is allowed"),
+        pytest.param({"any": {"x": [1, {"y": None}]}}, id="anything"),
+        pytest.param({"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3}, id="what fits"),
+        pytest.param({"map": [{"k": "a"}, {"k": "b"}], "set": ["a", "b"]}, id="lists without duplicates"),
+    ],
+)
+def test_a_value_that_keeps_its_schema_is_fine(spec: Any) -> None:
+    assert FOO.validate(foo(**spec)) == []
+
+
+def test_the_root_is_judged_too() -> None:
+    assert [str(error) for error in FOO.validate({"metadata": {}})] == ["spec: Required value"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "filled"),
+    [
+        pytest.param({}, {"d": {"x": 3}}, id="defaults in defaults"),
+        pytest.param({"d": {"x": 1}}, {"d": {"x": 1}}, id="what is there stays"),
+        pytest.param({"d": None}, {"d": {"x": 3}}, id="null where it is not allowed"),
+        pytest.param({"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}, id="null where it is"),
+    ],
+)
+def test_defaults_are_filled_in(spec: Any, filled: Any) -> None:
+    body = foo(**spec)
+    assert FOO.default(body) == foo(**filled)
+    assert body == foo(**spec)
+
+
+def test_unknown_fields_are_pruned_and_named() -> None:
+    body = foo(x=1, any={"y": 2}, map=[{"k": "a", "z": 3}], pod={"kind": "Pod", "q": 1})
+    body |= {"other": 1, "metadata": {"name": "f", "nmae": "g"}}
+    kept = foo(any={"y": 2}, map=[{"k": "a"}], pod={"kind": "Pod", "q": 1})
+    found, warnings = FOO.decode(body, strict="Warn")
+    assert found == kept
+    fields = ["metadata.nmae", "other", "spec.map[0].z", "spec.x"]
+    assert warnings == [f'unknown field "{field}"' for field in fields]
+    with pytest.raises(
+        DecodeError, match=r'Foo in version "v1" cannot .* strict decoding error: unknown field "metadata'
+    ):
+        FOO.decode(body, strict="Strict")
+
+
+def test_metadata_must_be_metadata() -> None:
+    with pytest.raises(DecodeError, match=r"cannot unmarshal number into Go struct field ObjectMeta\.metadata\.labels"):
+        FOO.decode(foo() | {"metadata": {"labels": {"a": 3}}}, strict="Ignore")
+
+
+def test_without_a_schema_everything_is_kept() -> None:
+    free = schema.custom({"name": "v1"})
+    body = foo(x={"y": [1, None]})
+    assert free.decode(body, strict="Strict") == (body, [])
+    assert free.validate(free.default(body)) == []

@@ -1,0 +1,183 @@
+"""Penstock's own kinds on the embedded server: what nobody could carry out is refused, field by field."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.local.apiserver import strategies
+from deploy.local.apiserver.codec.field_errors import DecodeError
+from deploy.local.apiserver.discovery import resources
+from tests.unit.apiserver.examples import NOW, spelled, template
+from tests.unit.apiserver.odd import ODD, mutated, places
+from workers.api import crds
+from workers.api.kinds import SCALED_JOB, SCHEDULED_JOB, Object
+
+DEFINITIONS = {crd["metadata"]["name"]: crd for crd in crds.all_crds()}
+RULES = strategies.strategy(SCHEDULED_JOB, DEFINITIONS[SCHEDULED_JOB.id])
+
+
+def scheduled_job(**spec: Any) -> Object:
+    return {
+        "apiVersion": SCHEDULED_JOB.api_version,
+        "kind": SCHEDULED_JOB.kind,
+        "metadata": {"name": "tick", "namespace": "default", "uid": "u"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template()}}, **spec},
+    }
+
+
+FULL = scheduled_job(
+    timeZone="Europe/Berlin",
+    schedules=[{"schedule": "*/10 * * * * *"}, {"schedule": "@every 90s", "timeZone": "UTC"}],
+    suspendUntil="2026-01-01T00:00:00Z",
+    catchUp={"policy": "All", "limit": 3},
+    exclusions=[
+        {"dates": ["2026-12-24"], "timeZone": "Europe/Berlin"},
+        {"schedule": "0 2 * * 0", "durationSeconds": 3600},
+        {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00+01:00"},
+    ],
+    retry={"limit": 2},
+    concurrencyPolicy="Forbid",
+    jitterSeconds=5,
+)
+
+
+def refused(body: Object) -> list[tuple[str, str]]:
+    return spelled(RULES.validate_create(RULES.prepare_create(body, NOW)))
+
+
+def test_a_scheduled_job_is_accepted() -> None:
+    assert refused(FULL) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param(
+            {"schedule": "* * * *"},
+            "spec.schedule",
+            'Invalid value: "* * * *": expected 5 to 6 fields, found 4: [* * * *]',
+            id="four fields",
+        ),
+        pytest.param({"timeZone": "Mars"}, "spec.timeZone", 'Invalid value: "Mars": unknown time zone Mars', id="zone"),
+        pytest.param(
+            {"schedules": [{"schedule": "@daily"}, {"schedule": "@never"}]},
+            "spec.schedules[1].schedule",
+            'Invalid value: "@never": unrecognized descriptor: @never',
+            id="one of several schedules",
+        ),
+        pytest.param(
+            {"schedules": [{"schedule": "@daily", "timeZone": "local"}]},
+            "spec.schedules[0].timeZone",
+            'Invalid value: "local": timeZone must be an explicit time zone as defined in '
+            "https://www.iana.org/time-zones",
+            id="the zone of one of them",
+        ),
+        pytest.param(
+            {"exclusions": [{"schedule": "0 25 * * *", "durationSeconds": 1}]},
+            "spec.exclusions[0].schedule",
+            'Invalid value: "0 25 * * *": end of range (25) above maximum (23): 25',
+            id="an exclusion's schedule",
+        ),
+        pytest.param(
+            {"exclusions": [{"dates": ["2026-12-24"], "timeZone": "Mars"}]},
+            "spec.exclusions[0].timeZone",
+            'Invalid value: "Mars": unknown time zone Mars',
+            id="an exclusion's zone",
+        ),
+    ],
+)
+def test_what_never_fires_where_it_should_is_refused(spec: Any, field: str, message: str) -> None:
+    assert refused(scheduled_job(**spec)) == [(field, message)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"suspendUntil": "tomorrow"}, "spec.suspendUntil", id="an instant"),
+        pytest.param({"exclusions": [{"dates": ["2026-02-30"]}]}, "spec.exclusions[0].dates[0]", id="a day"),
+        pytest.param({"exclusions": [{"start": "2026-01-01"}]}, "spec.exclusions[0].start", id="an instant's zone"),
+        pytest.param(
+            {"exclusions": [{"start": "2026-03-02T00:00:00Z", "end": "2026-03-01T00:00:00Z"}]},
+            "spec.exclusions[0]",
+            id="an exclusion that ends before it starts",
+        ),
+        pytest.param(
+            {"exclusions": [{"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T01:00:00+01:00"}]},
+            "spec.exclusions[0]",
+            id="an exclusion that ends where it starts",
+        ),
+        pytest.param({"jobTemplate": {"spec": {}}}, "spec.jobTemplate.spec", id="a Job without a template"),
+        pytest.param({"jitterSeconds": -1}, "spec.jitterSeconds", id="less than nothing"),
+        pytest.param({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy", id="a policy nobody knows"),
+    ],
+)
+def test_what_the_model_refuses_is_refused(spec: Any, field: str) -> None:
+    assert [place for place, _ in refused(scheduled_job(**spec))] == [field]
+
+
+@pytest.mark.parametrize(
+    ("job", "field", "message"),
+    [
+        pytest.param(
+            {"template": template(restartPolicy="Always")},
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+            'Required value: valid values: "OnFailure", "Never"',
+            id="pods that never end",
+        ),
+        pytest.param(
+            {"template": template(), "backoffLimit": -1},
+            "spec.jobTemplate.spec.backoffLimit",
+            "Invalid value: -1: must be greater than or equal to 0",
+            id="fewer than no failures",
+        ),
+        pytest.param(
+            {"template": template(container={"env": [{"name": "A", "value": 5}]})},
+            "spec.jobTemplate",
+            "Invalid value: json: cannot unmarshal number into Go struct field "
+            "EnvVar.spec.jobTemplate.spec.template.spec.containers.env.value of type string",
+            id="a number where a text is meant",
+        ),
+    ],
+)
+def test_a_template_that_no_job_can_be_made_from_is_refused(job: Any, field: str, message: str) -> None:
+    assert refused(scheduled_job(jobTemplate={"spec": job})) == [(field, message)]
+
+
+def test_what_is_missing_is_required() -> None:
+    body = scheduled_job()
+    del body["spec"]["jobTemplate"]
+    assert refused(body) == [("spec.jobTemplate", "Required value")]
+
+
+def test_what_was_stored_may_stay_and_lose_its_finalizers() -> None:
+    stored = RULES.prepare_create(scheduled_job(schedule="@never"), NOW)
+    for changes, count in (({"labels": {"a": "b"}}, 0), ({"finalizers": []}, 0)):
+        new = {**stored, "metadata": {**stored["metadata"], **changes}}
+        assert len(RULES.validate_update(RULES.prepare_update(new, stored), stored)) == count
+    worse = {**stored, "spec": {**stored["spec"], "suspend": True}}
+    found = spelled(RULES.validate_update(RULES.prepare_update(worse, stored), stored))
+    assert [field for field, _ in found] == ["spec.schedule"]
+
+
+def test_kinds_without_rules_of_ours_are_judged_by_their_schema_alone() -> None:
+    rules = strategies.strategy(SCALED_JOB, DEFINITIONS[SCALED_JOB.id])
+    assert rules.validate_create({"metadata": {"name": "x"}, "spec": "nonsense"}) == []
+
+
+[RESOURCE] = resources.custom(DEFINITIONS[SCHEDULED_JOB.id])
+
+
+@given(st.data())
+def test_odd_values_anywhere_are_answered(data: st.DataObject) -> None:
+    change = st.tuples(st.sampled_from(list(places(FULL))), st.sampled_from(ODD))
+    body = mutated(FULL, data.draw(st.lists(change, min_size=1, max_size=5)))
+    try:
+        decoded, _ = RESOURCE.schema.decode(body, strict="Warn")
+    except DecodeError:
+        return
+    decoded["metadata"] = {**(decoded.get("metadata") or {}), "uid": "u"}
+    new = RESOURCE.strategy.prepare_create(RESOURCE.schema.default(decoded), NOW)
+    errors = [*RESOURCE.schema.validate(new), *RESOURCE.strategy.validate_create(new)]
+    assert all(error.field and error.message for error in errors)

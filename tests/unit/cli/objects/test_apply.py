@@ -1,0 +1,200 @@
+"""``penstock apply`` and ``penstock delete``."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.cli.objects import last_applied
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, FakeCluster
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+
+WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    path = tmp_path / "a.yaml"
+    path.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, j: w}\n")
+    return path
+
+
+def test_created_then_unchanged_then_configured(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    assert penstock("apply", "-f", str(manifest)).out == "configmap/a created\n"
+    before = list(cluster.calls)
+    assert penstock("apply", "-f", str(manifest)).out == "configmap/a unchanged\n"
+    assert not [call for call in cluster.calls[len(before) :] if call[0] != "GET"]
+    manifest.write_text(manifest.read_text().replace(", j: w", ""))
+    assert penstock("apply", "-f", str(manifest)).out == "configmap/a configured\n"
+    assert cluster.objects["/api/v1/namespaces/default/configmaps/a"]["data"] == {"k": "v"}
+
+
+def test_fields_that_nobody_knows_are_to_be_refused(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    penstock("apply", "-f", str(manifest))
+    manifest.write_text(manifest.read_text().replace("k: v", "k: x"))
+    penstock("apply", "-f", str(manifest))
+    written = [
+        (method, query.get("fieldValidation"))
+        for (method, _), query in zip(cluster.calls, cluster.queries, strict=True)
+        if method != "GET"
+    ]
+    assert written == [("POST", "Strict"), ("PATCH", "Strict")]
+
+
+def test_what_others_added_survives(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    penstock("apply", "-f", str(manifest))
+    live = cluster.objects["/api/v1/namespaces/default/configmaps/a"]
+    live["data"]["theirs"] = "1"
+    manifest.write_text(manifest.read_text().replace("k: v", "k: x"))
+    penstock("apply", "-f", str(manifest))
+    assert cluster.objects["/api/v1/namespaces/default/configmaps/a"]["data"] == {"k": "x", "j": "w", "theirs": "1"}
+
+
+def test_an_object_without_a_namespace_goes_to_the_one_that_was_asked_for(
+    cluster: FakeCluster, penstock: Type, manifest: Path
+) -> None:
+    penstock("apply", "-f", str(manifest), "-n", "x")
+    stored = cluster.objects["/api/v1/namespaces/x/configmaps/a"]
+    assert stored["metadata"]["namespace"] == "x"
+    assert last_applied.recorded(stored)["metadata"]["namespace"] == "x"
+
+
+def test_two_namespaces_that_differ_are_an_error(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    manifest.write_text(manifest.read_text().replace("name: a", "name: a, namespace: y"))
+    printed = penstock("apply", "-f", str(manifest), "-n", "x")
+    assert printed.code == 1
+    assert "ConfigMap a: metadata.namespace: the manifest says y, --namespace says x" in printed.err
+    assert penstock("apply", "-f", str(manifest)).out == "configmap/a created\n"
+
+
+def test_a_bad_object_does_not_stop_the_others_and_is_named(
+    cluster: FakeCluster, penstock: Type, manifest: Path
+) -> None:
+    bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: BAD}\n---\n"
+    manifest.write_text(bad + manifest.read_text())
+    printed = penstock("apply", "-f", str(manifest))
+    assert (printed.code, printed.out) == (1, "configmap/a created\n")
+    assert f"{manifest}, document 1: ConfigMap BAD: " in printed.err
+    assert "metadata.name: Invalid value" in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_an_unknown_kind_says_how_to_install_ours(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    manifest.write_text("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n")
+    printed = penstock("apply", "-f", str(manifest))
+    assert printed.code == 1
+    assert "the server has no Widget in example.com/v1" in printed.err
+    assert "penstock crds" in printed.err
+
+
+def test_a_kind_defined_in_the_same_run_is_waited_for(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    cluster.kinds.append(CUSTOM_RESOURCE_DEFINITION)
+    asked = 0
+    discovery = cluster._discovery
+
+    def later(path: str) -> object:
+        nonlocal asked
+        asked += path == "/apis/example.com/v1"
+        if asked == 3 and WIDGET not in cluster.kinds:
+            cluster.kinds.append(WIDGET)
+        return discovery(path)
+
+    cluster._discovery = later  # type: ignore[method-assign]
+    manifest.write_text(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
+        "---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"
+    )
+    assert "widget.example.com/a created" in penstock("apply", "-f", str(manifest)).out
+
+
+def test_a_dry_run_stores_nothing(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    assert penstock("apply", "--dry-run", "-f", str(manifest)).out == "configmap/a created (dry run)\n"
+    assert cluster.objects == {}
+
+
+# --- delete
+
+
+def test_deleting_by_name_says_so_and_passes_the_cascade(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(JOB, "a")
+    cluster.add(JOB, "b")
+    sent = []
+    request = cluster.request
+
+    async def recording(method: str, path: str, **more: object) -> object:
+        if method == "DELETE":
+            sent.append(more["body"])
+        return await request(method, path, **more)  # type: ignore[arg-type]
+
+    cluster.request = recording  # type: ignore[method-assign]
+    printed = penstock("delete", "jobs", "a", "b", "--cascade", "orphan", "--grace-period", "0")
+    assert printed.out == 'job.batch "a" deleted\njob.batch "b" deleted\n'
+    assert [(options["propagationPolicy"], options["gracePeriodSeconds"]) for options in sent] == [("Orphan", 0)] * 2  # type: ignore[index]
+    assert cluster.objects == {}
+
+
+def test_deleting_by_manifest_goes_backwards(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    manifest.write_text(manifest.read_text() + "---\napiVersion: v1\nkind: Node\nmetadata: {name: n}\n")
+    cluster.add(CONFIG_MAP, "a")
+    cluster.add(NODE, "n")
+    assert penstock("delete", "-f", str(manifest)).out == 'node "n" deleted\nconfigmap "a" deleted\n'
+
+
+def test_deleting_by_label_leaves_the_others(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a", metadata={"labels": {"app": "x"}})
+    cluster.add(POD, "b")
+    penstock("delete", "pods", "-l", "app=x")
+    assert list(cluster.objects) == ["/api/v1/namespaces/default/pods/b"]
+
+
+def test_a_kind_alone_deletes_nothing(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a")
+    printed = penstock("delete", "pods")
+    assert (printed.code, len(cluster.objects)) == (1, 1)
+    assert "pods: which? give names, --selector or --all" in printed.err
+    assert penstock("delete", "pods", "--all").code == 0
+    assert cluster.objects == {}
+
+
+def test_a_missing_object_is_an_error_unless_told_otherwise(cluster: FakeCluster, penstock: Type) -> None:
+    assert penstock("delete", "pod", "a").err == 'penstock: pods "a" not found\n'
+    assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
+
+
+@pytest.mark.parametrize("which", [("--all",), ("-l", "app=x")], ids=["all", "label"])
+def test_what_goes_between_the_list_and_its_turn_is_no_error(
+    which: tuple[str, ...], cluster: FakeCluster, penstock: Type
+) -> None:
+    for name in ("a", "b"):
+        cluster.add(POD, name, metadata={"labels": {"app": "x"}})
+    request = cluster.request
+
+    async def collected(method: str, path: str, **more: object) -> object:
+        if method == "GET" and path.endswith("/a"):
+            cluster.objects.pop(path, None)
+        return await request(method, path, **more)  # type: ignore[arg-type]
+
+    cluster.request = collected  # type: ignore[method-assign]
+    printed = penstock("delete", "pods", *which)
+    assert (printed.code, printed.out) == (0, 'pod "b" deleted\n'), printed.err
+
+
+def test_an_object_that_stays_is_named_when_the_wait_is_over(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "a")
+
+    request = cluster.request
+
+    async def stubborn(method: str, path: str, **more: object) -> object:
+        return {} if method == "DELETE" else await request(method, path, **more)  # type: ignore[arg-type]
+
+    cluster.request = stubborn  # type: ignore[method-assign]
+    printed = penstock("delete", "pod", "a", "--timeout", "0")
+    assert printed.code == 1
+    assert "still there" in printed.err
+    assert "Pod default/a" in printed.err
+    assert penstock("delete", "pod", "a", "--no-wait").code == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("pods", "-f", "x.yaml")], ids=["nothing", "both"])
+def test_names_or_files_but_not_both(arguments: tuple[str, ...], cluster: FakeCluster, penstock: Type) -> None:
+    assert penstock("delete", *arguments).code == 2

@@ -1,0 +1,187 @@
+"""``penstock describe`` and ``penstock logs``."""
+
+from typing import Any
+
+import pytest
+
+from deploy.cli.objects import describe
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
+from workers.reconcile.snapshot import Reading, Sample
+
+
+def owned_by(body: dict[str, Any], **labels: str) -> dict[str, Any]:
+    reference = {"kind": body["kind"], "name": body["metadata"]["name"], "uid": body["metadata"]["uid"]}
+    return {"ownerReferences": [{**reference, "controller": True}], "labels": labels}
+
+
+@pytest.fixture
+def crunch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A ScaledJob with two Jobs, a pod, Events and a reading; another ScaledJob's Job beside it."""
+    body = cluster.add(
+        SCALED_JOB,
+        "crunch",
+        spec={"maxReplicaCount": 3},
+        status={
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ScaledJobReady", "message": "all\nwell"}]
+        },
+    )
+    label = {"scaledjob.keda.sh/name": "crunch"}
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    cluster.add(JOB, "crunch-1", metadata=owned_by(body, **label), status=done)
+    cluster.add(JOB, "crunch-2", metadata=owned_by(body, **label), status={"active": 1})
+    before = {**body, "metadata": {**body["metadata"], "uid": "uid-of-an-earlier-crunch"}}
+    cluster.add(JOB, "impostor", metadata=owned_by(before, **label))
+    cluster.add(
+        EVENT, "e1", involvedObject={"uid": "uid-crunch"}, type="Normal", reason="Made", message="2 Jobs", count=3
+    )
+    cluster.add(EVENT, "e2", involvedObject={"uid": "other"}, type="Normal", reason="Elsewhere")
+
+    async def reading(_: Ref) -> Reading:
+        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+
+    monkeypatch.setattr(describe, "reading", reading)
+    return body
+
+
+def test_a_scaled_job_is_described_with_conditions_jobs_events_and_reading(
+    crunch: dict[str, Any], penstock: Type
+) -> None:
+    printed = penstock("describe", "sj", "crunch")
+    assert printed.code == 0
+    lines = [" ".join(line.split()) for line in printed.out.splitlines()]
+    assert "Name: crunch" in lines
+    assert "maxReplicaCount: 3" in lines
+    assert "Ready True ScaledJobReady all well" in lines
+    assert "s0-redis-work redis 7 1 true" in lines
+    assert "Jobs (2):" in lines
+    assert "crunch-1 Complete <unknown>" in lines
+    assert "crunch-2 Running <unknown>" in lines
+    assert "Normal Made <unknown> (x3) 2 Jobs" in lines
+    assert "impostor" not in printed.out
+    assert "Elsewhere" not in printed.out
+
+
+def test_events_of_one_second_stand_in_the_order_in_which_they_were_written(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(JOB, "crunch")
+    about = {"involvedObject": {"uid": "uid-crunch"}, "lastTimestamp": "2026-03-01T12:00:00Z"}
+    for name, version, reason in (
+        ("a", "1000", "Third"),
+        ("b", "99", "First"),
+        ("c", "opaque", "Odd"),
+        ("d", "500", "Second"),
+    ):
+        cluster.add(EVENT, name, metadata={"resourceVersion": version}, reason=reason, **about)
+    printed = penstock("describe", "job", "crunch").out
+    reasons = [word for word in printed.split() if word in ("First", "Second", "Third", "Odd")]
+    assert reasons == ["Odd", "First", "Second", "Third"]
+
+
+def test_a_reading_that_failed_shows_the_error_and_no_value(capsys: pytest.CaptureFixture[str]) -> None:
+    describe.show_reading(Reading(1, 0, 1, (Sample("s0", "redis", error="refused"),), problem="half of it"))
+    out = capsys.readouterr().out
+    assert "half of it" in out
+    assert out.splitlines()[-1].split() == ["s0", "redis", "refused"]
+
+
+def test_what_no_poll_measures_is_in_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = (Sample("s0-cpu", "cpu"), Sample("s1-redis", "redis", value=3.0, target=1.0))
+    describe.show_reading(Reading(1, 0, 1, samples))
+    out = capsys.readouterr().out
+    assert "s1-redis" in out
+    assert "cpu" not in out
+
+
+async def test_a_broker_out_of_reach_is_no_reading_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_BROKER", "redis://127.0.0.1:1/0")
+    assert await describe.reading(Ref(SCALED_JOB, "default", "crunch")) is None
+
+
+def test_secrets_are_described_by_length(cluster: FakeCluster, penstock: Type) -> None:
+    from workers.api.kinds import SECRET
+
+    cluster.kinds.append(SECRET)
+    cluster.add(SECRET, "s", data={"password": "aHVudGVyMg=="})
+    out = penstock("describe", "secret", "s").out
+    assert "aHVudGVyMg" not in out
+    assert "password: 9 bytes" in out
+
+
+def pod(cluster: FakeCluster, name: str, *containers: str, **labels: str) -> None:
+    cluster.add(
+        POD,
+        name,
+        metadata={"labels": labels},
+        spec={"containers": [{"name": container} for container in containers]},
+        status={"phase": "Succeeded"},
+    )
+    for container in containers:
+        cluster.streams[f"/api/v1/namespaces/default/pods/{name}/log"] = [f"{name} says".encode(), b"", b"bye"]
+        del container
+
+
+def test_a_pods_log_is_printed_as_it_is(cluster: FakeCluster, penstock: Type) -> None:
+    pod(cluster, "p", "main")
+    assert penstock("logs", "p", "--tail", "5", "-p", "--timestamps").out == "p says\n\nbye\n"
+    assert cluster.queries[-1] == {"container": "main", "tailLines": "5", "previous": "true", "timestamps": "true"}
+
+
+def test_a_jobs_pods_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(JOB, "crunch")
+    pod(cluster, "p1", "main", **{"job-name": "crunch"})
+    pod(cluster, "p2", "main", **{"job-name": "crunch"})
+    out = penstock("logs", "job/crunch", "-f").out
+    assert "[p1] p1 says\n" in out
+    assert "[p2] p2 says\n" in out
+
+
+def test_a_volcano_jobs_pods_have_volcanos_label(volcano: FakeCluster, penstock: Type) -> None:
+    volcano.add(VC_JOB, "gang")
+    pod(volcano, "gang-work-0", "main", **{"volcano.sh/job-name": "gang"})
+    pod(volcano, "other", "main", **{"volcano.sh/job-name": "other", "job-name": "gang"})
+    assert penstock("logs", "jobs.batch.volcano.sh/gang").out == "gang-work-0 says\n\nbye\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "label"),
+    [
+        (SCHEDULED_JOB, JOB, "job-name"),
+        (CRON_JOB, JOB, "job-name"),
+        (JOB_FLOW, VC_JOB, "volcano.sh/job-name"),
+    ],
+    ids=["ScheduledJob", "CronJob", "JobFlow"],
+)
+def test_an_owners_pods_are_those_of_its_jobs(
+    kind: Kind, of: Kind, label: str, volcano: FakeCluster, penstock: Type
+) -> None:
+    body = volcano.add(kind, "nightly")
+    for number, owner in enumerate((body, body, {**body, "metadata": {**body["metadata"], "uid": "an earlier one"}})):
+        volcano.add(of, f"nightly-{number}", metadata=owned_by(owner))
+        pod(volcano, f"p{number}", "main", **{label: f"nightly-{number}"})
+    pod(volcano, "nobodys", "main")
+    out = penstock("logs", f"{kind.plural}/nightly").out
+    assert [line for line in out.splitlines() if "says" in line] == ["[p0] p0 says", "[p1] p1 says"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("p", "-c", "nope"), "pod p has no container nope; it has main"),
+        (("q",), 'pods "q" not found'),
+        (("job/idle",), "Job default/idle has no pods"),
+        (("cm/a",), "logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob or a JobFlow"),
+        (("job/",), "job/: a name is missing"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_has_no_logs_is_an_error(
+    arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(JOB, "idle")
+    pod(cluster, "p", "main")
+    printed = penstock("logs", *arguments)
+    assert printed.code == 1
+    assert message in printed.err

@@ -1,0 +1,77 @@
+"""``penstock describe`` of a ScaledObject: its target and its reading, and nobody's children."""
+
+from typing import Any
+
+import pytest
+
+from deploy.cli.objects import describe
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import JOB, FakeCluster
+from workers.api.kinds import SCALED_OBJECT, Kind, Ref
+from workers.errors import NotFound
+from workers.reconcile.snapshot import Reading, Sample
+
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+
+
+class Scaling(FakeCluster):
+    """A cluster whose Deployments can be scaled."""
+
+    def _discovery(self, path: str) -> Any:
+        found = super()._discovery(path)
+        if path == "/apis/apps/v1":
+            found["resources"].append({"name": "deployments/scale", "kind": "Scale", "namespaced": True})
+        return found
+
+    async def list(self, kind: Kind, namespace: str) -> Any:
+        raise NotFound(f"{kind.plural} of {namespace}", status=404)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    from workers.client import rest as cluster_module
+
+    fake = Scaling()
+    fake.kinds += [SCALED_OBJECT, DEPLOYMENT]
+
+    async def connect(**_: Any) -> FakeCluster:
+        return fake
+
+    async def reading(_: Ref) -> Reading:
+        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+
+    monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
+    monkeypatch.setattr(describe, "reading", reading)
+    fake.add(SCALED_OBJECT, "work", spec={"scaleTargetRef": {"name": "pool"}, "triggers": []})
+    return fake
+
+
+def lines(penstock: Type) -> list[str]:
+    printed = penstock("describe", "scaledobject", "work")
+    assert printed.code == 0
+    return [" ".join(line.split()) for line in printed.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"), [pytest.param(1, "1 replica", id="one"), pytest.param(3, "3 replicas", id="several")]
+)
+def test_its_target_and_its_reading_are_shown(cluster: FakeCluster, penstock: Type, replicas: int, said: str) -> None:
+    cluster.objects[DEPLOYMENT.path("default", "pool", "scale")] = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "pool", "resourceVersion": "1"},
+        "spec": {"replicas": replicas},
+    }
+    shown = lines(penstock)
+    assert f"Target: Deployment default/pool: {said}" in shown
+    assert "s0-redis-work redis 7 1 true" in shown
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_target_that_is_not_there_is_said_to_be(penstock: Type) -> None:
+    assert "Target: Deployment default/pool: Deployment default/pool does not exist" in lines(penstock)
+
+
+def test_nobody_is_asked_for_children_it_cannot_have(cluster: FakeCluster, penstock: Type) -> None:
+    lines(penstock)
+    assert ("GET", JOB.path("default")) not in cluster.calls

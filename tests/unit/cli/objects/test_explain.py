@@ -1,0 +1,88 @@
+"""``penstock explain``: decisions as they were remembered, in order, of this very object."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from deploy.cli.objects import describe, explain
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import SCALED_JOB, FakeCluster
+from workers.api.kinds import CRON_JOB, Ref
+from workers.reconcile.decision_log import Decision
+from workers.reconcile.plan import Figure
+from workers.reconcile.snapshot import Reading, Sample
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
+    """What the broker remembers; a test fills it."""
+    made: list[Decision] = []
+
+    async def decisions(_: Ref) -> list[Decision]:
+        return made
+
+    async def reading(_: Ref) -> Reading:
+        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+
+    monkeypatch.setattr(explain, "decisions", decisions)
+    monkeypatch.setattr(describe, "reading", reading)
+    return made
+
+
+def at(seconds: float) -> int:
+    return round((datetime.now(UTC).timestamp() - seconds) * 1e6)
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_decisions_are_told_with_the_newest_arithmetic(
+    cluster: FakeCluster, remembered: list[Decision], penstock: Type
+) -> None:
+    cluster.add(SCALED_JOB, "crunch")
+    figures = (Figure("queue", 7), Figure("to create", 5, "7 - 2"))
+    old: dict[str, Any] = {"uid": "uid-crunch", "figures": (Figure("old", 1),)}
+    remembered += [
+        Decision("uid-crunch", "7 waiting: 5 to create", figures, ("Create 5 Jobs",), "refused", at=at(2)),
+        Decision("uid-of-an-earlier-crunch", "another object", at=at(3)),
+        Decision(why="0 waiting", times=3, at=at(60), **old),
+        Decision(why="beyond the last", at=at(90), **old),
+    ]
+    printed = penstock("explain", "sj/crunch", "--last", "2")
+    assert printed.code == 0
+    told = lines(printed.out)
+    assert "s0-redis-work redis 7 1 true" in told
+    decided = told[told.index("Decisions:") + 1 :]
+    assert decided[0].endswith("ago: 7 waiting: 5 to create")
+    assert decided[1:3] == ["after a failure: refused", "then: Create 5 Jobs"]
+    assert decided[-3:-1] == ["7 queue", "5 to create = 7 - 2"]
+    assert decided[-1].endswith("ago, 3 times in a row: 0 waiting")
+    assert "old" not in printed.out.split()
+
+
+def test_a_cron_job_is_explained_without_a_reading(
+    cluster: FakeCluster, remembered: list[Decision], penstock: Type
+) -> None:
+    cluster.add(CRON_JOB, "backup")
+    remembered.append(Decision("uid-backup", "nothing due", at=at(1)))
+    out = penstock("explain", "cronjob", "backup").out
+    assert "nothing due" in out
+    assert "reading" not in out
+
+
+def test_nothing_remembered_is_said(cluster: FakeCluster, remembered: list[Decision], penstock: Type) -> None:
+    cluster.add(CRON_JOB, "backup")
+    assert "<none> remembered" in penstock("explain", "cj/backup").out
+
+
+def test_a_broker_out_of_reach_is_an_error_without_its_password(
+    cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_BROKER", "redis://:hunter2@127.0.0.1:1/0")
+    cluster.add(CRON_JOB, "backup")
+    printed = penstock("explain", "cj/backup")
+    assert printed.code == 1
+    assert "out of reach" in printed.err
+    assert "hunter2" not in printed.err + printed.out

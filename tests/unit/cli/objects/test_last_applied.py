@@ -1,0 +1,123 @@
+"""Three-way merge: what is sent for a manifest, given what was applied last and what the cluster has."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.cli.objects import last_applied
+from tests.support.merging import merged
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted", "live", "patch"),
+    [
+        pytest.param({}, {"a": 1}, {"a": 1}, {}, id="equal"),
+        pytest.param({}, {"a": 1}, {"a": 1, "b": 2}, {}, id="what the manifest never had is left alone"),
+        pytest.param({"b": 2}, {}, {"b": 3}, {"b": None}, id="applied once and gone from the manifest is removed"),
+        pytest.param({"b": 2}, {}, {}, {}, id="removed by somebody already"),
+        pytest.param({}, {"a": 2}, {"a": 1}, {"a": 2}, id="changed"),
+        pytest.param({"a": 1}, {"a": 1}, {"a": 5}, {"a": 1}, id="changed by somebody else is put back"),
+        pytest.param({}, {"a": True}, {"a": 1}, {"a": True}, id="true is not 1"),
+        pytest.param({}, {"a": None}, {"a": 1}, {"a": None}, id="null removes"),
+        pytest.param({}, {"a": None}, {}, {}, id="null of nothing"),
+        pytest.param({"s": {"x": 1}}, {"s": {}}, {"s": {"x": 1, "y": 2}}, {"s": {"x": None}}, id="removed inside"),
+        pytest.param({}, {"s": {}}, {}, {"s": {}}, id="an empty mapping is a value"),
+        pytest.param({}, {"l": [1, 2]}, {"l": [2, 1]}, {"l": [1, 2]}, id="a list's order counts"),
+        pytest.param({}, {"l": []}, {"l": [1]}, {"l": []}, id="a list emptied"),
+        pytest.param(
+            {}, {"c": [{"name": "m"}]}, {"c": [{"name": "m", "pull": "Always"}]}, {}, id="defaults inside list items"
+        ),
+        pytest.param(
+            {"c": [{"name": "m", "tty": True}]},
+            {"c": [{"name": "m"}]},
+            {"c": [{"name": "m", "tty": True}]},
+            {"c": [{"name": "m"}]},
+            id="removed inside a list item",
+        ),
+        pytest.param(
+            {"c": [{"n": 1, "x": 1}, {"n": 2}]},
+            {"c": [{"n": 1}]},
+            {"c": [{"n": 1, "x": 1}]},
+            {"c": [{"n": 1}]},
+            id="a list that became shorter is not trusted",
+        ),
+        pytest.param(
+            {"c": [{"n": 0}, {"n": 1, "x": 1}]},
+            {"c": [{"n": 1}]},
+            {"c": [{"n": 1, "x": 1}]},
+            {"c": [{"n": 1}]},
+            id="nor one that lost its first item",
+        ),
+        pytest.param({"c": [1]}, {"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 2]}, id="nor one that became longer"),
+    ],
+)
+def test_merge_sends_exactly_the_difference(last: Any, wanted: Any, live: Any, patch: Any) -> None:
+    assert last_applied.merge(last, wanted, live) == patch
+
+
+values = st.recursive(
+    st.integers(0, 2) | st.booleans() | st.sampled_from(["x", "y"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.sampled_from("abcd"), values, max_size=4)
+
+
+@given(last=objects, wanted=objects, live=objects)
+def test_after_the_patch_everything_wanted_is_there_and_nothing_is_left_to_send(
+    last: Any, wanted: Any, live: Any
+) -> None:
+    after = merged(live, last_applied.merge(last, wanted, live))
+    assert last_applied.merge(last, wanted, after) == {}
+    assert not (set(last) - set(wanted)) & set(after)
+
+
+@given(wanted=objects, additions=objects)
+def test_what_the_server_adds_is_never_taken_away(wanted: Any, additions: Any) -> None:
+    live = {**additions, **wanted}
+    assert last_applied.merge(wanted, wanted, live) == {}
+
+
+def manifest(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **metadata}, "data": {"k": "v"}}
+
+
+def test_an_applied_object_remembers_its_manifest() -> None:
+    live = last_applied.annotated(manifest(annotations={"mine": "1"}))
+    assert live["metadata"]["annotations"]["mine"] == "1"
+    assert last_applied.recorded(live) == manifest(annotations={"mine": "1"})
+
+
+def test_the_annotation_is_spelt_as_kubectl_spells_it() -> None:
+    text = last_applied.annotated(manifest(namespace="b") | {"data": {"k": "<&>"}})["metadata"]["annotations"]
+    assert text[last_applied.ANNOTATION] == (
+        '{"apiVersion":"v1","data":{"k":"\\u003c\\u0026\\u003e"},"kind":"ConfigMap",'
+        '"metadata":{"annotations":{},"name":"a","namespace":"b"}}\n'
+    )
+
+
+def test_a_second_apply_sends_nothing() -> None:
+    live = last_applied.annotated(manifest())
+    assert last_applied.patch(last_applied.recorded(live), manifest(), live) == {}
+
+
+def test_an_object_made_otherwise_gets_the_annotation_even_if_nothing_differs() -> None:
+    patch = last_applied.patch({}, manifest(), manifest())
+    assert list(patch) == ["metadata"]
+    assert json.loads(patch["metadata"]["annotations"][last_applied.ANNOTATION])["data"] == {"k": "v"}
+
+
+def test_a_change_carries_the_new_annotation_with_it() -> None:
+    live = last_applied.annotated(manifest())
+    wanted = {**manifest(), "data": {"j": "w"}}
+    patch = last_applied.patch(last_applied.recorded(live), wanted, live)
+    assert patch["data"] == {"k": None, "j": "w"}
+    assert last_applied.recorded(merged(live, patch))["data"] == {"j": "w"}
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]"])
+def test_a_broken_annotation_counts_as_none(text: str) -> None:
+    assert last_applied.recorded(manifest(annotations={last_applied.ANNOTATION: text})) == {}

@@ -1,0 +1,127 @@
+"""The process commands: what they become, and with which settings."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as AwayError
+from redis.exceptions import ResponseError
+
+from deploy.local import up
+from deploy.processes import command_lines, readiness, watch
+from tests.unit.cli.conftest import Type
+from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
+from workers.errors import UserError
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import NOTHING
+
+
+@pytest.mark.parametrize(
+    ("command", "lane", "node"),
+    [("worker", "penstock.reconcile", "reconcile-2@%h"), ("scaler", "penstock.poll", "poll-2@%h")],
+)
+def test_a_worker_becomes_celery_with_its_settings_in_the_environment(
+    command: str, lane: str, node: str, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    became: list[tuple[Sequence[str], Mapping[str, str]]] = []
+    monkeypatch.setattr(os, "execve", lambda _path, argv, env: became.append((argv, env)))
+    secret = "redis://:secret@h/0"
+    assert penstock(command, "--number", "2", "--broker", secret, "--slots", "4").code == 0
+    ((argv, env),) = became
+    assert argv[argv.index("-Q") + 1] == lane
+    assert argv[argv.index("-n") + 1] == node
+    assert argv[argv.index("-P") + 1] == "threads"
+    assert {"--without-mingle", "--without-gossip", "--without-heartbeat"} <= set(argv)
+    assert not [word for word in argv if "secret" in word]
+    assert (env["PENSTOCK_BROKER"], env["PENSTOCK_SLOTS"]) == (secret, "4")
+    assert env["PATH"] == os.environ["PATH"]
+
+
+def test_a_bad_setting_stops_a_process_before_it_becomes_another(
+    penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
+    printed = penstock("worker", "--slots", "0")
+    assert printed.code == 1
+    assert printed.err.startswith("penstock: --slots: ")
+
+
+def test_beat_and_watch_are_commands_of_ours() -> None:
+    assert command_lines.beat()[-2:] == ("deploy.cli.main", "beat")
+    assert command_lines.watch()[-2:] == ("deploy.cli.main", "watch")
+
+
+def test_without_a_cluster_watch_says_so_in_one_line(penstock: Type) -> None:
+    printed = penstock("watch")
+    assert (printed.code, printed.err.count("\n")) == (1, 1)
+    assert "kubeconfig" in printed.err
+
+
+def test_the_selector_narrows_what_nobody_owns() -> None:
+    def controller(kind: Any, *children: Any) -> Controller:
+        return Controller(kind=kind, decide=lambda *_: NOTHING, children=children)
+
+    found = {
+        "a": controller(SCALED_JOB, JOB),
+        "b": controller(JOB, POD),
+        "c": controller(CONFIG_MAP),
+    }
+    narrowed = {SCALED_JOB: "team=a", CONFIG_MAP: "team=a", JOB: "", POD: ""}
+    assert watch.followed(found, "team=a") == narrowed
+
+
+def test_readiness_is_told_only_to_those_who_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.delenv(readiness.VARIABLE, raising=False)
+    readiness.announce()
+    monkeypatch.setenv(readiness.VARIABLE, str(tmp_path / "ready"))
+    readiness.announce()
+    assert (tmp_path / "ready").exists()
+
+
+class _Broker:
+    """Answers ping, and INFO with a version or an error."""
+
+    def __init__(self, version: str | Exception) -> None:
+        self._version = version
+
+    async def __aenter__(self) -> "_Broker":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def ping(self) -> None:
+        if isinstance(self._version, AwayError):
+            raise self._version
+
+    async def info(self, _section: str) -> dict[str, str]:
+        if isinstance(self._version, Exception):
+            raise self._version
+        return {"redis_version": self._version}
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("6.2.0", None),
+        ("7.2.4", None),
+        ("10.0.1", None),
+        (ResponseError("no permissions"), None),
+        ("6.0.16", "version 6.0.16 is too old"),
+        ("5.0.3", "too old"),
+        (AwayError("refused"), "does not answer: refused"),
+    ],
+    ids=str,
+)
+async def test_a_named_broker_must_answer_and_be_new_enough(
+    version: str | Exception, message: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import redis.asyncio
+
+    monkeypatch.setattr(redis.asyncio.Redis, "from_url", lambda *_, **__: _Broker(version))
+    if message is None:
+        await up.reachable("redis://h/0")
+    else:
+        with pytest.raises(UserError, match=message):
+            await up.reachable("redis://h/0")

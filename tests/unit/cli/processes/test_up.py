@@ -1,0 +1,204 @@
+"""Which parts `penstock up` runs, and who owns a home."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.cli import options
+from deploy.local import up
+from deploy.local.supervisor import guard
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import FakeCluster
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from workers.errors import UserError
+
+STORE = "redis://:secret@127.0.0.1:7000/0"
+
+
+def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Plan:
+    settings = options.load({"home": "/h", **flags})
+    return up.plan(up.Options(settings, workers=workers, scalers=scalers), STORE, ("valkey-server", "conf"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "foundations"),
+    [
+        pytest.param({}, ["broker", "apiserver", "kubelet"], id="everything embedded"),
+        pytest.param({"broker": "redis://h/0"}, ["apiserver", "kubelet"], id="a real broker"),
+        pytest.param({"kubeconfig": "/k"}, ["broker"], id="a real cluster"),
+        pytest.param({"context": "c"}, ["broker"], id="a real cluster by its context"),
+        pytest.param({"broker": "redis://h/0", "kubeconfig": "/k"}, [], id="both real"),
+    ],
+)
+def test_what_is_not_named_is_embedded(flags: dict[str, Any], foundations: list[str]) -> None:
+    plan = planned(**flags)
+    assert [part.name for part in plan.foundations] == foundations
+    assert [part.name for part in plan.processes] == ["watch", "beat", "worker-1", "scaler-1"]
+
+
+def test_a_variable_names_a_broker_as_well_as_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_BROKER", "redis://h/0")
+    assert [part.name for part in planned().foundations] == ["apiserver", "kubelet"]
+
+
+def test_as_many_workers_and_scalers_as_asked_for_each_with_its_own_name() -> None:
+    plan = planned(workers=2, scalers=2)
+    assert [part.name for part in plan.processes][2:] == ["worker-1", "worker-2", "scaler-1", "scaler-2"]
+    nodes = [part.argv[part.argv.index("-n") + 1] for part in plan.processes[2:]]
+    assert nodes == ["reconcile-1@%h", "reconcile-2@%h", "poll-1@%h", "poll-2@%h"]
+    queues = [part.argv[part.argv.index("-Q") + 1] for part in plan.processes[2:]]
+    assert queues == ["penstock.reconcile"] * 2 + ["penstock.poll"] * 2
+
+
+def test_every_process_gets_the_settings_the_store_and_the_embedded_cluster() -> None:
+    for part in planned(lease="3", slots="2").processes:
+        assert part.env["PENSTOCK_LEASE"] == "3.0"
+        assert part.env["PENSTOCK_SLOTS"] == "2"
+        assert part.env["PENSTOCK_BROKER"] == STORE
+        assert part.env["PENSTOCK_KUBECONFIG"] == "/h/kubeconfig"
+        assert part.env["PENSTOCK_JOBS"] == "all"
+        assert part.env["PENSTOCK_CRONJOBS"] == "true"
+        assert part.env["PENSTOCK_POLICIES"] == "true"
+        assert part.env["PENSTOCK_WORKLOADS"] == "true"
+        assert part.env["PENSTOCK_VOLCANO"] == "true"
+
+
+def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
+    for part in planned(kubeconfig="/k").processes:
+        assert part.env["PENSTOCK_KUBECONFIG"] == "/k"
+        assert not part.env.keys() & {
+            "PENSTOCK_JOBS",
+            "PENSTOCK_CRONJOBS",
+            "PENSTOCK_POLICIES",
+            "PENSTOCK_WORKLOADS",
+            "PENSTOCK_VOLCANO",
+        }
+    assert all(part.env["PENSTOCK_JOBS"] == "managed" for part in planned(jobs="managed").processes)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        pytest.param({}, ["volcano", "default-scheduler"], id="unless somebody says no"),
+        pytest.param({"volcano": "false"}, [], id="nobody admits gangs"),
+        pytest.param(
+            {"scheduler_names": "volcano,gang", "pod_scheduler": "mine"},
+            ["volcano,gang", "mine"],
+            id="as they are named",
+        ),
+    ],
+)
+def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
+    flags: dict[str, Any], told: list[str]
+) -> None:
+    (apiserver,) = (part for part in planned(**flags).foundations if part.name == "apiserver")
+    words = list(apiserver.argv)
+    assert [words[words.index(flag) + 1] for flag in ("--gangs", "--pod-scheduler") if flag in words] == told
+
+
+def test_no_password_stands_in_a_command_line() -> None:
+    plan = planned(workers=2)
+    assert [
+        part.name for part in (*plan.foundations, *plan.processes) if any("secret" in word for word in part.argv)
+    ] == []
+
+
+@pytest.mark.parametrize(("port", "ports"), [("0", ["0"] * 5), ("9000", ["9003", "0", "9000", "9001", "9002"])])
+def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports: list[str]) -> None:
+    plan = planned(workers=2, metrics_port=port)
+    assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
+
+
+@pytest.mark.parametrize(("wanted", "cores", "pods"), [(7, 2, 7), (0, 1, 4), (0, 2, 4), (0, 8, 16), (0, None, 4)])
+def test_pods_are_as_many_as_asked_for_or_two_per_core(
+    wanted: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert up.pods(wanted) == pods
+
+
+@pytest.mark.parametrize("inside", ["", "home"], ids=["a file", "below a file"])
+def test_a_home_that_cannot_be_made_is_told_in_one_line(inside: str, tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.touch()
+    home = up.Home(occupied / inside)
+    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), up.owned(home):
+        pass
+
+
+def test_a_home_has_one_owner_and_the_second_learns_who_it_is(tmp_path: Path) -> None:
+    home = up.Home(tmp_path / "home")
+    holding = (
+        "import sys; from pathlib import Path; from deploy.local import up\n"
+        "with up.owned(up.Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", holding, str(home.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"mine\n"
+        with pytest.raises(UserError, match=rf"runs already in {home.root} \(pid {other.pid}\)"), up.owned(home):
+            pass
+        other.kill()
+    with up.owned(home):
+        assert home.lock.read_text() == f"{os.getpid()}\n"
+        assert guard.hold(home.lock) is None
+
+
+def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock: Type, tmp_path: Path) -> None:
+    printed = penstock("up", "--home", str(tmp_path / "h"), "--broker", "redis://:secret@127.0.0.1:1/0")
+    assert printed.code == 1
+    assert "--broker: does not answer" in printed.err
+    assert "secret" not in printed.err
+    assert "starting" not in printed.err
+
+
+# --- our kinds in the cluster
+
+WIDGETS = {
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": {"plural": "widgets"},
+        "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+    },
+}
+WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+
+
+async def test_kinds_the_cluster_does_not_serve_are_missing() -> None:
+    cluster: Any = FakeCluster()
+    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"]
+    cluster.kinds.append(WIDGET)
+    assert await up.missing(cluster, [WIDGETS]) == []
+
+
+async def test_a_group_that_is_there_without_the_kind_is_still_missing() -> None:
+    cluster: Any = FakeCluster((Kind("example.com", "v1", "Gadget", "gadgets"),))
+    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"]
+
+
+class _Serving(FakeCluster):
+    """Serves a kind once its definition is stored."""
+
+    async def create(self, kind: Kind, body: dict[str, Any]) -> Any:
+        answer = await self.request("POST", kind.path(), body=body)
+        self.kinds.append(WIDGET)
+        return answer
+
+    async def patch(self, ref: Any, body: dict[str, Any]) -> Any:
+        return await self.request("PATCH", ref.kind.path("", ref.name), body=body)
+
+
+async def test_definitions_are_stored_and_an_older_one_is_replaced() -> None:
+    cluster: Any = _Serving()
+    await up.install(cluster, [WIDGETS])
+    newer = {**WIDGETS, "spec": {**WIDGETS["spec"], "scope": "Namespaced"}}  # type: ignore[dict-item]
+    await up.install(cluster, [newer])
+    stored = cluster.objects[CUSTOM_RESOURCE_DEFINITION.path("", "widgets.example.com")]
+    assert stored["spec"]["scope"] == "Namespaced"

@@ -1,0 +1,246 @@
+"""What `describe` shows of schedules: the next runs, and the outcomes of the last ones."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from deploy.cli.schedules import run_table
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import JOB, FakeCluster
+from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
+
+NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
+TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
+VC_TEMPLATE = {"spec": {"tasks": [{"name": "main", "replicas": 1, **TEMPLATE["spec"]}]}}
+
+
+def scheduled(kind: Kind = SCHEDULED_JOB, status: Any = None, **spec: Any) -> Object:
+    given = {"schedule": "0 2 * * *", "jobTemplate": TEMPLATE, **spec}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": "nightly",
+            "namespace": "default",
+            "uid": "u",
+            "creationTimestamp": "2026-03-01T00:00:00Z",
+        },
+        "spec": {field: value for field, value in given.items() if value is not None},
+        "status": status or {},
+    }
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines that were printed, their columns parted by one space."""
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "lines"),
+    [
+        pytest.param(
+            CRON_JOB,
+            {},
+            [
+                "Next runs:",
+                "SLOT STARTS IN",
+                *(f"2026-03-0{day}T02:00:00Z {far}" for day, far in ((2, "13h"), (3, "37h"))),
+            ],
+            id="a CronJob in UTC",
+        ),
+        pytest.param(
+            VC_CRON_JOB,
+            {"timeZone": "Europe/Berlin", "jobTemplate": VC_TEMPLATE},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00+01:00 12h"],
+            id="a CronJob of Volcano",
+        ),
+        pytest.param(
+            VC_CRON_JOB,
+            {"suspend": True, "jobTemplate": VC_TEMPLATE},
+            ["Next runs: none while it is suspended"],
+            id="a suspended one of Volcano",
+        ),
+        pytest.param(
+            JOB_FLOW,
+            {"jobTemplate": None, "flows": [{"name": "a"}]},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"],
+            id="a flow",
+        ),
+        pytest.param(
+            JOB_FLOW,
+            {"jobTemplate": None, "flows": [{"name": "a"}], "cancel": True},
+            ["Next runs: none while it is suspended"],
+            id="a cancelled flow",
+        ),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"timeZone": "Europe/Berlin"},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-02T02:00:00+01:00 12h"],
+            id="on the clocks of its zone",
+        ),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"schedule": "*/20 * * * * *"},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-01T12:00:40Z 10s", "2026-03-01T12:01:00Z 30s"],
+            id="each twenty seconds",
+        ),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"schedule": None, "schedules": [{"schedule": "0 2 * * *"}, {"schedule": "0 13 * * *"}]},
+            [
+                "Next runs:",
+                "SLOT STARTS IN SCHEDULE",
+                "2026-03-01T13:00:00Z 59m 0 13 * * *",
+                "2026-03-02T02:00:00Z 13h 0 2 * * *",
+            ],
+            id="several schedules",
+        ),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"exclusions": [{"dates": ["2026-03-02"]}]},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-03T02:00:00Z 37h"],
+            id="without a holiday",
+        ),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"suspendUntil": "2026-03-05T00:00:00Z"},
+            ["Next runs:", "SLOT STARTS IN", "2026-03-05T02:00:00Z 3d13h"],
+            id="after a pause",
+        ),
+        pytest.param(SCHEDULED_JOB, {"suspend": True}, ["Next runs: none while it is suspended"], id="suspended"),
+        pytest.param(
+            CRON_JOB, {"schedule": "0 0 30 2 *"}, ["Next runs: none: the schedule never fires"], id="30 February"
+        ),
+        pytest.param(
+            CRON_JOB,
+            {"schedule": "0 0 * *"},
+            ["Next runs: none: expected exactly 5 fields, found 4: [0 0 * *]"],
+            id="no schedule",
+        ),
+        pytest.param(CRON_JOB, {"schedule": "0 0 0 * * *"}, ["Next runs: none: expected exactly 5 fields"], id="six"),
+        pytest.param(SCHEDULED_JOB, {"timeZone": "Mars/Olympus"}, ["Next runs: none: "], id="an unknown zone"),
+        pytest.param(
+            SCHEDULED_JOB,
+            {"jitterSeconds": -1},
+            ["Next runs: none: ScheduledJob default/nightly: spec.jitterSeconds: "],
+            id="a spec that cannot be read",
+        ),
+    ],
+)
+def test_the_next_runs_are_told(kind: Kind, spec: Any, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run_table.show_next(kind, scheduled(kind, **spec), NOW)
+    printed = shown(capsys)
+    assert len(printed) == (1 if len(lines) == 1 else 2 + run_table.SHOWN)
+    for line, expected in zip(printed, lines, strict=False):
+        assert line.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "wanted"),
+    [
+        pytest.param(SCHEDULED_JOB, {}, True, id="a ScheduledJob"),
+        pytest.param(CRON_JOB, {}, True, id="a CronJob"),
+        pytest.param(VC_CRON_JOB, {}, True, id="a CronJob of Volcano"),
+        pytest.param(JOB_FLOW, {"schedule": "@hourly"}, True, id="a flow with a schedule"),
+        pytest.param(JOB_FLOW, {}, False, id="a flow without one"),
+        pytest.param(JOB, {}, False, id="a Job"),
+    ],
+)
+def test_which_objects_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
+    assert run_table.by_the_clock(kind, {"spec": spec}) == wanted
+
+
+def test_the_jitter_of_each_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    run_table.show_next(SCHEDULED_JOB, scheduled(schedule="0 * * * *", jitterSeconds=3600), NOW)
+    _, header, *rows = shown(capsys)
+    assert header == "SLOT STARTS IN JITTER"
+    assert len({row.split()[2] for row in rows}) > 1
+
+
+@pytest.mark.parametrize(
+    ("last", "first"),
+    [
+        pytest.param(None, "2026-03-01T12:00:00Z", id="its jitter is not over"),
+        pytest.param("2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z", id="its run was started"),
+    ],
+)
+def test_a_slot_is_to_come_until_its_run_is_due(
+    last: str | None, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = scheduled(schedule="0 * * * *", jitterSeconds=3600, status={"lastScheduleTime": last} if last else {})
+    run_table.show_next(SCHEDULED_JOB, body, NOW)
+    assert shown(capsys)[2].split()[0] == first
+
+
+def test_a_slot_whose_jitter_is_over_or_that_was_before_the_object_is_not_to_come(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    body = scheduled(schedule="0 * * * *", jitterSeconds=3600)
+    run_table.show_next(SCHEDULED_JOB, body, NOW + timedelta(minutes=59, seconds=29))
+    assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
+    body["metadata"]["creationTimestamp"] = "2026-03-01T12:00:10Z"
+    run_table.show_next(SCHEDULED_JOB, body, NOW)
+    assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
+
+
+def test_runs_at_work_and_outcomes_are_told_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+    first = {
+        "job": "nightly-29000000",
+        "trigger": "schedule",
+        "scheduledTime": "2026-02-28T02:00:00Z",
+        "startTime": "2026-02-28T02:00:00Z",
+        "completionTime": "2026-02-28T02:03:20Z",
+        "outcome": "Succeeded",
+        "attempts": 1,
+    }
+    second = {
+        "job": "nightly-abc-r2",
+        "trigger": "manual",
+        "completionTime": "2026-03-01T12:00:00Z",
+        "outcome": "Failed",
+        "attempts": 2,
+        "reason": "BackoffLimitExceeded",
+        "message": "too\noften",
+    }
+    third = {
+        "job": "nightly-def",
+        "trigger": "manual",
+        "startTime": "2026-03-01T12:00:20Z",
+        "retryTime": "2026-03-01T12:01:30Z",
+        "outcome": "Retrying",
+        "attempts": 1,
+        "reason": "BackoffLimitExceeded",
+    }
+    run_table.show_runs(scheduled(status={"outcomes": [first, second], "runs": [third]}), NOW)
+    assert shown(capsys) == [
+        "Runs:",
+        "SLOT TRIGGER OUTCOME ATTEMPTS ENDED TOOK JOB WHY",
+        "manual Retrying 1 10s nightly-def BackoffLimitExceeded; again in 60s",
+        "manual Failed 2 30s ago nightly-abc-r2 BackoffLimitExceeded: too often",
+        "2026-02-28T02:00:00Z schedule Succeeded 1 33h ago 3m20s nightly-29000000",
+    ]
+    run_table.show_runs(scheduled(), NOW)
+    assert shown(capsys) == []
+
+
+def test_a_scheduledjob_is_described_with_both_its_jobs_and_its_conditions(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    body = scheduled(schedule="* * * * * *")
+    outcome = {"job": "nightly-1", "trigger": "schedule", "outcome": "Succeeded"}
+    ready = {"type": "Ready", "status": "True", "reason": "Scheduled", "message": "as planned"}
+    status = {"conditions": [ready], "outcomes": [outcome], "missedRuns": 2}
+    metadata = {"uid": "u", "creationTimestamp": "2026-03-01T00:00:00Z"}
+    cluster.add(SCHEDULED_JOB, "nightly", spec=body["spec"], status=status, metadata=metadata)
+    owner = {"kind": "ScheduledJob", "name": "nightly", "uid": "u", "controller": True}
+    cluster.add(JOB, "nightly-2", metadata={"ownerReferences": [owner]}, status={"active": 1})
+    printed = penstock("describe", "schj", "nightly")
+    assert printed.code == 0
+    lines = [" ".join(line.split()) for line in printed.out.splitlines()]
+    titles = [line for line in lines if line in ("Status:", "Conditions:", "Next runs:", "Runs:", "Jobs (1):")]
+    assert titles == ["Status:", "Conditions:", "Next runs:", "Runs:", "Jobs (1):"]
+    assert "missedRuns: 2" in lines
+    assert "Ready True Scheduled as planned" in lines
+    assert "nightly-2 Running <unknown>" in lines
+    assert printed.out.count("nightly-1") == 1

@@ -1,0 +1,120 @@
+"""deploy/volcano.yaml allows what Volcano's kinds take, and no more than the tables here say."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.manifests import volcano
+from deploy.processes.watch import followed
+from deploy.webhook.lookups import POD_TEMPLATE
+from deploy.webhook.registration import MUTATING, VALIDATING, Place
+from tests.support.paths import ROOT
+from workers.admission.rules import RULES
+from workers.api import kinds
+from workers.api.kinds import (
+    COMMAND,
+    CONFIG_MAP,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    NAMESPACE,
+    NETWORK_POLICY,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    RESOURCE_QUOTA,
+    SECRET,
+    SERVICE,
+    VC_CRON_JOB,
+    VC_JOB,
+    Kind,
+)
+
+FILE = ROOT / "deploy" / "volcano.yaml"
+WATCH, WORKER, WEBHOOK = (f"ClusterRole penstock-{name}" for name in ("watch-volcano", "worker-volcano", "webhook"))
+
+
+def documents() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(FILE.read_text()))
+
+
+def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
+    """As an API server authorizes."""
+    resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+    (rules,) = (each["rules"] for each in documents() if f"{each['kind']} {each['metadata']['name']}" == role)
+    return any(
+        verb in rule["verbs"] and kind.group in rule["apiGroups"] and resource in rule["resources"] for rule in rules
+    )
+
+
+def test_the_file_is_what_the_controllers_need() -> None:
+    assert FILE.read_text() == volcano.render(), "run: python -m deploy.manifests.volcano > deploy/volcano.yaml"
+
+
+@pytest.mark.parametrize("kind", [VC_JOB, VC_CRON_JOB, QUEUE, JOB_FLOW, JOB_TEMPLATE], ids=lambda kind: kind.id)
+def test_a_kind_that_is_run_is_seen_and_its_status_written(kind: Kind) -> None:
+    assert allowed(WATCH, "watch", kind)
+    assert allowed(WORKER, "patch", kind, "status")
+    assert allowed(WORKER, "update", kind, "finalizers")
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind"),
+    [
+        *(("create", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, VC_JOB, COMMAND)),
+        *(("delete", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, VC_JOB, COMMAND)),
+        *(("patch", kind) for kind in (POD, POD_GROUP, QUEUE)),
+        ("create", PERSISTENT_VOLUME_CLAIM),
+        ("create", kinds.EVENT),
+    ],
+)
+def test_what_plans_do_is_allowed(verb: str, kind: Kind) -> None:
+    assert allowed(WORKER, verb, kind)
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "kind"),
+    [
+        (WORKER, "list", SECRET),
+        (WORKER, "patch", SECRET),
+        (WORKER, "delete", PERSISTENT_VOLUME_CLAIM),
+        (WORKER, "delete", QUEUE),
+        (WATCH, "patch", VC_JOB),
+        (WATCH, "list", SECRET),
+        (WEBHOOK, "get", SECRET),
+        (WEBHOOK, "create", POD),
+        (WEBHOOK, "delete", VALIDATING),
+    ],
+)
+def test_refused(role: str, verb: str, kind: Kind) -> None:
+    assert not allowed(role, verb, kind)
+
+
+def test_whatever_is_followed_may_be_listed_and_watched() -> None:
+    found = followed(volcano.controllers())
+    assert {QUEUE, POD_GROUP, COMMAND, NODE, PRIORITY_CLASS, RESOURCE_QUOTA} <= set(found)
+    for kind in found:
+        assert allowed(WATCH, "list", kind), kind
+        assert allowed(WATCH, "watch", kind), kind
+
+
+def test_the_webhook_may_look_at_what_its_rules_ask_for() -> None:
+    for rules in RULES.values():
+        for kind in (*rules.judges, *rules.removes):
+            assert isinstance(kind, Kind)
+            assert allowed(WEBHOOK, "list", kind), kind
+    assert allowed(WEBHOOK, "get", NAMESPACE)
+    assert allowed(WEBHOOK, "create", POD_TEMPLATE)
+    for kind in (MUTATING, VALIDATING):
+        assert all(allowed(WEBHOOK, verb, kind) for verb in ("get", "create", "update"))
+    assert all(allowed("Role penstock-webhook", verb, SECRET) for verb in ("get", "create", "update"))
+
+
+def test_the_service_is_where_the_api_server_is_told_to_ask() -> None:
+    (service,) = (each for each in documents() if each["kind"] == "Service")
+    client = Place(service["metadata"]["namespace"], "penstock-webhook").client("/validate", "")["service"]
+    assert (client["namespace"], client["name"]) == ("penstock", service["metadata"]["name"])
+    assert client["port"] == service["spec"]["ports"][0]["port"]

@@ -1,0 +1,221 @@
+"""Deployments where rules meet: scaled in mid-rollout, paused at zero, late statuses, conditions that stay."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from workers.api import times
+from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
+from workers.controllers.apps import ownership
+from workers.controllers.apps.revisions import DESIRED, Sets
+from workers.reconcile.plan import ComeBack, Patch, Together
+from workers.reconcile.snapshot import Entry, Snapshot
+
+
+def rolling(surge: int, unavailable: int) -> Object:
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
+def stuck(**spec: Any) -> AppsCluster:
+    """A rollout to a template whose pods never serve, as far as it gets."""
+    cluster = AppsCluster(healthy=lambda pod: pod["spec"]["containers"][0]["image"] != "broken", **spec)
+    cluster.settle()
+    cluster.edit(template=template("broken"))
+    cluster.settle()
+    return cluster
+
+
+def change(cluster: AppsCluster, image: str, **fields: Any) -> None:
+    """Change the set of this image behind everybody's back."""
+    for body in cluster.of(REPLICA_SET):
+        if body["spec"]["template"]["spec"]["containers"][0]["image"] == image:
+            cluster.objects[Ref(REPLICA_SET, "default", body["metadata"]["name"]).key] = {
+                name: {**part, **fields.get(name, {})} if isinstance(part, dict) else part
+                for name, part in body.items()
+            }
+
+
+def progressing(cluster: AppsCluster) -> Object:
+    return next(one for one in cluster.status["conditions"] if one["type"] == "Progressing")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "before", "after", "sizes"),
+    [
+        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}, id="out"),
+        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}, id="in"),
+        pytest.param(rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}, id="newest first"),
+        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 0, {"one": 0, "broken": 0}, id="to nothing"),
+    ],
+)
+def test_sets_share_when_the_deployment_is_scaled_in_mid_rollout(
+    strategy: Object, replicas: int, before: dict[str, int], after: int, sizes: dict[str, int]
+):
+    cluster = stuck(replicas=replicas, strategy=strategy)
+    assert cluster.sizes() == before
+    cluster.edit(replicas=after)
+    cluster.sync(DEPLOYMENT)
+    assert cluster.sizes() == sizes
+
+
+def test_paused_at_nothing_the_newest_set_grows():
+    cluster = AppsCluster(replicas=1)
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    cluster.edit(paused=True, replicas=0, template=template("three"))
+    cluster.settle()
+    cluster.edit(replicas=2)
+    cluster.settle()
+    assert cluster.sizes() == {"one": 0, "two": 2}
+    cluster.edit(template=template("one"), replicas=0)
+    cluster.settle()
+    cluster.edit(replicas=1)
+    cluster.settle()
+    assert cluster.sizes() == {"one": 1, "two": 0}
+
+
+def test_paused_a_set_that_serves_it_all_needs_no_other():
+    cluster = AppsCluster(replicas=3)
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    cluster.edit(paused=True)
+    change(cluster, "one", spec={"replicas": 1}, metadata={"annotations": {DESIRED: "9"}})
+    cluster.sync(DEPLOYMENT)
+    assert cluster.sizes() == {"one": 0, "two": 3}
+
+
+def test_recreate_does_not_believe_a_late_status():
+    cluster = AppsCluster(replicas=2, strategy={"type": "Recreate"})
+    cluster.sync(DEPLOYMENT)
+    cluster.edit(template=template("two"))
+    for _ in range(3):
+        cluster.sync(DEPLOYMENT)
+    assert cluster.sizes() == {"one": 0}
+    cluster.settle()
+    assert cluster.sizes() == {"one": 0, "two": 2}
+
+
+def test_since_when_a_rollout_gets_on_is_kept_while_it_does():
+    cluster = AppsCluster(replicas=3)
+    cluster.settle()
+    since = progressing(cluster)["lastTransitionTime"]
+    updated = progressing(cluster)["lastUpdateTime"]
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert progressing(cluster)["lastTransitionTime"] == since
+    assert progressing(cluster)["lastUpdateTime"] > updated
+
+
+def test_pods_that_are_lost_one_after_the_other_begin_no_rollout():
+    cluster = AppsCluster(replicas=2, lag=3)
+    cluster.settle()
+    before = progressing(cluster)
+    for pod in cluster.of(POD):
+        cluster.delete(Ref(POD, "default", pod["metadata"]["name"]))
+        cluster.sync(REPLICA_SET)
+        cluster.sync(DEPLOYMENT)
+        cluster.second += 1
+    cluster.settle()
+    assert cluster.available() == 2
+    assert progressing(cluster) == before
+
+
+def test_going_back_long_after_is_not_late_from_the_beginning():
+    cluster = AppsCluster(replicas=2, progressDeadlineSeconds=30)
+    for image in ("one", "two"):
+        cluster.edit(template=template(image))
+        cluster.settle()
+    cluster.second += 1000
+    cluster.edit(template=template("one"))
+    reasons: set[str] = set()
+    cluster.watch = lambda: reasons.add(cluster.condition("Progressing")[1])
+    cluster.settle()
+    assert reasons == {"NewReplicaSetAvailable", "ReplicaSetUpdated"}
+
+
+def test_the_end_of_the_deadline_is_waited_for():
+    cluster = stuck(replicas=1, progressDeadlineSeconds=60)
+    updated = times.parse(progressing(cluster)["lastUpdateTime"])
+    plan = cluster.plan(cluster.root, DEPLOYMENT)
+    (back,) = (step.at for step in plan.steps if isinstance(step, ComeBack))
+    assert (back - updated).total_seconds() == 61
+    cluster.edit(progressDeadlineSeconds=None)
+    cluster.settle()
+    assert cluster.condition("Progressing") == ("", "")
+
+
+def test_why_a_set_cannot_make_pods_is_the_deployments_news_too():
+    cluster = AppsCluster(replicas=1)
+    cluster.settle()
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no quota"}
+    (body,) = cluster.of(REPLICA_SET)
+    shown = [{**failure, "lastTransitionTime": times.render(cluster.now)}]
+    change(cluster, "one", status={"conditions": shown})
+    cluster.sync(DEPLOYMENT)
+    assert cluster.condition("ReplicaFailure") == ("True", "FailedCreate")
+    before = cluster.status
+    cluster.second += 5
+    cluster.sync(DEPLOYMENT)
+    assert cluster.status == before
+    cluster.objects[Ref(REPLICA_SET, "default", body["metadata"]["name"]).key] = body
+    cluster.sync(DEPLOYMENT)
+    assert cluster.condition("ReplicaFailure") == ("", "")
+
+
+def test_of_two_sets_with_the_current_template_the_older_one_is_it():
+    def body(name: str, at: str) -> Object:
+        return {"metadata": {"name": name, "creationTimestamp": at}, "spec": {"template": template()}}
+
+    young, old = body("a", "2026-01-02T00:00:00Z"), body("b", "2026-01-01T00:00:00Z")
+    sets = Sets.of({"spec": {"template": template()}}, [young, old])
+    assert (sets.new, sets.old) == (old, (young,))
+
+
+def _pod(name: str, *, owned: bool, **more: Any) -> Entry:
+    owner = [{"uid": "u", "controller": True}] if owned else []
+    metadata = {"name": name, "namespace": "default", "resourceVersion": "1", "ownerReferences": owner}
+    metadata["labels"] = more.pop("labels", {"app": "web"})
+    body = {"metadata": {**metadata, **more.pop("metadata", {})}, **more}
+    return Entry(Ref(POD, "default", name), body, 0)
+
+
+LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "moves"),
+    [
+        pytest.param(_pod("a", owned=False), True, id="matches and is nobody's"),
+        pytest.param(_pod("a", owned=False, labels={"app": "x"}), False, id="nobody's, another label"),
+        pytest.param(_pod("a", owned=False, metadata=LEAVING), False, id="nobody's and leaving"),
+        pytest.param(_pod("a", owned=False, status={"phase": "Failed"}), False, id="nobody's and ended"),
+        pytest.param(_pod("a", owned=True), False, id="ours"),
+        pytest.param(_pod("a", owned=True, labels={"app": "x"}), True, id="ours, another label"),
+        pytest.param(_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False, id="ours and ended"),
+        pytest.param(_pod("a", owned=True, labels={}, metadata=LEAVING), False, id="ours and leaving"),
+    ],
+)
+def test_who_changes_hands(entry: Entry, moves: bool):
+    owner = {
+        "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    }
+    assert entry.body is not None
+    owned = bool(entry.body["metadata"]["ownerReferences"])
+    where = {"children" if owned else "loose": {POD.id: (entry,)}}
+    ref = Ref(REPLICA_SET, "default", "web")
+    steps = ownership.claims(Snapshot(ref, owner, **where), POD)
+    if not moves:
+        assert steps == ()
+        return
+    *fence, together = steps
+    assert fence == ([] if owned else [Patch(ref, {"metadata": {"uid": "u"}}, "7")])
+    assert isinstance(together, Together)
+    (patch,) = together.steps
+    assert isinstance(patch, Patch)
+    assert len(patch.body["metadata"]["ownerReferences"]) == (0 if owned else 1)
+    leaving = {**owner, "metadata": {**owner["metadata"], **LEAVING}}
+    assert ownership.claims(Snapshot(ref, leaving, **where), POD) == ()

@@ -1,0 +1,203 @@
+"""StatefulSets: numbered pods in order, updates from the last to the first, revisions."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object, Ref
+
+
+def stateful(**spec: Any) -> AppsCluster:
+    return AppsCluster(STATEFUL_SET, **spec)
+
+
+def rolling(partition: int) -> Object:
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+
+
+def images(cluster: AppsCluster) -> dict[str, str]:
+    found = {pod["metadata"]["name"]: str(pod["spec"]["containers"][0]["image"]) for pod in cluster.of(POD)}
+    return dict(sorted(found.items()))
+
+
+def names(cluster: AppsCluster) -> list[str]:
+    return sorted(images(cluster))
+
+
+def test_pods_have_numbers_names_and_the_revision_they_are_of():
+    cluster = stateful(replicas=2)
+    cluster.settle()
+    first, second = cluster.of(POD)
+    revision = cluster.status["currentRevision"]
+    assert first["metadata"]["labels"] == {
+        "app": "web",
+        "controller-revision-hash": revision,
+        "statefulset.kubernetes.io/pod-name": "web-0",
+        "apps.kubernetes.io/pod-index": "0",
+    }
+    assert (first["spec"]["hostname"], first["spec"]["subdomain"]) == ("web-0", "web")
+    assert second["metadata"]["name"] == "web-1"
+    (kept,) = cluster.of(CONTROLLER_REVISION)
+    assert (kept["metadata"]["name"], kept["revision"]) == (revision, 1)
+    assert kept["data"]["spec"]["template"] == {**template(), "$patch": "replace"}
+    fields = ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas")
+    assert [cluster.status[field] for field in fields] == [2] * 5
+    assert cluster.status["updateRevision"] == revision
+
+
+@given(replicas=st.integers(0, 5), after=st.integers(0, 5), lag=st.integers(0, 3))
+def test_in_order_each_pod_waits_for_the_one_before_it(replicas: int, after: int, lag: int):
+    cluster = stateful(replicas=replicas, lag=lag)
+
+    def in_order() -> None:
+        numbers = sorted(int(name.rpartition("-")[2]) for name in names(cluster))
+        assert numbers == list(range(len(numbers)))
+        served = [bool((pod.get("status") or {}).get("conditions")) for pod in cluster.of(POD)]
+        assert all(served[:-1])
+        assert sum("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD)) <= 1
+
+    cluster.watch = in_order
+    cluster.settle()
+    assert len(names(cluster)) == replicas
+    cluster.edit(replicas=after)
+    cluster.settle()
+    assert names(cluster) == [f"web-{number}" for number in range(after)]
+
+
+def test_side_by_side_all_begin_and_end_at_once():
+    cluster = stateful(replicas=3, podManagementPolicy="Parallel", lag=2)
+    cluster.sync(STATEFUL_SET)
+    assert names(cluster) == ["web-0", "web-1", "web-2"]
+    cluster.edit(replicas=0)
+    cluster.sync(STATEFUL_SET)
+    assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD))
+
+
+@given(replicas=st.integers(1, 5), policy=st.sampled_from(["OrderedReady", "Parallel"]), lag=st.integers(0, 3))
+def test_an_update_replaces_one_pod_at_a_time_from_the_last_to_the_first(replicas: int, policy: str, lag: int):
+    cluster = stateful(replicas=replicas, podManagementPolicy=policy, lag=lag)
+    cluster.settle()
+    before = cluster.status["currentRevision"]
+    cluster.edit(template=template("two"))
+
+    def one_at_a_time() -> None:
+        assert cluster.available() >= replicas - 1
+        order = [image for _, image in sorted(images(cluster).items())]
+        assert order == sorted(order)
+
+    cluster.watch = one_at_a_time
+    cluster.settle()
+    assert set(images(cluster).values()) == {"two"}
+    assert cluster.status["currentRevision"] == cluster.status["updateRevision"] != before
+
+
+def test_what_is_one_too_many_goes_before_anything_is_replaced():
+    cluster = stateful(replicas=3, lag=3)
+    cluster.settle()
+
+    def one_leaves() -> None:
+        assert sum("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD)) <= 1
+
+    cluster.watch = one_leaves
+    cluster.edit(replicas=2, template=template("two"))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "two", "web-1": "two"}
+
+
+def test_below_the_partition_pods_stay_as_they_are_also_when_they_are_lost():
+    cluster = stateful(replicas=3, updateStrategy=rolling(2))
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "one", "web-1": "one", "web-2": "two"}
+    assert cluster.status["currentRevision"] != cluster.status["updateRevision"]
+    assert (cluster.status["currentReplicas"], cluster.status["updatedReplicas"]) == (2, 1)
+    for name in ("web-1", "web-2"):
+        cluster.delete(Ref(POD, "default", name))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "one", "web-1": "one", "web-2": "two"}
+    cluster.edit(updateStrategy=rolling(0))
+    cluster.settle()
+    assert set(images(cluster).values()) == {"two"}
+
+
+def test_on_delete_pods_are_replaced_when_somebody_deletes_them():
+    cluster = stateful(replicas=2, updateStrategy={"type": "OnDelete"})
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert set(images(cluster).values()) == {"one"}
+    cluster.delete(Ref(POD, "default", "web-0"))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "two", "web-1": "one"}
+
+
+def test_a_broken_template_is_replaced_by_the_next_one():
+    cluster = stateful(replicas=3, healthy=lambda pod: pod["spec"]["containers"][0]["image"] != "broken")
+    cluster.settle()
+    cluster.edit(template=template("broken"))
+    cluster.settle()
+    assert images(cluster) == {"web-0": "one", "web-1": "one", "web-2": "broken"}
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert set(images(cluster).values()) == {"two"}
+
+
+def test_going_back_gives_an_old_revision_the_newest_number():
+    cluster = stateful()
+    cluster.settle()
+    for image in ("two", "one"):
+        cluster.edit(template=template(image))
+        cluster.settle()
+    numbers = {
+        each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: each["revision"]
+        for each in cluster.of(CONTROLLER_REVISION)
+    }
+    assert numbers == {"one": 3, "two": 2}
+
+
+@pytest.mark.parametrize(("limit", "left"), [(0, 1), (1, 2), (10, 3)])
+def test_as_many_old_revisions_are_kept_as_the_limit_says(limit: int, left: int):
+    cluster = stateful(revisionHistoryLimit=limit)
+    cluster.settle()
+    for image in ("two", "three"):
+        cluster.edit(template=template(image))
+        cluster.settle()
+    assert len(cluster.of(CONTROLLER_REVISION)) == left
+
+
+def test_numbers_may_begin_elsewhere():
+    cluster = stateful(replicas=2, ordinals={"start": 5})
+    cluster.settle()
+    assert names(cluster) == ["web-5", "web-6"]
+
+
+def test_a_pod_that_has_ended_is_made_again():
+    cluster = stateful(replicas=2)
+    cluster.settle()
+    key = Ref(POD, "default", "web-0").key
+    before = cluster.objects[key]
+    cluster.objects[key] = {**before, "status": {"phase": "Failed"}}
+    cluster.settle()
+    assert cluster.objects[key]["metadata"]["uid"] != before["metadata"]["uid"]
+    assert cluster.available() == 2
+
+
+def test_what_was_left_behind_is_taken_on_again():
+    cluster = stateful(replicas=2)
+    cluster.settle()
+    before = {key: body["metadata"]["uid"] for key, body in cluster.objects.items()}
+    for key, body in cluster.objects.items():
+        cluster.objects[key] = {**body, "metadata": {**body["metadata"], "ownerReferences": []}}
+    cluster.settle()
+    assert {key: body["metadata"]["uid"] for key, body in cluster.objects.items()} == before
+
+
+def test_volumes_that_nobody_provides_are_told_of_once():
+    cluster = stateful(replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+    cluster.settle()
+    assert cluster.of(POD) == []
+    assert cluster.events == ["volumeClaimTemplates: they are not carried out here; pods are not made"]

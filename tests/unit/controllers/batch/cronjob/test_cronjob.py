@@ -1,0 +1,379 @@
+"""The decision about a CronJob, step by step as Kubernetes' controller takes it."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
+from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_world as world
+from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from workers.api import times
+from workers.api.kinds import CRON_JOB, JOB, Ref
+from workers.controllers.batch.cronjob import decide
+from workers.reconcile.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Measure,
+    Patch,
+    PatchStatus,
+    Plan,
+    Record,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
+
+# --- one reconcile, step by step (the numbers are those of the reference)
+
+
+def test_1_what_is_gone_is_left_alone():
+    assert decide(Snapshot(Ref(CRON_JOB, "default", "report"), None), NOON) == NOTHING
+
+
+def test_2_children_whose_slot_only_their_name_tells_are_runs_too():
+    """Kubernetes before 1.28 put no annotation on its Jobs, and before 1.21 named them by the second."""
+    for name in (minute("12:01"), f"report-{int(clock('12:01').timestamp())}"):
+        here = world(concurrencyPolicy="Forbid", status={"lastScheduleTime": times.render(clock("12:01"))})
+        here.put({"metadata": {"name": name, "namespace": "default"}, "spec": {}}, clock("12:01"))
+        assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
+        assert here.active() == [name]
+
+
+def test_3_the_status_is_written_once_and_only_if_it_changed():
+    here = running()
+    here.jobs[minute("12:01")]["metadata"]["resourceVersion"] = "99"
+    assert here.decide(clock("12:01:10")).steps == (ComeBack(clock("12:02")),)
+
+
+def test_4_a_finished_job_leaves_active_and_is_told_of_once():
+    here = running()
+    here.end(minute("12:01"), at=clock("12:01:20"))
+    told = here.settle(clock("12:01:20"))
+    assert told == [Record("Normal", "SawCompletedJob", f"Saw completed job: {minute('12:01')}, condition: Complete")]
+    assert here.active() == []
+    assert here.settle(clock("12:01:21")) == []
+
+
+def test_4_a_failed_job_says_so():
+    here = running()
+    here.end(minute("12:01"), "Failed", clock("12:01:20"))
+    (told,) = here.settle(clock("12:01:20"))
+    assert told.message.endswith("condition: Failed")
+    assert "lastSuccessfulTime" not in here.status
+
+
+def test_4_the_last_success_is_the_newest_completion_of_any_child():
+    here = running()
+    here.settle(clock("12:02"))
+    here.end(minute("12:02"), at=clock("12:02:30"))
+    here.settle(clock("12:02:31"))
+    here.end(minute("12:01"), at=clock("12:02:10"))
+    here.settle(clock("12:02:32"))
+    assert here.status["lastSuccessfulTime"] == times.render(clock("12:02:30"))
+
+
+def test_4_a_job_that_succeeded_before_it_was_seen_at_work_is_told_of():
+    here = world()
+    here.step(clock("12:01"))
+    here.end(minute("12:01"), at=clock("12:01:01"))
+    assert reasons(here.settle(clock("12:01:01"))) == ["SawCompletedJob"]
+
+
+def test_4_a_job_that_somebody_else_made_is_unexpected_once_and_not_active():
+    here = running(concurrencyPolicy="Forbid")
+    here.end(minute("12:01"), at=clock("12:01:20"))
+    here.put({"metadata": {"name": "by-hand", "namespace": "default"}, "spec": {}}, clock("12:01:30"))
+    assert "UnexpectedJob" in reasons(here.settle(clock("12:01:30")))
+    assert here.settle(clock("12:01:40")) == []
+    assert here.active() == []
+    here.settle(clock("12:02"))
+    assert here.active() == [minute("12:02")], "no policy looks at it"
+    here.end("by-hand", at=clock("12:02:10"))
+    here.settle(clock("12:02:10"))
+    assert here.status["lastSuccessfulTime"] == times.render(clock("12:02:10"))
+
+
+def test_5_an_active_job_that_vanished_is_missing_once():
+    here = running(concurrencyPolicy="Forbid")
+    here.remove(minute("12:01"))
+    assert here.settle(clock("12:01:10")) == [
+        Record("Normal", "MissingJob", f"Active job went missing: {minute('12:01')}")
+    ]
+    assert here.settle(clock("12:01:11")) == []
+    assert here.made == [minute("12:01")], "its slot stays handled"
+    here.settle(clock("12:02"))
+    assert here.active() == [minute("12:02")]
+
+
+def test_5_a_job_that_is_being_deleted_is_missing_once_and_still_at_work():
+    here = running(concurrencyPolicy="Forbid")
+    here.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:05"))
+    assert reasons(here.settle(clock("12:01:10"))) == ["MissingJob"]
+    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    here.remove(minute("12:01"))
+    assert reasons(here.settle(clock("12:02:10"))) == ["SuccessfulCreate"]
+
+
+def test_6_one_that_is_being_deleted_tidies_up_and_starts_nothing():
+    here = running(successfulJobsHistoryLimit=0)
+    here.leave()
+    here.end(minute("12:01"), at=clock("12:01:30"))
+    assert reasons(here.settle(clock("12:05"))) == ["SawCompletedJob", "SuccessfulDelete"]
+    assert (here.active(), here.made, here.back) == ([], [minute("12:01")], None)
+
+
+TROUBLES = {
+    "7 an unknown zone": ({"timeZone": "Mars/Olympus"}, "UnknownTimeZone"),
+    "7 a zone in the wrong case": ({"timeZone": "america/new_york"}, "UnknownTimeZone"),
+    "7 Local": ({"timeZone": "Local"}, "UnknownTimeZone"),
+    "7 before 8, suspension": ({"timeZone": "Mars/Olympus", "suspend": True}, "UnknownTimeZone"),
+    "8 before 9, suspension is silent": ({"schedule": "nonsense", "suspend": True}, None),
+    "9 no schedule at all": ({"schedule": "often"}, "UnparseableSchedule"),
+    "9 six fields": ({"schedule": "0 * * * * *"}, "UnparseableSchedule"),
+    "9 a minute that is none": ({"schedule": "60 * * * *"}, "UnparseableSchedule"),
+    "10 30 February": ({"schedule": "0 0 30 2 *"}, "InvalidSchedule"),
+    "10 an empty set": ({"schedule": ", * * * *"}, "InvalidSchedule"),
+}
+
+
+@pytest.mark.parametrize(("spec", "reason"), TROUBLES.values(), ids=TROUBLES)
+def test_what_keeps_everything_from_starting(spec, reason):
+    here = running()
+    here.edit(**spec)
+    assert reasons(here.settle(clock("12:05"))) == ([reason] if reason else [])
+    assert (here.made, here.back) == ([minute("12:01")], None)
+
+
+@pytest.mark.parametrize("spec", [{"suspend": True}, {"timeZone": "Mars/Olympus"}, {"schedule": "often"}], ids=str)
+def test_whatever_the_trouble_is_jobs_are_tidied_and_cleaned_up(spec):
+    here = running(successfulJobsHistoryLimit=0)
+    here.edit(**spec)
+    here.end(minute("12:01"), at=clock("12:01:30"))
+    told = reasons(here.settle(clock("12:01:30")))
+    assert {"SawCompletedJob", "SuccessfulDelete"} <= set(told)
+    assert (here.jobs, here.active()) == ({}, [])
+
+
+MANIFESTS = {
+    "a negative limit": {"failedJobsHistoryLimit": -1},
+    "a negative deadline": {"startingDeadlineSeconds": -1},
+    "an unknown policy": {"concurrencyPolicy": "Sometimes"},
+    "a number as text": {"startingDeadlineSeconds": "10"},
+    "no template": {"jobTemplate": {"spec": {}}},
+    "no schedule": {"schedule": None},
+}
+
+
+@pytest.mark.parametrize("spec", MANIFESTS.values(), ids=MANIFESTS)
+def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
+    plan = decide(world(**spec).snapshot(), clock("12:05"))
+    (record,) = plan.steps
+    assert (record.type, record.reason) == ("Warning", "InvalidSpec")
+    assert record.message.startswith("CronJob default/report: spec")
+
+
+def test_11_with_no_slot_it_comes_back_at_the_next():
+    assert world("0 3 * * *").decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
+
+
+def test_12_a_run_that_is_lost_to_the_deadline_is_told_of_once():
+    here = running(startingDeadlineSeconds=10)
+    told = here.settle(clock("12:05:30"))
+    assert told == [
+        Record(
+            "Warning",
+            "MissSchedule",
+            "Missed 4 scheduled time(s) to start a job, "
+            "between Sun, 01 Mar 2026 12:01:00 +0000 and Sun, 01 Mar 2026 12:05:00 +0000",
+        )
+    ]
+    assert here.settle(clock("12:05:31")) == []
+    assert here.status["lastScheduleTime"] == times.render(clock("12:01")), "no run was started since"
+    assert here.annotations["penstock.dev/last-missed-time"] == times.render(clock("12:05"))
+    here.settle(clock("12:06"))
+    assert here.made == [minute("12:01"), minute("12:06")]
+
+
+def test_12_one_lost_run_is_named():
+    here = world("0 * * * *", startingDeadlineSeconds=10)
+    (told,) = here.settle(clock("13:10"))
+    assert told.message == "Missed scheduled time to start a job: Sun, 01 Mar 2026 13:00:00 +0000"
+
+
+def test_13_a_slot_whose_job_is_there_or_was_is_handled():
+    """Killed between the Job and the status: neither is the Job made again, nor the slot forgotten."""
+    for vanished in (False, True):
+        here = world()
+        here.step(clock("12:01"), steps=1)
+        assert (here.made, here.status) == ([minute("12:01")], {})
+        if vanished:
+            here.remove(minute("12:01"))
+        here.settle(clock("12:01:01"))
+        assert here.status["lastScheduleTime"] == times.render(clock("12:01"))
+        assert here.made == [minute("12:01")]
+        assert here.active() == ([] if vanished else [minute("12:01")])
+
+
+def test_14_forbid_waits_and_says_so_and_starts_late():
+    here = running(concurrencyPolicy="Forbid")
+    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    assert here.status["lastScheduleTime"] == times.render(clock("12:01")), "it does not move"
+    assert here.back == clock("12:03")
+    here.end(minute("12:01"), at=clock("12:02:30"))
+    assert reasons(here.settle(clock("12:02:30"))) == ["SawCompletedJob", "SuccessfulCreate"]
+    assert here.made == [minute("12:01"), minute("12:02")]
+
+
+def test_14_forbid_starts_the_newest_and_tells_of_those_that_it_passed_over():
+    here = running(concurrencyPolicy="Forbid")
+    for time in ("12:02", "12:03", "12:04"):
+        here.settle(clock(time))
+    here.end(minute("12:01"), at=clock("12:04:30"))
+    told = here.settle(clock("12:04:30"))
+    assert here.made == [minute("12:01"), minute("12:04")]
+    assert reasons(told) == ["SawCompletedJob", "SuccessfulCreate", "MissSchedule"]
+    assert told[-1].message.startswith("Missed 2 scheduled time(s)")
+
+
+def test_14_forbid_with_a_deadline_gives_up_in_time():
+    here = running(concurrencyPolicy="Forbid", startingDeadlineSeconds=20)
+    here.settle(clock("12:02"))
+    assert here.back == clock("12:02:21")
+    assert reasons(here.settle(clock("12:02:21"))) == ["MissSchedule"]
+    here.end(minute("12:01"), at=clock("12:02:30"))
+    here.settle(clock("12:02:30"))
+    assert here.made == [minute("12:01")]
+
+
+@pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet", "Suspended"])
+def test_14_a_job_that_is_about_to_end_has_not(condition):
+    here = running(concurrencyPolicy="Forbid")
+    here.jobs[minute("12:01")]["status"]["conditions"] = [{"type": condition, "status": "True"}]
+    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
+
+
+def test_15_replace_deletes_what_is_at_work_and_starts():
+    here = running(concurrencyPolicy="Replace")
+    plan = here.decide(clock("12:02"))
+    assert [type(step) for step in plan.steps] == [
+        PatchStatus, Together, Together, Measure, PatchStatus, ComeBack,
+    ]  # fmt: skip
+    assert plan.steps[1].steps == (Delete(Ref(JOB, "default", minute("12:01")), f"uid-{minute('12:01')}"),)
+    assert reasons(here.settle(clock("12:02"))) == ["SuccessfulDelete", "SuccessfulCreate"]
+    assert (list(here.jobs), here.active()) == ([minute("12:02")], [minute("12:02")])
+
+
+def test_15_replace_starts_nothing_beside_what_it_cannot_delete():
+    here = running(concurrencyPolicy="Replace")
+    here.refusing = {Delete}
+    assert reasons(here.settle(clock("12:02"))) == ["FailedDelete"]
+    assert list(here.jobs) == [minute("12:01")]
+    here.refusing = set()
+    assert reasons(here.settle(clock("12:02:05"))) == ["SuccessfulDelete", "SuccessfulCreate"]
+    assert list(here.jobs) == [minute("12:02")]
+
+
+def test_15_replace_does_not_wait_for_a_job_that_is_already_going():
+    here = running(concurrencyPolicy="Replace")
+    here.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:30"))
+    assert "SuccessfulDelete" not in reasons(here.settle(clock("12:02")))
+    assert here.active() == [minute("12:02")]
+
+
+def test_16_a_create_that_is_refused_is_told_of_and_tried_again():
+    here = world()
+    here.refusing = {Create}
+    assert reasons(here.settle(clock("12:01"))) == ["FailedCreate"]
+    assert here.status == {}
+    here.refusing = set()
+    here.settle(clock("12:01:05"))
+    assert here.made == [minute("12:01")]
+
+
+def test_16_somebody_elses_job_of_the_name_stalls_nothing_and_loops_nowhere():
+    here = world()
+    here.foreign = {minute("12:01")}
+    told = here.settle(clock("12:01"))
+    assert [(each.type, each.reason) for each in told] == [("Warning", "FailedCreate")]
+    assert minute("12:01") in told[0].message
+    assert here.back == clock("12:02")
+    here.settle(clock("12:02"))
+    assert here.made == [minute("12:02")]
+
+
+def test_17_what_a_start_writes():
+    here = running()
+    assert here.status == {
+        "active": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "namespace": "default",
+                "name": minute("12:01"),
+                "uid": f"uid-{minute('12:01')}",
+                "resourceVersion": here.jobs[minute("12:01")]["metadata"]["resourceVersion"],
+            }
+        ],
+        "lastScheduleTime": "2026-03-01T12:01:00Z",
+    }
+    assert here.back == clock("12:02")
+    skew = [step.value for step in world().decide(clock("12:01:02")).steps if isinstance(step, Measure)]
+    assert skew == [2.0]
+
+
+def test_allow_runs_beside_what_is_at_work():
+    here = running()
+    here.settle(clock("12:02"))
+    assert here.active() == [minute("12:01"), minute("12:02")]
+
+
+# --- acceptance scenarios of Kubernetes' own suite
+
+
+def test_a_job_deleted_by_hand_under_forbid_leaves_active():
+    here = running(concurrencyPolicy="Forbid")
+    here.remove(minute("12:01"))
+    here.settle(clock("12:01:30"))
+    assert here.active() == []
+
+
+def test_one_made_long_ago_still_runs():
+    here = world(
+        status={"lastScheduleTime": times.render(NOON - timedelta(days=99))}, created=NOON - timedelta(days=99)
+    )
+    here.settle(clock("12:00:30"))
+    assert here.made == [minute("12:00")]
+
+
+def test_short_runs_cause_neither_missing_nor_unexpected_jobs():
+    here = world()
+    here.settle(NOON)
+    for number in range(1, 20):
+        here.settle(after(60 * number))
+        here.end(here.made[-1], at=after(60 * number + 3))
+        here.settle(after(60 * number + 3))
+    assert set(reasons(here.told)) == {"SuccessfulCreate", "SawCompletedJob", "SuccessfulDelete"}
+    assert len(here.made) == 19
+    assert len(here.jobs) == 3
+
+
+@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+def test_a_plan_that_is_cut_short_anywhere_makes_every_job_once(policy):
+    """Whatever step is the last, the next decision goes on, and active tells the truth."""
+    for steps in range(8):
+        here = running(concurrencyPolicy=policy)
+        here.end(minute("12:01"), at=clock("12:01:30"))
+        here.ask("now")
+        here.step(clock("12:02"), steps=steps)
+        here.settle(clock("12:02:01"))
+        for name in list(here.active()):
+            here.end(name, at=clock("12:02:02"))
+            here.settle(clock("12:02:02"))
+        assert sorted(here.made) == sorted({minute("12:01"), minute("12:02"), "report-now"})
+
+
+def test_a_plan_writes_nothing_but_its_own():
+    plan = running().decide(clock("12:02"))
+    assert isinstance(plan, Plan)
+    assert not [step for step in plan.steps if isinstance(step, Patch)]

@@ -1,0 +1,41 @@
+"""Which of its Jobs a CronJob takes for its runs: what stands in them counts, their name only if nothing else does."""
+
+import pytest
+
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, World, cron_job
+from workers.api import times
+
+SLOT = {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-01T12:00:00Z"}
+KUBECTL = {"cronjob.kubernetes.io/instantiate": "manual"}
+ASKED = {**KUBECTL, "penstock.dev/run-id": "now"}
+
+
+@pytest.mark.parametrize(
+    ("name", "annotations", "ours"),
+    [
+        pytest.param("report-29539440", SLOT, True, id="its own"),
+        pytest.param("report-29539440", {}, True, id="of a Kubernetes before 1.28, which wrote no slots"),
+        pytest.param("report-29539440", {**SLOT, **KUBECTL}, True, id="its template has kubectl's annotation"),
+        pytest.param("report-now", ASKED, True, id="asked for by an annotation"),
+        pytest.param("report-by-hand", KUBECTL, False, id="made by kubectl"),
+        pytest.param("report-1", KUBECTL, False, id="made by kubectl under a name that could be a slot's"),
+        pytest.param("something-else", {}, False, id="says nothing"),
+    ],
+)
+def test_only_its_own_runs_are_at_work(name: str, annotations: dict[str, str], ours: bool) -> None:
+    world = World(cron_job("0 12 2 * *", concurrencyPolicy="Forbid"))
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": UID, "controller": True}
+    world.jobs[name] = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "creationTimestamp": times.render(NOON),
+            "annotations": annotations,
+            "ownerReferences": [owner],
+        }
+    }
+    told = {record.reason for record in world.settle(NOON)}
+    assert [each["name"] for each in world.status.get("active", ())] == [name] * ours
+    assert ("UnexpectedJob" in told) is not ours

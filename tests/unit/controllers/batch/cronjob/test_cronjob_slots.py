@@ -1,0 +1,186 @@
+"""Which slots of a CronJob run: where Kubernetes estimates and ours is exact, clocks that jump, and edits."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
+from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_world as world
+from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from workers.api import times
+
+# --- unmet slots: where Kubernetes estimates
+
+LAST = {
+    "uneven hours": ("30 10,11,12 * * 1-5", clock("10:30", 5), clock("16:30", 6), clock("12:30", 6)),
+    "one hour of minutes": ("* 0 * * *", clock("00:10"), clock("10:00"), clock("00:59")),
+    "every minute of years": ("* * * * *", clock("12:00"), clock("12:00:30") + timedelta(days=900), None),
+    "a month": ("0 0 1 * *", clock("00:00"), clock("12:00", 20), None),
+    "exactly now": ("0 13 * * *", clock("12:30"), clock("13:00"), clock("13:00")),
+    "a moment before": ("0 13 * * *", clock("12:30"), clock("12:59:59"), None),
+}
+
+
+@pytest.mark.parametrize(("schedule", "last", "now", "slot"), LAST.values(), ids=LAST)
+def test_the_newest_slot_that_was_not_met_runs(schedule, last, now, slot):
+    here = world(schedule, status={"lastScheduleTime": times.render(last)}, created=clock("00:00"))
+    here.settle(now)
+    expected = slot or (now.replace(second=0) if schedule == "* * * * *" else None)
+    assert here.made == ([f"report-{int(expected.timestamp()) // 60}"] if expected else [])
+
+
+DEADLINES = {
+    "in time": (10, clock("12:01:05"), True),
+    "exactly": (10, clock("12:01:10"), True),
+    "within the second": (10, after(0.9, clock("12:01:10")), True),
+    "too late": (10, clock("12:01:11"), False),
+    "none at all, at once": (0, after(0.3, clock("12:01")), True),
+    "none at all, late": (0, clock("12:01:01"), False),
+    "far more than there was": (10**12, clock("12:01:40"), True),
+}
+
+
+@pytest.mark.parametrize(("deadline", "now", "runs"), DEADLINES.values(), ids=DEADLINES)
+def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
+    here = world(startingDeadlineSeconds=deadline)
+    told = reasons(here.settle(now))
+    assert (here.made, told) == (([minute("12:01")], ["SuccessfulCreate"]) if runs else ([], ["MissSchedule"]))
+
+
+@pytest.mark.parametrize(("passed", "warned"), [(100, False), (101, True), (5000, True)])
+def test_more_than_a_hundred_missed_slots_are_warned_of_and_block_nothing(passed, warned):
+    here = world()
+    told = here.settle(after(60 * passed))
+    assert len(here.made) == 1
+    assert ("TooManyMissedTimes" in reasons(told)) is warned
+    (missed,) = [each.message for each in told if each.reason == "MissSchedule"]
+    assert missed.startswith(f"Missed {passed - 1 if passed <= 101 else 'at least 100'} scheduled time(s)")
+
+
+def test_an_interval_keeps_its_anchor_whatever_is_missed():
+    here = world("@every 1h", startingDeadlineSeconds=10)
+    here.settle(clock("13:00"))
+    here.settle(clock("16:30"))
+    here.settle(clock("17:00"))
+    assert here.made == [minute("13:00"), minute("17:00")]
+
+
+def test_an_interval_below_a_minute_runs_once_a_minute_and_loops_nowhere():
+    here = world("@every 30s")
+    here.settle(NOON)
+    here.run(clock("12:03:45"))
+    assert here.made == [minute("12:00"), minute("12:01"), minute("12:02"), minute("12:03")]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warned"), [("@every 20s", True), ("@every 1m", False), ("* * * * *", False)], ids=lambda each: each
+)
+def test_several_slots_of_a_minute_are_warned_of_with_every_run(schedule, warned):
+    here = world(schedule)
+    here.settle(NOON)
+    here.run(clock("12:02:45"))
+    found = [record for record in here.told if record.reason == "UnsupportedSchedule"]
+    assert len(here.made) >= 2
+    assert len(found) == (len(here.made) if warned else 0)
+
+
+def test_a_zone_in_the_text_is_warned_of_with_every_run_and_followed():
+    here = world("CRON_TZ=Asia/Tokyo 0 22 * * *", timeZone="Europe/Berlin")
+    assert "UnsupportedSchedule" in reasons(here.settle(clock("13:00")))
+    assert here.made == [minute("13:00")]
+
+
+# --- time goes wrong
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_clock_that_jumps_back_runs_nothing_twice():
+    here = world("*/30 * * * *")
+    here.settle(clock("12:30"))
+    here.settle(clock("13:00"))
+    assert "ScheduleTimeInFuture" in reasons(here.settle(clock("12:01")))
+    assert here.back == clock("13:30")
+    for time in ("12:30", "13:00", "13:30"):
+        here.settle(clock(time))
+    assert here.made == [minute("12:30"), minute("13:00"), minute("13:30")]
+
+
+def test_a_clock_that_jumps_forward_loses_no_run():
+    here = world("0 13 * * *")
+    here.settle(clock("12:30"))
+    here.settle(clock("13:30"))
+    here.settle(clock("12:40"))
+    here.settle(clock("13:00"))
+    assert here.made == [minute("13:00")]
+
+
+def test_a_job_of_a_future_slot_is_not_made_again():
+    """Killed before the status was written, then the clock was set back."""
+    here = world("0 * * * *")
+    here.step(clock("13:00"), steps=1)
+    here.settle(clock("12:10"))
+    here.settle(clock("13:00"))
+    assert (here.made, here.status["lastScheduleTime"]) == ([minute("13:00")], times.render(clock("13:00")))
+
+
+FUTURES = {
+    "minutes ahead": (clock("12:30"), clock("12:30"), "nothing is due until then"),
+    "hours ahead": (clock("20:00"), clock("20:00"), "nothing is due until then"),
+    "years ahead": (clock("12:00") + 900 * 24 * HOUR, clock("12:10"), "set back to now"),
+}
+
+
+@pytest.mark.parametrize(("last", "resumes", "words"), FUTURES.values(), ids=FUTURES)
+def test_a_last_schedule_time_in_the_future(last, resumes, words):
+    here = world(status={"lastScheduleTime": times.render(last)})
+    (told,) = here.settle(clock("12:10"))
+    assert (told.type, told.reason) == ("Warning", "ScheduleTimeInFuture")
+    assert words in told.message
+    assert here.back == resumes + timedelta(minutes=1)
+    assert here.made == []
+    here.settle(here.back)
+    assert len(here.made) == 1
+
+
+def test_clocks_that_differ_a_little_are_not_worth_a_word():
+    here = running()
+    assert here.settle(after(-5, clock("12:01"))) == []
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", 7, None])
+def test_a_time_that_somebody_spoiled_counts_as_none(text):
+    here = world(status={"lastScheduleTime": text}, annotations={"penstock.dev/last-missed-time": "soon"})
+    here.settle(clock("12:01"))
+    assert here.made == [minute("12:01")]
+
+
+# --- edits
+
+EDITS = {
+    "a new schedule makes up its newest slot": ({"schedule": "0 9 * * *"}, {}, [minute("09:00", 2)]),
+    "unless the deadline prevents": ({"schedule": "0 9 * * *"}, {"startingDeadlineSeconds": 600}, []),
+    "a new zone": ({"timeZone": "Asia/Tokyo"}, {}, [minute("03:00", 2)]),
+}
+
+
+@pytest.mark.parametrize(("edit", "spec", "made"), EDITS.values(), ids=EDITS)
+def test_an_edit_counts_from_the_last_run(edit, spec, made):
+    here = world("0 12 * * *", status={"lastScheduleTime": times.render(NOON)}, **spec)
+    here.settle(clock("10:00", 2))
+    assert here.back == clock("12:00", 2)
+    here.edit(**edit)
+    here.settle(clock("10:00", 2))
+    assert here.made == made
+    assert here.back is not None
+    assert here.back != clock("12:00", 2)
+
+
+@pytest.mark.parametrize(("deadline", "made"), [(None, [minute("12:10")]), (5, [])], ids=["", "with a deadline"])
+def test_resuming_makes_up_the_newest_slot(deadline, made):
+    here = world(suspend=True, **({"startingDeadlineSeconds": deadline} if deadline else {}))
+    here.settle(clock("12:05"))
+    assert here.made == []
+    here.edit(suspend=False)
+    here.settle(clock("12:10:30"))
+    assert here.made == made

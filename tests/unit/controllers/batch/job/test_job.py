@@ -1,0 +1,406 @@
+"""The decision about a batch/v1 Job that is at work: its pods and its counts."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.controllers.batch.job.jobs import (
+    LEAVING,
+    NEVER,
+    failed,
+    finished_pod,
+    leaving,
+    run,
+    settled,
+    started,
+    succeeded,
+)
+from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, pod
+from tests.unit.controllers.plans import (
+    back,
+    conditions_of,
+    counted,
+    created,
+    deleted,
+    events,
+    shape,
+    staged,
+    status_of,
+    untracked,
+)
+from workers.api.kinds import POD, Ref
+from workers.controllers.batch.job import controller
+from workers.controllers.batch.job.backoff import finish_time
+from workers.controllers.batch.job.managing import HELPING
+from workers.controllers.batch.job.pods import TRACKING
+from workers.controllers.pod_names import pod_name
+from workers.reconcile.plan import Create, Delete, Patch, Record
+
+
+def test_a_new_job_gets_its_pod_then_its_status():
+    plan = run(job())
+    assert shape(plan) == ["Creates", "PatchStatus"]
+    assert status_of(plan) == {
+        "startTime": at(0),
+        "active": 1,
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    }
+    assert plan.steps[0].then == Record("Normal", "SuccessfulCreate", f"Created pod: {pod_name(job(), '', 0)}")
+    assert plan.steps[0].otherwise == Record("Warning", "FailedCreate", "Error creating: {error}")
+
+
+def test_a_pod_carries_the_template_its_labels_and_its_owner():
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": NEVER}
+    (step,) = staged(run(job(template=template)), Create)
+    assert step.kind == POD
+    assert step.body["spec"] == NEVER
+    assert step.body["metadata"] == {
+        "name": pod_name(job(), "", 0),
+        "namespace": "default",
+        "labels": {
+            "batch.kubernetes.io/job-name": "crunch",
+            "job-name": "crunch",
+            "batch.kubernetes.io/controller-uid": UID,
+            "controller-uid": UID,
+            "a": "b",
+        },
+        "annotations": {"c": "d"},
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
+        "ownerReferences": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": "crunch",
+                "uid": UID,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "pods", "number"),
+    [
+        ({}, {}, [], 1),
+        ({"parallelism": 3}, {}, [], 3),
+        ({"parallelism": 3, "completions": 2}, {}, [], 2),
+        ({"parallelism": 2, "completions": 5}, {}, [pod("a")], 1),
+        ({"parallelism": 2, "completions": 5}, {"succeeded": 4}, [], 1),
+        ({"parallelism": 4, "completions": 5}, {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
+        ({"parallelism": 0}, {}, [], 0),
+        ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
+        ({}, {}, [failed("a")], 1),
+        ({}, {}, [leaving("a")], 1),
+        ({"podReplacementPolicy": "Failed"}, {}, [leaving("a")], 0),
+        ({"podReplacementPolicy": "Failed"}, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
+        ({}, {}, [entry(POD, "a", None)], 1),
+        ({"parallelism": 2, "completions": 2}, {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
+        ({"parallelism": 1000, "completions": 1000}, {}, [], HELPING),
+    ],
+    ids=[
+        "one by default",
+        "a work queue starts as many as may run",
+        "never more than completions are left",
+        "one runs already",
+        "the last one",
+        "those that succeeded count once, written down or not",
+        "parallelism 0 pauses",
+        "a work queue with a success adds none",
+        "a failed pod is replaced",
+        "a pod being deleted is replaced at once",
+        "unless only failed pods are to be replaced",
+        "which it is once it has failed",
+        "a pod that vanished is replaced",
+        "pending and unknown pods are active",
+        "many are made in turns",
+    ],
+)
+def test_how_many_pods_are_made(spec, status, pods, number):
+    assert len(created(run(job(status=started(**status), **spec), *pods))) == number
+
+
+def test_pods_beyond_one_helping_follow_at_once():
+    assert back(run(job(parallelism=1000, completions=1000))) == 0
+
+
+def test_a_plan_cut_short_asks_for_the_same_names_again():
+    body = job(parallelism=4, completions=4)
+    names = created(run(body))
+    assert names == [pod_name(body, "", ordinal) for ordinal in range(4)]
+    assert created(run(body, pod(names[2]))) == [names[0], names[1], names[3]]
+    assert created(run(body, entry(POD, names[0], None), pod(names[1]))) == [
+        names[2],
+        names[3],
+        pod_name(body, "", 4),
+    ]
+
+
+def test_pod_names_are_short_fixed_and_apart():
+    long = job(metadata={"name": "x" * 63})
+    for slot in ("", "-7", "-99999"):
+        names = {pod_name(long, slot, ordinal) for ordinal in range(1000)}
+        assert len(names) > 990
+        assert all(len(name) == 63 for name in names)
+    assert pod_name(job(), "", 0) != pod_name(job(metadata={"uid": "another"}), "", 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "victims"),
+    [
+        ({"parallelism": 1, "completions": 5}, ["new", "old"], ["new"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "pending"], ["pending"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "homeless"], ["homeless"]),
+        ({"parallelism": 1, "completions": 5}, ["ready", "old"], ["old"]),
+        ({"parallelism": 1, "completions": 5}, ["ready", "ready lately"], ["ready lately"]),
+        ({"parallelism": 1, "completions": 5}, ["old", "restarted"], ["restarted"]),
+        ({"parallelism": 0}, ["old", "new"], ["new", "old"]),
+        ({"suspend": True}, ["old", "new"], ["new", "old"]),
+    ],
+    ids=[
+        "the younger goes first",
+        "pending before running",
+        "without a node before all",
+        "not ready before ready",
+        "ready for a shorter time first",
+        "more restarts first",
+        "parallelism 0 removes all",
+        "suspending removes all",
+    ],
+)
+def test_which_pods_are_removed(spec, pods, victims):
+    made = {
+        "old": pod("old", spec={"nodeName": "n"}),
+        "new": pod("new", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-5)}),
+        "pending": pod("pending", "Pending", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-90)}),
+        "homeless": pod("homeless", "Running", metadata={"creationTimestamp": at(-90)}),
+        "ready": pod("ready", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-50)]),
+        "ready lately": pod("ready lately", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-5)]),
+        "restarted": pod(
+            "restarted",
+            spec={"nodeName": "n"},
+            containerStatuses=[{"restartCount": 2}],
+            metadata={"creationTimestamp": at(-90)},
+        ),
+    }
+    plan = run(job(status=started(), **spec), *(made[name] for name in pods))
+    assert deleted(plan) == victims
+    assert created(plan) == []
+    assert back(plan) == 1
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], None),
+        ([failed("a", -300)], None),
+        ([failed("a", -3)], 7),
+        ([failed("a", -30), failed("b", -3)], 17),
+        ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
+        ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
+        ([failed("a", -3), succeeded("s", -3)], None),
+        ([failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
+        ([failed(str(i), -3) for i in range(6)], 317),
+        ([failed(str(i), -3) for i in range(12)], 597),
+    ],
+    ids=[
+        "nothing failed",
+        "long ago",
+        "10 s after the first failure",
+        "20 s after the second",
+        "a success starts the count over",
+        "a success after them forgets them",
+        "a success in the same second does",
+        "it failed before it was deleted",
+        "doubling",
+        "10 minutes at most",
+    ],
+)
+def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
+    plan = run(job(status=started(), completions=2, backoffLimit=100), *pods)
+    assert back(plan) == expected
+    assert bool(created(plan)) is (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("more", "ended"),
+    [
+        ({"containerStatuses": [{"state": {"terminated": {"finishedAt": at(-s)}}} for s in (9, 4)]}, -4),
+        ({"containerStatuses": [{"state": {}}], "conditions": [condition("Ready", "False", at_=-6)]}, -6),
+        ({"conditions": [condition("Ready", at_=-6)]}, -60),
+        ({}, -60),
+    ],
+    ids=["the last container's end", "since when it is not ready", "ready is no end", "its creation"],
+)
+def test_when_a_pod_finished(more, ended):
+    assert finish_time(pod("a", "Failed", **more).body) == NOW + timedelta(seconds=ended)
+
+
+@pytest.mark.parametrize(
+    ("lost", "number"),
+    [
+        (leaving("a"), 1),
+        (failed("a", -2, metadata=LEAVING), 1),
+        (failed("a", -3, metadata=LEAVING), 1),
+        (failed("a", -4, metadata=LEAVING), 0),
+    ],
+    ids=["being deleted", "failed because it was deleted", "failed in that second", "failed before"],
+)
+def test_a_pod_that_was_deleted_is_replaced_without_a_wait(lost, number):
+    assert len(created(run(job(status=started()), lost))) == number
+
+
+def test_a_deleted_pod_finished_before_its_grace_period():
+    metadata = {"deletionTimestamp": at(-5), "deletionGracePeriodSeconds": 30}
+    assert finish_time(pod("a", "Failed", metadata=metadata).body) == NOW - timedelta(seconds=35)
+
+
+def test_counts_never_decrease_when_finished_pods_are_removed():
+    body = job(status=started(succeeded=2, failed=3), completions=5, parallelism=5, backoffLimit=9)
+    plan = run(body, settled("a"), settled("b", "Failed"), entry(POD, "c", None))
+    assert (status_of(plan)["succeeded"], status_of(plan)["failed"]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "lost", "number"),
+    [
+        ("TerminatingOrFailed", leaving("a"), 1),
+        ("TerminatingOrFailed", leaving("a", "Failed"), 1),
+        ("TerminatingOrFailed", leaving("a", finalizers=[]), None),
+        ("TerminatingOrFailed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
+        ("Failed", leaving("a"), None),
+        ("Failed", leaving("a", "Failed"), 1),
+        ("Failed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
+    ],
+    ids=[
+        "a pod being deleted is as good as failed",
+        "as is one that failed then",
+        "not if it was removed on purpose",
+        "whatever became of it then",
+        "with the other policy it is not yet",
+        "but once it has failed",
+        "not if it was removed on purpose",
+    ],
+)
+def test_which_deleted_pods_count_as_failed(policy, lost, number):
+    plan = run(job(status=started(), podReplacementPolicy=policy), lost)
+    assert status_of(plan).get("failed") == number
+    assert counted(plan) == (["a"] if number else [])
+
+
+def test_ready_pods_are_counted():
+    ready = pod("a", conditions=[condition("Ready")])
+    plan = run(job(status=started(), parallelism=2, completions=2), ready, pod("b"))
+    assert (status_of(plan)["active"], status_of(plan)["ready"]) == (2, 1)
+
+
+def test_an_unchanged_job_needs_no_step():
+    body = job(parallelism=2, completions=2)
+    pods = [pod("a"), pod("b")]
+    settled = {**body, "status": status_of(run(body, *pods))}
+    assert run(settled, *pods).steps == ()
+
+
+def test_suspending_and_resuming():
+    body = job(status=started(active=1))
+    plan = run({**body, "spec": {**body["spec"], "suspend": True}}, pod("a"))
+    assert deleted(plan) == ["a"]
+    assert conditions_of(plan) == [("Suspended", "True", "JobSuspended")]
+    assert events(plan) == ["Suspended"]
+    suspended = status_of(plan)
+    assert "startTime" not in suspended
+    assert "active" not in suspended
+
+    resumed = run({**body, "status": suspended})
+    assert len(created(resumed)) == 1
+    assert conditions_of(resumed) == [("Suspended", "False", "JobResumed")]
+    assert events(resumed) == ["Resumed"]
+    assert status_of(resumed)["startTime"] == at(0)
+
+
+def test_a_suspension_is_told_once():
+    body = job(suspend=True)
+    suspended = {**body, "status": status_of(run(body))}
+    plan = run(suspended, leaving("a"))
+    assert status_of(plan)["terminating"] == 1
+    assert events(plan) == []
+
+
+def test_a_removed_pod_loses_its_finalizer_first_and_only_as_it_was_observed():
+    observed = pod("a", metadata={"resourceVersion": "41", "finalizers": [TRACKING, "example.com/own"]})
+    plan = run(job(status=started(), suspend=True), observed)
+    (step,) = staged(plan, Patch)
+    assert step == Patch(observed.ref, {"metadata": {"finalizers": ["example.com/own"]}}, "41")
+    assert staged(plan, Delete) == [Delete(observed.ref, "uid-a")]
+    assert shape(plan) == ["Patchs", "Deletes", "PatchStatus", "Record", "ComeBack"]
+
+
+def test_a_removal_that_was_cut_short_goes_on():
+    plan = run(job(status=started(), suspend=True), pod("a", metadata={"finalizers": []}), pod("b"))
+    assert untracked(plan) == ["b"]
+    assert set(deleted(plan)) == {"a", "b"}
+
+
+def test_a_pod_that_is_wanted_again_after_all_is_tracked_again():
+    plan = run(job(status=started(), parallelism=2), pod("a", metadata={"finalizers": []}), pod("b"))
+    (step,) = staged(plan, Patch)
+    assert step == Patch(Ref(POD, "default", "a"), {"metadata": {"finalizers": [TRACKING]}}, "5")
+    assert deleted(plan) == []
+
+
+def test_pods_are_removed_in_helpings_and_reported_as_they_are():
+    pods = [pod(str(number)) for number in range(HELPING + 7)]
+    plan = run(job(status=started(), backoffLimit=0, parallelism=1000, completions=1000), failed("f"), *pods)
+    assert len(deleted(plan)) == HELPING
+    new = status_of(plan)
+    assert (new["active"], new["terminating"], new["failed"]) == (7, HELPING, 1)
+    assert back(plan) == 0
+
+
+def test_a_job_made_suspended_gets_no_pods_and_no_start():
+    plan = run(job(suspend=True))
+    assert created(plan) == []
+    assert status_of(plan) == {
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+        "conditions": [
+            {
+                "type": "Suspended",
+                "status": "True",
+                "reason": "JobSuspended",
+                "message": "Job suspended",
+                "lastProbeTime": at(0),
+                "lastTransitionTime": at(0),
+            }
+        ],
+    }
+
+
+def test_a_mode_of_a_later_version_is_told_and_not_run():
+    plan = run(job(completionMode="Sideways"), pod("a"))
+    (record,) = plan.steps
+    assert (record.type, record.reason) == ("Warning", "UnknownCompletionMode")
+    going = run(job(completionMode="Sideways", metadata={"deletionTimestamp": at(0)}), pod("a"))
+    assert counted(going) == ["a"]
+
+
+def test_non_indexed_is_the_mode_that_is_run():
+    assert len(created(run(job(completionMode="NonIndexed")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("manager", "managed", "all_"),
+    [
+        (None, False, True),
+        ("kubernetes.io/job-controller", False, True),
+        ("penstock.dev/job-controller", True, True),
+        ("kueue.x-k8s.io/multikueue", False, False),
+    ],
+)
+def test_whose_jobs_are_ours(manager, managed, all_):
+    body = job(**({} if manager is None else {"managedBy": manager}))
+    assert controller("managed").accepts(body) is managed
+    assert controller("all").accepts(body) is all_

@@ -1,0 +1,540 @@
+"""Indexed Jobs from their creation to their end: what Kubernetes' own end-to-end suites look at, and a naive model."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
+from workers.controllers import conditions
+from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
+from workers.controllers.batch.job.success_policy import met
+from workers.reconcile.plan import Delete
+
+INDEXED = {"completionMode": "Indexed"}
+
+
+def on_code(code, action):
+    return {"action": action, "onExitCodes": {"operator": "In", "values": [code]}}
+
+
+def policy(**actions):
+    """A pod failure policy from exit codes (c42="FailJob") to actions."""
+    return {"rules": [on_code(int(name[1:]), action) for name, action in actions.items()]}
+
+
+def by_index(*codes):
+    """Each pod of index i ends with codes[i]; None: it runs until it is stopped."""
+    return lambda index, _: codes[index]
+
+
+def by_attempt(*codes):
+    """The first pod of each index ends with codes[0], the next with codes[1], ..."""
+    return lambda _, attempt: codes[min(attempt, len(codes) - 1)]
+
+
+def indexed(script, completions, *, parallelism=None, **spec):
+    """The cluster once nothing more happens."""
+    cluster = JobCluster(script, **INDEXED, completions=completions, parallelism=parallelism or completions, **spec)
+    cluster.settle()
+    return cluster
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is asked of an Indexed Job, and what becomes of it. counts: succeeded and failed."""
+
+    script: object
+    spec: dict
+    ending: tuple
+    completed: str
+    failed: str | None
+    counts: tuple
+
+
+def success(*rules):
+    return {"successPolicy": {"rules": list(rules)}}
+
+
+ROWS = {
+    "one success per index": Row(by_index(0, 0, 0, 0), {}, ("Complete", "CompletionsReached"), "0-3", None, (4, 0)),
+    "failures are replaced": Row(by_attempt(1, 0), {}, ("Complete", "CompletionsReached"), "0-3", None, (4, 4)),
+    "successPolicy: all indexes": Row(
+        by_index(0, 0, 0, 0), success({"succeededIndexes": "0-3"}), ("Complete", "SuccessPolicy"), "0-3", None, (4, 0)
+    ),
+    "successPolicy: some indexes, the others linger": Row(
+        by_index(0, None, None, None),
+        success({"succeededIndexes": "0"}),
+        ("Complete", "SuccessPolicy"),
+        "0",
+        None,
+        (1, 0),
+    ),
+    "successPolicy: a count, the others linger": Row(
+        by_index(0, None, None, 0), success({"succeededCount": 2}), ("Complete", "SuccessPolicy"), "0,3", None, (2, 0)
+    ),
+    "successPolicy: a count of some": Row(
+        by_index(0, 0, None, 0),
+        success({"succeededIndexes": "2,3", "succeededCount": 1}),
+        ("Complete", "SuccessPolicy"),
+        "0,1,3",
+        None,
+        (3, 0),
+    ),
+    "successPolicy: the second rule": Row(
+        by_index(None, 0, None, None),
+        success({"succeededIndexes": "0"}, {"succeededCount": 1}),
+        ("Complete", "SuccessPolicy"),
+        "1",
+        None,
+        (1, 0),
+    ),
+    "successPolicy: met though another index has failed": Row(
+        by_index(1, 0, None, None),
+        {**success({"succeededIndexes": "1"}), "backoffLimitPerIndex": 0},
+        ("Complete", "SuccessPolicy"),
+        "1",
+        "0",
+        (1, 1),
+    ),
+    "successPolicy: a failure beats it": Row(
+        by_index(0, 42, None, None),
+        {**success({"succeededIndexes": "0"}), "podFailurePolicy": policy(c42="FailJob")},
+        ("Failed", "PodFailurePolicy"),
+        "0",
+        None,
+        (1, 3),
+    ),
+    "per index: odd indexes fail": Row(
+        by_index(0, 1, 0, 1), {"backoffLimitPerIndex": 1}, ("Failed", "FailedIndexes"), "0,2", "1,3", (2, 4)
+    ),
+    "per index: all succeed at the second attempt": Row(
+        by_attempt(1, 0), {"backoffLimitPerIndex": 1}, ("Complete", "CompletionsReached"), "0-3", "", (4, 4)
+    ),
+    "per index: maxFailedIndexes 0, one after the other": Row(
+        by_index(1, 1, 1, 1),
+        {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "parallelism": 1},
+        ("Failed", "MaxFailedIndexesExceeded"),
+        "",
+        "0",
+        (0, 1),
+    ),
+    "per index: maxFailedIndexes 1 is not exceeded by one": Row(
+        by_index(0, 1, 0, 0),
+        {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1},
+        ("Failed", "FailedIndexes"),
+        "0,2,3",
+        "1",
+        (3, 1),
+    ),
+    "per index: maxFailedIndexes exceeded stops the others": Row(
+        by_index(1, 1, None, 0),
+        {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1},
+        ("Failed", "MaxFailedIndexesExceeded"),
+        "3",
+        "0,1",
+        (1, 5),
+    ),
+    "per index: backoffLimit holds as well": Row(
+        by_index(1, 1, 1, None),
+        {"backoffLimitPerIndex": 5, "backoffLimit": 2},
+        ("Failed", "BackoffLimitExceeded"),
+        "",
+        "",
+        (0, 4),
+    ),
+    "FailIndex: no retry": Row(
+        by_index(0, 42, 0, 1),
+        {"backoffLimitPerIndex": 1, "podFailurePolicy": policy(c42="FailIndex")},
+        ("Failed", "FailedIndexes"),
+        "0,2",
+        "1,3",
+        (2, 3),
+    ),
+    "Ignore: replaced and not counted": Row(
+        by_attempt(7, 7, 0),
+        {"backoffLimitPerIndex": 0, "podFailurePolicy": policy(c7="Ignore")},
+        ("Complete", "CompletionsReached"),
+        "0-3",
+        "",
+        (4, 0),
+    ),
+    "Ignore: with backoffLimit 0": Row(
+        by_attempt(7, 0),
+        {"backoffLimit": 0, "podFailurePolicy": policy(c7="Ignore")},
+        ("Complete", "CompletionsReached"),
+        "0-3",
+        None,
+        (4, 0),
+    ),
+    "FailJob: at once, the others are stopped and count": Row(
+        by_index(42, None, None, None),
+        {"podFailurePolicy": policy(c42="FailJob")},
+        ("Failed", "PodFailurePolicy"),
+        "",
+        None,
+        (0, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+def test_what_becomes_of_an_indexed_job(row):
+    cluster = indexed(row.script, 4, **row.spec)
+    status = cluster.status
+    assert cluster.ending == row.ending
+    assert status.get("completedIndexes", "") == row.completed
+    assert status.get("failedIndexes") == row.failed
+    assert (status.get("succeeded", 0), status.get("failed", 0)) == row.counts
+    assert [status.get(name, 0) for name in ("active", "ready", "terminating")] == [0, 0, 0]
+    assert cluster.held() == []
+    # Pods that still worked are gone; those that ended stay for whoever wants their logs.
+    assert all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in cluster.pods.values())
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+def test_the_decision_to_end_is_told_before_the_end(row):
+    cluster = indexed(row.script, 4, **row.spec)
+    final, reason = row.ending
+    target = "SuccessCriteriaMet" if final == "Complete" else "FailureTarget"
+    first = next(status for status in cluster.history if conditions.find({"status": status}, target))
+    assert conditions.find({"status": first}, target)["reason"] == reason
+    assert [message for told, message in cluster.events if told in ("Completed", reason)] == [
+        "Job completed" if final == "Complete" else conditions.find(cluster.job, "Failed")["message"]
+    ]
+
+
+MESSAGES = {
+    "per index: odd indexes fail": "Job has failed indexes",
+    "per index: maxFailedIndexes exceeded stops the others": (
+        "Job has exceeded the specified maximal number of failed indexes"
+    ),
+    "successPolicy: the second rule": "Matched rules at index 1",
+    "one success per index": "Reached expected number of succeeded pods",
+    "per index: backoffLimit holds as well": "Job has reached the specified backoff limit",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), MESSAGES.items(), ids=MESSAGES.keys())
+def test_why_an_indexed_job_ended(name, message):
+    cluster = indexed(ROWS[name].script, 4, **ROWS[name].spec)
+    assert conditions.find(cluster.job, cluster.over)["message"] == message
+
+
+def test_a_failing_job_policy_names_the_pod():
+    row = ROWS["FailJob: at once, the others are stopped and count"]
+    cluster = indexed(row.script, 4, **row.spec)
+    (pod,) = (pod for pod in cluster.of_index(0) if pod["status"]["phase"] == "Failed")
+    message = f"Container main for pod default/{pod['metadata']['name']} failed with exit code 42"
+    assert conditions.find(cluster.job, "Failed")["message"] == f"{message} matching FailJob rule at index 0"
+
+
+def test_a_pod_of_an_index_says_so():
+    cluster = JobCluster(by_index(None, None), **INDEXED, completions=2, parallelism=2)
+    cluster.sync()
+    for index in (0, 1):
+        (pod,) = cluster.of_index(index)
+        metadata, container = pod["metadata"], pod["spec"]["containers"][0]
+        assert metadata["labels"][INDEX] == metadata["annotations"][INDEX] == str(index)
+        assert metadata["name"].startswith(f"crunch-{index}-")
+        assert pod["spec"]["hostname"] == f"crunch-{index}"
+        assert FINALIZER in metadata["finalizers"]
+        path = f"metadata.labels['{INDEX}']"
+        (variable,) = (one for one in container["env"] if one["name"] == "JOB_COMPLETION_INDEX")
+        assert variable["valueFrom"]["fieldRef"]["fieldPath"] == path
+
+
+def counts_of(cluster, index):
+    annotations = [pod["metadata"]["annotations"] for pod in cluster.of_index(index)]
+    return [(each.get(FAILURE_COUNT), each.get(IGNORED_FAILURE_COUNT)) for each in annotations]
+
+
+def test_each_pod_of_an_index_knows_of_the_failures_before_it():
+    ending_codes = (1, 7, 1, 7, 0)
+    cluster = indexed(
+        by_attempt(*ending_codes), 2, backoffLimitPerIndex=2, podFailurePolicy=policy(c7="Ignore"), backoffLimit=100
+    )
+    assert cluster.over == "Complete"
+    expected = [("0", None), ("1", None), ("1", "1"), ("2", "1"), ("2", "2")]
+    assert [counts_of(cluster, index) for index in (0, 1)] == [expected, expected]
+
+
+def test_without_a_limit_per_index_pods_carry_no_counts():
+    cluster = indexed(by_attempt(1, 0), 1)
+    assert counts_of(cluster, 0) == [(None, None), (None, None)]
+
+
+def test_an_index_waits_for_itself_only():
+    """Index 0 fails three times; index 1 once, and is not made to wait for it."""
+    cluster = JobCluster(
+        lambda index, attempt: 0 if attempt >= (3 if index == 0 else 1) else 1,
+        **INDEXED,
+        completions=2,
+        parallelism=2,
+        backoffLimitPerIndex=5,
+    )
+    done_at = {}
+    for _ in range(300):
+        cluster.sync()
+        cluster.play()
+        for index in Indexes.parse(cluster.status.get("completedIndexes")):
+            done_at.setdefault(index, cluster.second)
+        cluster.second += 1
+        if cluster.over:
+            break
+    assert cluster.over == "Complete"
+    assert 10 <= done_at[1] < 20
+    assert 70 <= done_at[0] < 90
+
+
+def test_a_failed_pod_keeps_its_finalizer_until_the_one_after_it_exists():
+    """Deleted at once, it would take the failure count of its index with it."""
+    cluster = JobCluster(by_attempt(1, None), **INDEXED, completions=1, parallelism=1, backoffLimitPerIndex=1)
+    cluster.sync()
+    cluster.play()
+    cluster.sync()
+    (first,) = cluster.of_index(0)
+    cluster.second += 5
+    cluster.delete(first["metadata"]["name"])
+    cluster.sync()
+    assert cluster.held() == [first["metadata"]["name"]]
+    cluster.second += 10
+    for _ in range(3):
+        cluster.sync()
+        cluster.play()
+    assert first["metadata"]["name"] not in cluster.pods
+    assert counts_of(cluster, 0) == [("1", None)]
+    assert cluster.status["failed"] == 1
+
+
+def test_a_pod_of_no_index_counts_for_nothing_and_goes():
+    cluster = JobCluster(by_index(None, 0), **INDEXED, completions=2, parallelism=2)
+    cluster.sync()
+    (pod,) = cluster.of_index(0)
+    name = pod["metadata"]["name"]
+    annotations = {**pod["metadata"]["annotations"], INDEX: "seven"}
+    cluster.pods[name] = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
+    cluster.script = lambda index, _: None if index is None else 0
+    cluster.settle()
+    assert cluster.ending == ("Complete", "CompletionsReached")
+    assert (cluster.status["succeeded"], cluster.status.get("failed", 0)) == (2, 0)
+    assert pod["metadata"]["uid"] not in [each["metadata"]["uid"] for each in cluster.pods.values()]
+
+
+def test_only_one_success_of_an_index_counts():
+    cluster = JobCluster(by_index(None, None), **INDEXED, completions=2, parallelism=2)
+    cluster.sync()
+    (twin,) = cluster.of_index(0)
+    metadata = {**twin["metadata"], "name": "twin", "uid": "uid-twin"}
+    cluster.pods["twin"] = {**twin, "metadata": metadata}
+    cluster.attempts["uid-twin"] = 1
+    cluster.script = by_index(0, 0)
+    cluster.play()
+    cluster.settle()
+    assert cluster.ending == ("Complete", "CompletionsReached")
+    assert (cluster.status["succeeded"], cluster.status["completedIndexes"]) == (2, "0,1")
+
+
+def test_a_job_grows_and_shrinks_with_its_parallelism():
+    cluster = JobCluster(lambda index, _: 0 if index < 2 else None, **INDEXED, completions=2, parallelism=2)
+    cluster.job["spec"].update(completions=4, parallelism=4)
+    for _ in range(4):
+        cluster.sync()
+        cluster.play()
+    assert cluster.status["completedIndexes"] == "0,1"
+    assert sorted(index_of(pod) for pod in cluster.pods.values()) == [0, 1, 2, 3]
+    cluster.job["spec"].update(completions=1, parallelism=1)
+    cluster.settle()
+    assert cluster.over == "Complete"
+    assert (cluster.status["completedIndexes"], cluster.status["succeeded"]) == ("0", 1)
+
+
+def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
+    cluster = indexed(by_index(0), 1, ttlSecondsAfterFinished=5)
+    cluster.job["metadata"].update(deletionTimestamp=cluster.job["status"]["completionTime"], finalizers=["a/b"])
+    cluster.second += 60
+    assert not [step for step in cluster.plan().steps if isinstance(step, Delete)]
+
+
+def test_a_pod_somebody_deleted_before_the_success_was_decided_has_failed():
+    """As good as failed since it was deleted; that the Job succeeded meanwhile does not change it."""
+    cluster = JobCluster(lambda _, attempt: 0 if attempt < 2 else None, completions=3, parallelism=3)
+    cluster.sync()
+    cluster.play()
+    (last,) = (name for name, pod in cluster.pods.items() if pod["status"]["phase"] == "Running")
+    cluster.job["spec"].update(completions=2)
+    cluster.delete(last)
+    cluster.settle()
+    assert cluster.over == "Complete"
+    assert (cluster.status["succeeded"], cluster.status.get("failed", 0)) == (2, 1)
+
+
+def test_a_pod_that_a_suspension_stopped_fails_no_job():
+    """Its exit code is that of the signal, and somebody else's finalizer keeps it in sight."""
+    cluster = JobCluster(
+        by_index(None), **INDEXED, completions=1, parallelism=1, podFailurePolicy=policy(c137="FailJob")
+    )
+    cluster.sync()
+    cluster.play()
+    (pod,) = cluster.of_index(0)
+    pod["metadata"]["finalizers"].append("example.com/backup")
+    cluster.job["spec"]["suspend"] = True
+    cluster.settle()
+    assert (pod["metadata"]["name"] in cluster.pods, cluster.over) == (True, None)
+    cluster.job["spec"]["suspend"] = False
+    cluster.script = by_index(0)
+    cluster.settle()
+    assert cluster.ending == ("Complete", "CompletionsReached")
+    assert cluster.status.get("failed", 0) == 0
+
+
+# A naive model: what the pods' exit codes make of each index, whatever else happens.
+
+IGNORED, FATAL = 7, 42
+CODES = st.lists(st.sampled_from([0, 1, 1, IGNORED, FATAL]), min_size=1, max_size=4)
+
+
+@dataclass
+class Fate:
+    """What becomes of one index."""
+
+    completed: bool = False
+    counted: int = 0
+
+
+def fate(codes, limit):
+    """Pods end with these codes one after the other, and with 0 when there are no more."""
+    found = Fate()
+    for code in [*codes, 0]:
+        if code == 0:
+            found.completed = True
+            return found
+        if code == IGNORED:
+            continue
+        found.counted += 1
+        if code == FATAL or found.counted > limit:
+            return found
+    raise AssertionError("the last code is 0")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    scripts=st.lists(CODES, min_size=1, max_size=4),
+    limit=st.integers(0, 2),
+    parallelism=st.integers(1, 4),
+    kills=st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=30),
+)
+def test_indexes_end_as_their_pods_do_whatever_dies(scripts, limit, parallelism, kills):
+    """Counters are exact although plans are cut short between any two effects."""
+    cluster = JobCluster(
+        lambda index, attempt: ([*scripts[index], 0])[min(attempt, len(scripts[index]))],
+        **INDEXED,
+        completions=len(scripts),
+        parallelism=parallelism,
+        backoffLimitPerIndex=limit,
+        podFailurePolicy=policy(c7="Ignore", c42="FailIndex"),
+    )
+    for kill in kills:
+        cluster.steps = kill
+        changed = cluster.sync() | cluster.play()
+        cluster.second += 1 if changed else 30
+    cluster.settle()
+    fates = [fate(codes, limit) for codes in scripts]
+    completed = [index for index, each in enumerate(fates) if each.completed]
+    failed = [index for index, each in enumerate(fates) if not each.completed]
+    status = cluster.status
+    assert cluster.ending == (("Failed", "FailedIndexes") if failed else ("Complete", "CompletionsReached"))
+    assert list(Indexes.parse(status.get("completedIndexes"))) == completed
+    assert list(Indexes.parse(status["failedIndexes"])) == failed
+    assert status.get("succeeded", 0) == len(completed)
+    assert status.get("failed", 0) == sum(each.counted for each in fates)
+    assert cluster.held() == []
+
+
+RULES = st.fixed_dictionaries(
+    {}, optional={"succeededIndexes": st.sets(st.integers(0, 3), min_size=1).map(lambda each: Indexes.of(each).text)}
+).flatmap(
+    lambda rule: (
+        st.integers(1, 4).map(lambda count: {**rule, "succeededCount": count})
+        if not rule
+        else st.one_of(st.just(rule), st.integers(1, 4).map(lambda count: {**rule, "succeededCount": count}))
+    )
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rules=st.lists(RULES, min_size=1, max_size=3),
+    codes=st.lists(st.sampled_from([0, 0, 0, None]), min_size=4, max_size=4),
+    delays=st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    kills=st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=20),
+)
+def test_a_success_policy_ends_a_job_as_soon_as_it_is_met_and_never_before(rules, codes, delays, kills):
+    # What succeeded in the end meets the policy, and what had succeeded before the last decision did not.
+    policy_ = {"rules": rules}
+    cluster = JobCluster(
+        by_index(None, None, None, None), **INDEXED, completions=4, parallelism=4, successPolicy=policy_
+    )
+    for moment in range(24):
+        cluster.steps = kills[moment] if moment < len(kills) else None
+        ready = [None if moment < delay else code for delay, code in zip(delays, codes, strict=True)]
+        cluster.script = by_index(*ready)
+        cluster.play()
+        cluster.sync()
+        cluster.second += 1
+    cluster.settle()
+    possible = Indexes.of(index for index, code in enumerate(codes) if code == 0)
+    completed = Indexes.parse(cluster.status.get("completedIndexes"))
+    if met(policy_, possible):
+        assert cluster.ending == ("Complete", "SuccessPolicy")
+        assert met(policy_, completed)
+    elif len(possible) == 4:
+        assert cluster.ending == ("Complete", "CompletionsReached")
+    else:
+        assert cluster.over is None
+        assert completed == possible
+    if not any(kill is not None for kill in kills):
+        # A pod that was deleted before the end was written down counts as failed, by the default replacement policy.
+        assert cluster.status.get("failed", 0) == 0
+    if cluster.over:
+        assert cluster.held() == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    codes=st.lists(st.sampled_from([0, 0, 1]), min_size=1, max_size=8),
+    completions=st.integers(1, 4),
+    parallelism=st.integers(1, 4),
+    suspensions=st.lists(st.booleans(), max_size=20),
+    kills=st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=30),
+    deletions=st.lists(st.integers(-3, 3), max_size=20),
+    replacement=st.sampled_from(["Failed", "TerminatingOrFailed"]),
+)
+def test_every_pod_that_was_let_go_was_counted_once(
+    codes, completions, parallelism, suspensions, kills, deletions, replacement
+):
+    """Without indexes, and with people who delete pods and suspend the Job as they like."""
+    cluster = JobCluster(
+        lambda _, attempt: codes[attempt] if attempt < len(codes) else 0,
+        completions=completions,
+        parallelism=parallelism,
+        backoffLimit=1000,
+        podReplacementPolicy=replacement,
+    )
+    for moment, kill in enumerate(kills):
+        cluster.steps = kill
+        changed = cluster.sync()
+        if moment < len(deletions) and 0 <= deletions[moment] < len(cluster.pods):
+            cluster.delete(sorted(cluster.pods)[deletions[moment]])
+        if moment < len(suspensions) and not cluster.over:
+            cluster.job = {**cluster.job, "spec": {**cluster.job["spec"], "suspend": suspensions[moment]}}
+        cluster.second += 1 if changed | cluster.play() else 30
+    cluster.job = {**cluster.job, "spec": {**cluster.job["spec"], "suspend": False}}
+    cluster.settle()
+    assert cluster.ending == ("Complete", "CompletionsReached")
+    status = cluster.status
+    assert status.get("succeeded", 0) + status.get("failed", 0) == len(cluster.let_go)
+    assert status["succeeded"] >= completions
+    assert status["succeeded"] <= sum(phase == "Succeeded" for phase in cluster.let_go.values())
+    assert cluster.held() == []

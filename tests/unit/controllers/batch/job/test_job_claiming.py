@@ -1,0 +1,263 @@
+"""Which pods are a Job's: adoption, release, and pods that have lost their Job."""
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
+from tests.unit.controllers.plans import back, shape, staged
+from workers.api.kinds import JOB, POD, Ref
+from workers.controllers.batch.job import controller, decide, orphans
+from workers.controllers.batch.job.creation import owner_reference
+from workers.controllers.batch.job.pods import TRACKING
+from workers.controllers.pod_names import pod_name
+from workers.controllers.selectors import selects
+from workers.reconcile.plan import NOTHING, Create, Mark, Patch, Plan, Together, Unfinalize
+from workers.reconcile.snapshot import Snapshot
+
+STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
+SELECTOR = {"matchLabels": {"batch.kubernetes.io/controller-uid": UID}}
+MINE = {"batch.kubernetes.io/controller-uid": UID, "job-name": "crunch"}
+GOING = {"deletionTimestamp": at(-1)}
+CREATED = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "r", "uid": "u"}
+
+
+def selected(**more):
+    return job(status=STARTED, selector=SELECTOR, **more)
+
+
+OURS = owner_reference(selected())
+
+
+def run(body, *pods, loose=()):
+    return decide(job_snapshot(body, *pods, loose=tuple(loose)), NOW)
+
+
+def loose(name="lost", phase="Running", **metadata):
+    return pod(name, phase, metadata={"labels": MINE, "finalizers": [], **metadata})
+
+
+def owned(name="own", phase="Running", **metadata):
+    return pod(name, phase, metadata={"labels": MINE, "ownerReferences": [OURS], **metadata})
+
+
+def patches(plan):
+    return {step.ref.name: step.body["metadata"] for step in staged(plan, Patch)}
+
+
+def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
+    plan = run(selected(), loose=[loose()])
+    assert shape(plan) == ["Patch", "Patchs", "ComeBack"]
+    assert plan.steps[0] == Patch(Ref(JOB, "default", "crunch"), {"metadata": {"uid": UID}}, "7")
+    metadata = {"ownerReferences": [OURS], "finalizers": [TRACKING]}
+    assert plan.steps[1] == Together((Patch(Ref(POD, "default", "lost"), {"metadata": metadata}, "5"),))
+    assert back(plan) == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "metadata"),
+    [
+        (
+            loose(finalizers=["example.com/own"]),
+            {"ownerReferences": [OURS], "finalizers": ["example.com/own", TRACKING]},
+        ),
+        (loose(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
+        (
+            loose(ownerReferences=[CREATED]),
+            {"ownerReferences": [CREATED, OURS], "finalizers": [TRACKING]},
+        ),
+        (loose(phase="Succeeded"), {"ownerReferences": [OURS]}),
+        (loose(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
+        (loose(labels={}), None),
+        (loose(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
+        (loose(**GOING), None),
+    ],
+    ids=[
+        "its own finalizers stay",
+        "one that is tracked already",
+        "other owners stay",
+        "a finished one may have been counted before",
+        "unless it still holds the finalizer",
+        "no labels",
+        "another Job's",
+        "one that is being deleted",
+    ],
+)
+def test_what_adoption_writes(found, metadata):
+    assert patches(run(selected(), loose=[found])).get("lost") == metadata
+
+
+@pytest.mark.parametrize(
+    ("found", "metadata"),
+    [
+        (owned(), None),
+        (owned(labels={}), {"ownerReferences": [], "finalizers": []}),
+        (owned(labels={}, **GOING), {"ownerReferences": [], "finalizers": []}),
+        (
+            owned(labels={}, finalizers=[TRACKING, "example.com/own"], ownerReferences=[CREATED, OURS]),
+            {"ownerReferences": [CREATED], "finalizers": ["example.com/own"]},
+        ),
+    ],
+    ids=["it matches", "it matches no longer", "whatever else becomes of it", "what is not ours stays"],
+)
+def test_what_release_writes(found, metadata):
+    plan = run(selected(), found)
+    assert patches(plan).get("own") == metadata
+    assert [type(step) for step in plan.steps].count(Patch) == 0
+
+
+def test_a_job_on_its_way_out_or_finished_claims_nothing():
+    for body in (
+        selected(metadata=GOING),
+        {**selected(), "status": {**STARTED, "conditions": [condition("Complete")]}},
+    ):
+        assert patches(run(body, owned(labels={}), loose=[loose()])) == {}
+
+
+def test_the_name_of_a_released_pod_is_not_asked_for_again():
+    body = selected()
+    released = loose(pod_name(body, "", 0), labels={})
+    (step,) = staged(run(body, loose=[released]), Create)
+    assert step.body["metadata"]["name"] == pod_name(body, "", 1)
+
+
+def test_a_job_with_a_selector_of_its_own_looks_for_pods_and_gives_them_no_labels():
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main"}]}}
+    body = job(status=STARTED, manualSelector=True, selector={"matchLabels": {"app": "x"}}, template=template)
+    plan = run(body)
+    assert back(plan) == 5
+    assert staged(plan, Create)[0].body["metadata"]["labels"] == {"app": "x"}
+    assert patches(run(body, loose=[loose(labels={"app": "x"})])) != {}
+    done = [condition("SuccessCriteriaMet"), condition("Complete")]
+    assert run({**body, "status": {**STARTED, "conditions": done}}) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "matches"),
+    [
+        ({}, {}, True),
+        ({"matchLabels": {"a": "b"}}, {"a": "b", "c": "d"}, True),
+        ({"matchLabels": {"a": "b", "c": "d"}}, {"a": "b"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}, {"a": "c"}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, {}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, {}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, {"a": "b"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": ""}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"b": ""}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {"a": ""}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "Greater"}]}, {"a": "9"}, False),
+        ({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}, {"a": "b"}, False),
+    ],
+)
+def test_which_labels_a_selector_matches(selector, labels, matches):
+    assert selects(selector)({"metadata": {"labels": labels}}) is matches
+    assert selects(selector)({"metadata": {"labels": None}}) is selects(selector)({"metadata": {}})
+
+
+# Pods that have lost their Job
+
+
+JOB_REF = Ref(JOB, "default", "crunch")
+LETTING_GO = Plan((Unfinalize(Ref(POD, "default", "x"), "uid-x", TRACKING),), "no Job will count it")
+TELLING = Plan((Mark(JOB_REF),), "its Job may take it back")
+
+
+def decided(orphan, owner, jobs="all"):
+    relatives = dict.fromkeys(orphans(jobs).relatives(orphan.body), owner)
+    return orphans(jobs).decide(Snapshot(orphan.ref, orphan.body, relatives=relatives), NOW)
+
+
+@pytest.mark.parametrize(
+    ("found", "accepted", "relative"),
+    [
+        (owned("x"), False, JOB_REF),
+        (owned("x", **GOING), True, JOB_REF),
+        (owned("x", finalizers=[], **GOING), False, JOB_REF),
+        (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
+        (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING), False, None),
+        (owned("x", ownerReferences=[{**OURS, "controller": False}]), True, JOB_REF),
+        (loose("x", finalizers=[TRACKING]), True, JOB_REF),
+        (loose("x", finalizers=[TRACKING], labels={}), True, None),
+        (loose("x"), True, JOB_REF),
+        (loose("x", **GOING), False, JOB_REF),
+        (loose("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
+        (loose("x", labels={"app": "x"}), False, None),
+    ],
+    ids=[
+        "its Job's own affair",
+        "being deleted, its Job may be gone",
+        "but nothing holds it",
+        "another kind's",
+        "another group's Job",
+        "an owner that does not control it",
+        "tracked, and nobody controls it",
+        "tracked and without a name",
+        "its Job may want it",
+        "not any more",
+        "named by the newer label",
+        "nobody's",
+    ],
+)
+def test_which_pods_are_looked_at(found, accepted, relative):
+    assert orphans("all").accepts(found.body) is accepted
+    assert orphans("all").relatives(found.body) == ((relative,) if relative else ())
+
+
+@pytest.mark.parametrize(
+    ("found", "owner", "plan"),
+    [
+        (owned("x", **GOING), None, LETTING_GO),
+        (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
+        (owned("x", **GOING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
+        (owned("x", **GOING), selected(), NOTHING),
+        (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
+        (loose("x", finalizers=[TRACKING]), None, LETTING_GO),
+        (loose("x", finalizers=[TRACKING]), selected(), TELLING),
+        (loose("x"), selected(), TELLING),
+        (loose("x"), None, NOTHING),
+        (loose("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
+        (loose("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
+        (loose("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
+        (
+            loose("x", finalizers=[TRACKING]),
+            {**selected(), "status": {"conditions": [condition("Complete")]}},
+            LETTING_GO,
+        ),
+        (loose("x", finalizers=[TRACKING]), selected(managedBy="example.com/other"), NOTHING),
+        (loose("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
+    ],
+    ids=[
+        "its Job is gone",
+        "another Job has its name",
+        "its Job has finished",
+        "its Job will count it",
+        "its Job is another controller's",
+        "the Job it names is gone",
+        "the Job it names may take it back",
+        "also without the finalizer",
+        "nothing holds it",
+        "the Job it names is going",
+        "it is going itself",
+        "the Job it names does not select it",
+        "the Job it names has finished",
+        "the Job it names is another controller's",
+        "it names none",
+    ],
+)
+def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
+    assert decided(found, owner) == plan
+
+
+def test_pods_of_jobs_that_are_not_ours_are_left_alone():
+    for found in (owned("x", **GOING), loose("x", finalizers=[TRACKING])):
+        finished = {**selected(), "status": {"conditions": [condition("Complete")]}}
+        assert decided(found, finished, "managed") == NOTHING
+        ours = {**finished, "spec": {**finished["spec"], "managedBy": "penstock.dev/job-controller"}}
+        assert decided(found, ours, "managed") == LETTING_GO
+
+
+def test_a_pod_that_is_gone_needs_nothing():
+    assert orphans("all").decide(Snapshot(Ref(POD, "default", "x"), None), NOW) == NOTHING
+
+
+def test_the_controller_sees_pods_that_nobody_controls():
+    assert (controller("all").children, controller("all").adopts) == ((POD,), (POD,))
+    assert run(selected(), entry(POD, "gone", None), loose=[loose(labels={})]).steps != ()

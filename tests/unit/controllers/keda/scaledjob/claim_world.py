@@ -1,0 +1,305 @@
+"""A small world for claims: two lists with their ledgers, a cluster, a broker that may be emptied, polls and plans that
+may be cut short anywhere."""
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.ledgers import ListLedger
+from tests.unit.controllers.factories import NOW, at, micros, scaled_job
+from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
+from workers.controllers import conditions
+from workers.controllers.keda.scaledjob import binding, decide
+from workers.handoff.claims import Claim, Ledger, Order, ledger_of, name_of
+from workers.reconcile.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Patch,
+    PatchStatus,
+    Plan,
+    Poll,
+    Record,
+    Together,
+    Unfinalize,
+)
+from workers.reconcile.snapshot import Entry, Reading, Sample, Snapshot
+
+
+class Killed(Exception):  # noqa: N818
+    """The process that carried a plan out is gone."""
+
+
+@dataclass
+class Visit:
+    """A poll under way: what it knew when it began, and what it found, once it has been at the ledger."""
+
+    started: int
+    id: int
+    generation: int
+    annotation: str | None
+    list: str
+    order: Order | None
+    found: Ledger | None = None
+    waiting: int = 0
+    done: bool = False
+
+
+def work(maximum: int, retries: int, rollout: str) -> Object:
+    """A ScaledJob that claims."""
+    return scaled_job(
+        maxReplicaCount=maximum,
+        scalingStrategy={"strategy": "claim", "claim": {"retries": retries}},
+        rollout={"strategy": rollout},
+        successfulJobsHistoryLimit=1,
+        failedJobsHistoryLimit=1,
+    )
+
+
+@dataclass
+class World:
+    """One clock, microseconds. lists: by name, with what is claimed. jobs: as the API server has them. ended: by item,
+    how many Jobs completed on it. budget: steps a plan may still take before its process dies; None lets it live.
+    """
+
+    owner: Object | None
+    now: int = field(default_factory=lambda: micros(0))
+    lists: dict[str, ListLedger] = field(default_factory=lambda: {"work": ListLedger(), "other": ListLedger()})
+    jobs: dict[str, Object] = field(default_factory=dict)
+    mirror: dict[str, Entry] = field(default_factory=dict)
+    behind: set[str] = field(default_factory=set)
+    reading: Reading | None = None
+    order: Order | None = None
+    poll_wanted: bool = True
+    completed: Counter[str] = field(default_factory=Counter)
+    pushed: list[str] = field(default_factory=list)
+    started: Counter[str] = field(default_factory=Counter)
+    budget: int | None = None
+    version: int = 100
+
+    # The lists.
+
+    def push(self, name: str, number: int) -> None:
+        for _ in range(number):
+            item = f"item-{len(self.pushed)}"
+            self.pushed.append(item)
+            self.lists[name].items.append(item)
+
+    # Polls.
+
+    def begin(self) -> Visit:
+        assert self.owner is not None
+        self.now += 1
+        self.poll_wanted = False
+        trigger = self.owner["spec"]["triggers"][0]["metadata"]["listName"]
+        annotation = ledger_of(self.owner)
+        if annotation:
+            trigger = "other" if '"other"' in annotation else "work"
+        previous = self.reading.id + 1 if self.reading else 0
+        generation = self.owner["metadata"]["generation"]
+        return Visit(self.now, max(self.now, previous), generation, annotation, trigger, self.order)
+
+    def measure(self, visit: Visit) -> None:
+        """At the ledger; or only at the list, where there is none."""
+        self.now += 1
+        ledger = self.lists[visit.list]
+        if visit.annotation:
+            of = name_of(visit.annotation)
+            order = visit.order if visit.order and visit.order.of == of else None
+            obeyed = ledger.carry_out(order)
+            claims = ledger.claims(order.bound if order else ())
+            visit.found = Ledger(of, order.limit if order and obeyed else None, claims)
+        visit.waiting, visit.done = len(ledger.items), True
+
+    def store(self, visit: Visit) -> None:
+        if self.reading and visit.id < self.reading.id:
+            return
+        waiting = float(visit.waiting)
+        sample = Sample("s0-redis", "redis", waiting, 1.0, waiting > 0, claimable=True)
+        self.reading = Reading(visit.id, visit.started, visit.generation, (sample,), ledger=visit.found)
+
+    def poll(self) -> None:
+        visit = self.begin()
+        self.measure(visit)
+        self.store(visit)
+
+    # Decisions.
+
+    def snapshot(self) -> Snapshot:
+        self.now += 1
+        ref = Ref(SCALED_JOB, "default", "work")
+        children = {JOB.id: tuple(self.mirror.values())}
+        return Snapshot(ref, copy.deepcopy(self.owner), children, reading=self.reading, at=self.now)
+
+    def act(self, plan: Plan, budget: int | None = None) -> bool:
+        """Carry the plan out; False if its process died after so many writes, the last of which nobody heard of."""
+        self.budget = budget
+        try:
+            for step in plan.steps:
+                self._step(step)
+        except Killed:
+            return False
+        return True
+
+    def decide(self) -> None:
+        self.act(decide(self.snapshot(), NOW))
+
+    def _write(self) -> bool:
+        """Whether the mirror hears of this write."""
+        if self.budget is None:
+            return True
+        self.budget -= 1
+        if self.budget < 0:
+            raise Killed
+        return self.budget > 0
+
+    def _step(self, step: Any) -> None:
+        match step:
+            case Together(steps=steps):
+                for each in steps:
+                    self._step(each)
+            case Create(body=body):
+                self._create(body, heard=self._write())
+            case Delete(ref=ref, uid=uid):
+                self._delete(ref.name, uid, heard=self._write())
+            case Patch(ref=ref, body=body, resource_version=version) if ref.kind is JOB:
+                self._patch_job(ref.name, body, version, heard=self._write())
+            case Patch(body=body):
+                self._write()
+                self._patch_owner(body["metadata"])
+            case Unfinalize(ref=ref, uid=uid):
+                self._finalizers(ref.name, uid, heard=self._write())
+            case Poll(order=order):
+                self._write()
+                if order and (self.order is None or order.id >= self.order.id):
+                    self.order = order
+                self.poll_wanted = True
+            case PatchStatus(status=status):
+                self._write()
+                if self.owner:
+                    self.owner = {**self.owner, "status": status}
+            case Record() | ComeBack():
+                pass
+            case _:
+                raise AssertionError(step)
+
+    def _patch_owner(self, metadata: Object) -> None:
+        assert self.owner is not None
+        merged = {**self.owner["metadata"], **{key: value for key, value in metadata.items() if key != "annotations"}}
+        annotations = {**(merged.get("annotations") or {}), **metadata.get("annotations", {})}
+        merged["annotations"] = {key: value for key, value in annotations.items() if value is not None}
+        self.owner = {**self.owner, "metadata": merged}
+        if merged.get("deletionTimestamp") and not merged["finalizers"]:
+            self.owner = None
+
+    def _create(self, body: Object, *, heard: bool) -> None:
+        name = body["metadata"]["name"]
+        assert len(name) <= 63
+        if name not in self.jobs:
+            self.version += 1
+            metadata = {**body["metadata"], "uid": f"uid-{self.version}", "resourceVersion": str(self.version)}
+            self.jobs[name] = {**body, "metadata": metadata}
+            self.started[item_of(body)] += 1
+        self._changed(name, heard)
+
+    def _delete(self, name: str, uid: str, *, heard: bool) -> None:
+        job = self.jobs.get(name)
+        if job and job["metadata"]["uid"] == uid:
+            self._change(name, {"deletionTimestamp": at(0)})
+        self._changed(name, heard)
+
+    def _patch_job(self, name: str, body: Object, version: str, *, heard: bool) -> None:
+        job = self.jobs.get(name)
+        if job and job["metadata"]["resourceVersion"] == version:
+            self._change(name, body["metadata"])
+            self._changed(name, heard)
+
+    def _finalizers(self, name: str, uid: str, *, heard: bool) -> None:
+        job = self.jobs.get(name)
+        if job and job["metadata"]["uid"] == uid:
+            self._change(name, {"finalizers": []})
+        self._changed(name, heard)
+
+    # The cluster.
+
+    def _change(self, name: str, metadata: Object | None = None, status: Object | None = None) -> None:
+        self.version += 1
+        job = self.jobs[name]
+        merged = {**job["metadata"], **(metadata or {}), "resourceVersion": str(self.version)}
+        self.jobs[name] = {**job, "metadata": merged, **({"status": status} if status else {})}
+        if merged.get("deletionTimestamp") and not merged.get("finalizers"):
+            del self.jobs[name]
+
+    def _changed(self, name: str, heard: bool) -> None:
+        if heard:
+            self.see(name)
+        else:
+            self.behind.add(name)
+
+    def see(self, name: str) -> None:
+        """The mirror takes in the current version of a Job."""
+        self.now += 1
+        if name in self.jobs or name in self.mirror:
+            self.mirror[name] = Entry(Ref(JOB, "default", name), self.jobs.get(name), self.now)
+        self.behind.discard(name)
+
+    def see_all(self) -> None:
+        for name in sorted(self.behind):
+            self.see(name)
+
+    def end(self, name: str, how: str) -> None:
+        """The Job finishes."""
+        condition = {"type": how, "status": "True", "reason": "Because", "lastTransitionTime": at(0)}
+        self._change(name, status={"conditions": [condition]})
+        self.completed[item_of(self.jobs[name])] += how == "Complete"
+        self.behind.add(name)
+
+    def remove(self, name: str) -> None:
+        """Somebody deletes the Job."""
+        self._change(name, {"deletionTimestamp": at(0)})
+        self.behind.add(name)
+
+    def flush(self) -> None:
+        """The broker lost everything; the informers list again what is there."""
+        self.reading = self.order = None
+        self.mirror, self.poll_wanted = {}, True
+        self.behind = set(self.jobs)
+        self.see_all()
+
+    def alive(self) -> list[str]:
+        return [name for name, job in self.jobs.items() if not conditions.finished(job)]
+
+    # What must hold.
+
+    def check(self) -> None:
+        annotation = (self.owner and ledger_of(self.owner)) or ""
+        for name, ledger in self.lists.items():
+            assert not ledger.held or f'"{name}"' in annotation, "claims that nobody looks at"
+        held = [item for ledger in self.lists.values() for item, _ in ledger.held.values()]
+        waiting = [item for ledger in self.lists.values() for item in ledger.items]
+        parked = [item for ledger in self.lists.values() for item, _ in ledger.parked]
+        running = Counter(item_of(self.jobs[name]) for name in self.alive())
+        assert all(number == 1 for number in running.values()), f"two Jobs for one item: {running}"
+        for item in self.pushed:
+            places = held.count(item) + waiting.count(item) + parked.count(item)
+            assert self.completed[item] <= 1, f"{item} was done twice"
+            if places == 0:
+                assert self.completed[item] == 1, f"{item} is lost"
+            else:
+                assert places == 1
+            if item in waiting or item in parked:
+                assert not self.completed[item], f"{item} is done and kept"
+                assert not running[item], f"{item} is worked on and not claimed"
+
+    def maximum(self) -> int:
+        assert self.owner is not None
+        return int(self.owner["spec"]["maxReplicaCount"])
+
+
+def item_of(job: Object) -> str:
+    return str(job["metadata"]["annotations"][binding.ITEM])
+
+
+def claim(id: str, **more: Any) -> Claim:
+    return Claim(id, **{"size": 1, "item": "x", **more})

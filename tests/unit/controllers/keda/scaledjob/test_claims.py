@@ -1,0 +1,355 @@
+"""Claims: what a Job is given, what becomes of every claim, and when ledgers are opened and closed."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
+from workers.api.kinds import Object
+from workers.controllers.keda.scaledjob import binding, claims, decide, names
+from workers.handoff.claims import LARGEST, LEDGER, Claim, Ledger, Order, Settlement, name_of
+from workers.reconcile.plan import (
+    NOTHING,
+    Create,
+    Delete,
+    Patch,
+    PatchStatus,
+    Plan,
+    Poll,
+    Step,
+    Together,
+    Unfinalize,
+)
+from workers.reconcile.snapshot import Entry, Reading
+
+CLAIMING = {"strategy": "claim"}
+TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
+ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
+OF = name_of(ANNOTATION)
+
+
+def name(id: str, attempt: int = 0) -> str:
+    return names.claimed("work", OF, id, attempt)
+
+
+def bound(id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: bool = False, **more: Any) -> Entry:
+    """The Job of a claim. deleted: it is on its way out. free: nothing keeps it."""
+    entry = child(name(id, attempt), *ended, **more)
+    assert entry.body is not None
+    annotations = {**entry.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: str(attempt)}
+    metadata = {
+        **entry.body["metadata"],
+        "annotations": annotations,
+        "resourceVersion": "9",
+        "finalizers": [] if free else ["other", binding.FINALIZER],
+        **({"deletionTimestamp": "2026-03-01T11:59:59Z"} if deleted else {}),
+    }
+    return Entry(entry.ref, {**entry.body, "metadata": metadata}, entry.seen)
+
+
+def claim(id: str, **more: Any) -> Claim:
+    return Claim(id, **{"size": 1, "item": "x", **more})
+
+
+def judge(*held: Claim, jobs: tuple[Entry, ...] = (), **more: Any) -> claims.Verdict:
+    return claims.judge(Ledger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more)
+
+
+@pytest.mark.parametrize(
+    ("job", "retries", "settlement"),
+    [
+        pytest.param(bound("1", "Complete"), 0, Settlement("1", "done"), id="complete"),
+        pytest.param(bound("1", "Complete", deleted=True), 0, Settlement("1", "done"), id="complete and being deleted"),
+        pytest.param(bound("1", "Failed"), 1, Settlement("1", "retried", attempt=1), id="failed, and may be retried"),
+        pytest.param(
+            bound("1", "Failed"), 0, Settlement("1", "parked", f"Job {name('1')} failed"), id="failed for good"
+        ),
+        pytest.param(gone(name("1")), 0, Settlement("1", "returned"), id="gone"),
+        pytest.param(bound("1"), 0, None, id="running"),
+        pytest.param(bound("1", deleted=True), 0, None, id="being deleted, unfinished"),
+    ],
+)
+def test_a_claim_is_settled_as_its_job_ends(job: Entry, retries: int, settlement: Settlement | None) -> None:
+    verdict = judge(claim("1"), jobs=(job,), retries=retries)
+    assert verdict.settlements == ([settlement] if settlement else [])
+    assert verdict.missing == []
+
+
+@pytest.mark.parametrize(
+    ("held", "closing", "settlement", "missing", "unclear"),
+    [
+        pytest.param(claim("1"), False, None, 1, False, id="gets a Job"),
+        pytest.param(claim("1"), True, "returned", 0, False, id="goes back when no Jobs are wanted"),
+        pytest.param(claim("1", item=None), False, None, 0, True, id="is read when it was left out"),
+        pytest.param(claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False, id="is too large"),
+        pytest.param(claim("1", item=None, size=-1), True, "parked", 0, False, id="was lost by its queue"),
+    ],
+)
+def test_a_claim_without_a_job(held: Claim, closing: bool, settlement: str | None, missing: int, unclear: bool) -> None:
+    verdict = judge(held, closing=closing)
+    assert [each.how for each in verdict.settlements] == ([settlement] if settlement else [])
+    assert (len(verdict.missing), verdict.unclear) == (missing, unclear)
+
+
+def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
+    verdict = judge(claim("1"), claim("2"), claim("3"), jobs=(gone(name("1")), bound("2", "Complete"), gone(name("3"))))
+    assert [(each.id, each.how) for each in verdict.settlements] == [
+        ("2", "done"),
+        ("3", "returned"),
+        ("1", "returned"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "freed", "strays", "unclear"),
+    [
+        pytest.param(bound("9", "Complete"), True, 0, False, id="finished"),
+        pytest.param(bound("9", deleted=True), True, 0, False, id="being deleted"),
+        pytest.param(bound("9", "Complete", seen=-1.0), False, 0, True, id="finished since the poll began"),
+        pytest.param(bound("9", "Complete", free=True), False, 0, False, id="free already"),
+        pytest.param(bound("9"), False, 1, False, id="running"),
+        pytest.param(bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False, id="an earlier attempt"),
+        pytest.param(child("other", "Complete"), False, 0, False, id="of no claim"),
+    ],
+)
+def test_a_job_that_no_claim_asks_for(job: Entry, freed: bool, strays: int, unclear: bool) -> None:
+    verdict = judge(claim("1", attempt=1), jobs=(job,))
+    assert (verdict.freed == [job], verdict.strays, verdict.unclear) == (freed, strays, unclear)
+
+
+def test_a_job_is_given_its_item() -> None:
+    container = {
+        "name": "main",
+        "env": [{"name": "A", "value": "1"}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }
+    pod = {"containers": [container], "initContainers": [{"name": "first"}], "volumes": [{"name": "v", "emptyDir": {}}]}
+    template = {"metadata": {"annotations": {"mine": "1"}}, "spec": pod}
+    job = {"metadata": {"name": "work-1", "annotations": {"a": "b"}}, "spec": {"template": template}}
+    made = binding.bind(job, Claim("7", 2, 1, "item", "json"))
+    given = {binding.CLAIM: "7", binding.ATTEMPT: "2", binding.ITEM: "item", binding.ENCODING: "json"}
+    assert made["metadata"]["annotations"] == {"a": "b", **given}
+    assert made["metadata"]["finalizers"] == [binding.FINALIZER]
+    assert made["spec"]["template"]["metadata"]["annotations"] == {"mine": "1", **given}
+    spec = made["spec"]["template"]["spec"]
+    assert [volume["name"] for volume in spec["volumes"]] == ["v", "penstock-item"]
+    for each in (*spec["containers"], *spec["initContainers"]):
+        variables = {one["name"]: one for one in each["env"]}
+        assert variables["PENSTOCK_CLAIM"]["value"] == "7"
+        assert variables["PENSTOCK_ITEM"]["valueFrom"]["fieldRef"]["fieldPath"].endswith("['penstock.dev/item']")
+        assert each["volumeMounts"][-1]["mountPath"] == "/var/run/penstock"
+    assert spec["containers"][0]["env"][0] == {"name": "A", "value": "1"}
+    assert pod["volumes"] == [{"name": "v", "emptyDir": {}}], "what was read is not changed"
+
+
+@pytest.mark.parametrize(("size", "there"), [(100_000, True), (100_001, False)])
+def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
+    template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
+    job = {"metadata": {"annotations": {}}, "spec": {"template": template}}
+    made = binding.bind(job, Claim("7", 0, size, "x" * size))
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    assert ("PENSTOCK_ITEM" in [each["name"] for each in container["env"]]) is there
+
+
+@pytest.mark.parametrize("owner", ["work", "w" * 253, "a.b." * 50 + "c"])
+@pytest.mark.parametrize("id", ["1790000000000000", "1790000000000-0-3", f"{2**64 - 1}-{2**64 - 1}-99"])
+def test_names_are_short_and_differ(owner: str, id: str) -> None:
+    made = [names.claimed(owner, of, id, attempt) for of in (OF, "ffff0000") for attempt in (0, 1, 100)]
+    assert len(set(made)) == len(made)
+    assert all(len(each) <= 63 for each in made)
+
+
+def read(*held: Claim, limit: int | None = 100, waiting: float = 0, of: str = OF, known: bool = True) -> Reading:
+    """A reading of the ledger."""
+    one = sample(waiting, claimable=True) if known else sample(error="away", claimable=True)
+    return Reading(36, micros(-1), 1, (one,), uid="u", ledger=Ledger(of, limit, held if known else None))
+
+
+def owner(*, ledger: str | None = ANNOTATION, metadata: Object | None = None, **spec: Any) -> Object:
+    annotations = {**({LEDGER: ledger} if ledger else {}), **((metadata or {}).pop("annotations", {}))}
+    given = {"scalingStrategy": CLAIMING, "rollout": {"strategy": "gradual"}, **spec}
+    return scaled_job(metadata={"annotations": annotations, **(metadata or {})}, **given)
+
+
+def writes(plan: Plan) -> list[Step]:
+    """All steps one by one, without what only tells."""
+    steps = [each for step in plan.steps for each in (step.steps if isinstance(step, Together) else (step,))]
+    return [step for step in steps if isinstance(step, Create | Delete | Patch | Poll | Unfinalize)]
+
+
+def orders(plan: Plan) -> list[Order | None]:
+    return [step.order for step in plan.steps if isinstance(step, Poll)]
+
+
+def ready(plan: Plan) -> tuple[str, str]:
+    [status] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+    return next((each["status"], each["message"]) for each in status["conditions"] if each["type"] == "Ready")
+
+
+def test_a_ledger_is_opened_by_the_annotation() -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3, claimable=True),), uid="u")
+    first, second = writes(decide(snapshot(owner(ledger=None), reading=reading), NOW))
+    assert isinstance(first, Patch)
+    assert first.body == {"metadata": {"annotations": {LEDGER: ANNOTATION}}}
+    assert second == Poll()
+
+
+def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
+    plan = decide(snapshot(owner(), bound("1"), reading=read(claim("1"), claim("2"))), NOW)
+    [create] = writes(plan)
+    assert isinstance(create, Create)
+    assert create.body["metadata"]["name"] == name("2")
+    assert LEDGER not in create.body["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reading", "limit"),
+    [
+        pytest.param((), read(limit=None), 5, id="none was carried out"),
+        pytest.param((), read(limit=7), 5, id="another maximum stands"),
+        pytest.param((bound("9"),), read(limit=5), 4, id="a Job runs whose claim was lost"),
+        pytest.param((), read(of="another", limit=5), 5, id="the reading is of another ledger"),
+    ],
+)
+def test_the_number_of_claims_is_ordered(jobs: tuple[Entry, ...], reading: Reading, limit: int) -> None:
+    [order] = orders(decide(snapshot(owner(maxReplicaCount=5), *jobs, reading=reading), NOW))
+    assert order == Order(micros(0), OF, limit)
+
+
+def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
+    plan = decide(snapshot(owner(), bound("1", "Complete"), reading=read(known=False)), NOW)
+    assert writes(plan) == []
+    assert ready(plan)[0] == "False"
+
+
+def test_a_job_that_somebody_deleted_is_let_go_as_it_was_observed() -> None:
+    job = bound("1", deleted=True)
+    [patch] = writes(decide(snapshot(owner(), job, reading=read(claim("1"))), NOW))
+    assert patch == Patch(job.ref, {"metadata": {"finalizers": ["other"]}}, "9")
+
+
+def test_history_is_kept_until_claims_are_settled() -> None:
+    jobs = (bound("1", "Complete"), bound("2", "Complete"), bound("3", "Complete", free=True))
+    plan = decide(snapshot(owner(successfulJobsHistoryLimit=0), *jobs, reading=read(claim("1"))), NOW)
+    deleted = [step.ref.name for step in writes(plan) if isinstance(step, Delete)]
+    assert sorted(deleted) == sorted([name("2"), name("3")])
+    [order] = orders(plan)
+    assert order is not None
+    assert order.settlements == (Settlement("1", "done"),)
+
+
+def test_while_it_is_paused_claims_are_settled_and_nothing_is_taken_or_made() -> None:
+    paused = owner(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}})
+    plan = decide(snapshot(paused, bound("1", "Complete"), reading=read(claim("1"), claim("2"))), NOW)
+    [poll] = writes(plan)
+    assert isinstance(poll, Poll)
+    assert poll.order is not None
+    assert (poll.order.limit, poll.order.settlements) == (0, (Settlement("1", "done"),))
+
+
+OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"triggers": [OTHER]}, id="another list"),
+        pytest.param({"scalingStrategy": {}}, id="another strategy"),
+        pytest.param({"triggers": [TRIGGER, OTHER]}, id="a second trigger"),
+        pytest.param({"minReplicaCount": 1}, id="a minimum"),
+    ],
+)
+def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> None:
+    body = owner(**spec)
+    [order] = orders(decide(snapshot(body, reading=read()), NOW))
+    assert order == Order(micros(0), OF, 0), "nothing more is to be taken"
+    [order] = orders(decide(snapshot(body, reading=read(claim("1"))), NOW))
+    assert order == Order(micros(0), OF, 0, bound=("1",)), "nothing goes back while items are still taken"
+    [order] = orders(decide(snapshot(body, reading=read(claim("1"), limit=0)), NOW))
+    assert order is not None
+    assert order.settlements == (Settlement("1", "returned"),)
+    assert writes(decide(snapshot(body, bound("1"), reading=read(claim("1"), limit=0)), NOW)) == []
+    [patch, poll] = writes(decide(snapshot(body, reading=read(limit=0)), NOW))
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"annotations": {LEDGER: None}}}
+    assert poll == Poll()
+
+
+def test_a_fallback_of_nothing_and_a_cool_down_of_none_are_no_contradiction() -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3, claimable=True),), uid="u")
+    body = owner(ledger=None, fallback={"behavior": "none"}, jobCreationCooldownSeconds=0)
+    plan = decide(snapshot(body, reading=reading), NOW)
+    assert [step.body["metadata"]["annotations"] for step in plan.steps if isinstance(step, Patch)] == [
+        {LEDGER: ANNOTATION}
+    ]
+
+
+def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3),), uid="u", ledger=Ledger(OF, 5, (claim("1"),)))
+    plan = decide(snapshot(owner(passTrigger=True), reading=reading), NOW)
+    (job,) = (
+        each.body
+        for step in plan.steps
+        if isinstance(step, Together)
+        for each in step.steps
+        if isinstance(each, Create)
+    )
+    told = {each["name"]: each.get("value") for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    expected = {"PENSTOCK_TRIGGER": "s0-redis-work", "PENSTOCK_QUEUE_LENGTH": "3", "PENSTOCK_READING": "36"}
+    assert expected.items() <= told.items()
+    assert "PENSTOCK_ITEM" in told
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param({"triggers": [TRIGGER, OTHER]}, "claimed from one trigger", id="several triggers"),
+        pytest.param({"minReplicaCount": 1}, "minReplicaCount must be 0", id="a minimum"),
+        pytest.param({"fallback": {"replicas": 2}}, "there can be no fallback", id="a fallback"),
+        pytest.param({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0", id="a cool-down"),
+        pytest.param({}, "items of trigger type redis cannot be claimed", id="a trigger without items"),
+    ],
+)
+def test_what_cannot_be_claimed_is_said(spec: Object, message: str) -> None:
+    reading = Reading(36, micros(-1), 1, (sample(3),), uid="u")
+    plan = decide(snapshot(owner(ledger=None, **spec), reading=reading), NOW)
+    assert writes(plan) == []
+    status, told = ready(plan)
+    assert status == "False"
+    assert message in told
+
+
+def leaving(**more: Any) -> Object:
+    return owner(metadata={"deletionTimestamp": "2026-03-01T12:00:00Z", **more})
+
+
+def test_a_deleted_object_gives_its_items_back_before_it_goes() -> None:
+    first = decide(snapshot(leaving(), bound("1"), reading=read(claim("1"))), NOW)
+    poll, delete = writes(first)
+    assert poll == Poll(Order(micros(0), OF, 0, bound=("1",)))
+    assert isinstance(delete, Delete)
+    dying = bound("1", deleted=True)
+    [patch] = writes(decide(snapshot(leaving(), dying, reading=read(claim("1"), limit=0)), NOW))
+    assert isinstance(patch, Patch)
+    assert patch.ref == dying.ref
+    [order] = orders(decide(snapshot(leaving(), gone(name("1")), reading=read(claim("1"), limit=0)), NOW))
+    assert order is not None
+    assert order.settlements == (Settlement("1", "returned"),)
+    [last] = writes(decide(snapshot(leaving(), gone(name("1")), reading=read(limit=0)), NOW))
+    assert isinstance(last, Patch)
+    assert last.body == {"metadata": {"finalizers": [], "annotations": {LEDGER: None}}}
+
+
+def test_a_deleted_object_waits_for_a_server_that_is_away_and_says_so() -> None:
+    plan = decide(snapshot(leaving(), reading=read(known=False)), NOW)
+    assert writes(plan) == []
+    assert "deletion waits for that: away" in ready(plan)[1]
+
+
+def test_jobs_of_an_object_that_is_gone_are_let_go() -> None:
+    body = owner()
+    seen = snapshot(body, bound("1"), bound("2", free=True))
+    plan = decide(type(seen)(ref=seen.ref, body=None, children=seen.children), NOW)
+    assert [step.ref.name for step in writes(plan) if isinstance(step, Unfinalize)] == [name("1")]
+    assert decide(type(seen)(ref=seen.ref, body=None), NOW) == NOTHING

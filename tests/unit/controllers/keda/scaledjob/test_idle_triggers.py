@@ -1,0 +1,40 @@
+"""A ScaledJob with `cpu` or `memory` triggers: they do nothing, and the condition says so."""
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.plans import status_of
+from workers.controllers.keda.scaledjob import decide
+from workers.reconcile.plan import Create, Plan, Together
+from workers.reconcile.snapshot import Sample
+
+CPU = sample(0, active=False, target=0.0, name="s1-cpu", type="cpu")
+
+
+def jobs(plan: Plan) -> int:
+    together = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    return sum(isinstance(step, Create) for step in (*plan.steps, *together))
+
+
+def ready(*samples: Sample) -> str:
+    plan = decide(snapshot(scaled_job(), reading=reading(*samples)), NOW)
+    [found] = [each for each in status_of(plan)["conditions"] if each["type"] == "Ready"]
+    return f"{found['status']}: {found['message']}"
+
+
+def test_the_condition_names_what_has_no_effect() -> None:
+    assert ready(sample(2)) == "True: defined correctly and ready to scale"
+    below = sample(-3, active=False, name="s1-prometheus", type="prometheus")
+    assert ready(sample(2), below).endswith("; below 0, which counts as no work: s1-prometheus")
+    assert ready(sample(2), CPU) == "True: defined correctly and ready to scale; without effect on a ScaledJob: s1-cpu"
+
+
+@pytest.mark.parametrize("calculation", ["max", "min", "avg", "sum"])
+def test_it_takes_no_part_in_the_calculation(calculation: str) -> None:
+    body = scaled_job(scalingStrategy={"multipleScalersCalculation": calculation})
+    for samples in ((sample(3),), (sample(3), CPU)):
+        assert jobs(decide(snapshot(body, reading=reading(*samples)), NOW)) == 3
+
+
+def test_alone_it_makes_nothing_active() -> None:
+    assert jobs(decide(snapshot(scaled_job(), reading=reading(CPU)), NOW)) == 0

@@ -1,0 +1,251 @@
+"""ScalePolicies: whom they cover, what an object asks of them, and what it does with the answer."""
+
+from datetime import timedelta
+
+import orjson
+import pytest
+
+from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.plans import created, status_of
+from workers.api.kinds import JOB, SCALE_POLICY
+from workers.controllers.keda.scaledjob import CONTROLLER, binding, controller, decide, names, policy
+from workers.errors import UserError
+from workers.handoff.claims import LEDGER, Claim, Ledger, name_of
+from workers.reconcile.plan import ComeBack, PatchStatus, Poll
+from workers.reconcile.snapshot import Entry
+
+
+def scale_policy(name="quota", *, most=5, **spec):
+    metadata = {"name": name, "uid": f"uid-{name}", "generation": 1}
+    return {"metadata": metadata, "spec": {"maxJobs": most, **spec}}
+
+
+def body(**labels):
+    return scaled_job(metadata={"labels": labels})
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "groups"),
+    [
+        ({}, {}, [None]),
+        ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
+        ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
+        ({"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}, {"team": "b"}, [None]),
+        ({"namespaces": ["default", "other"]}, {}, [None]),
+        ({"namespaces": ["other"]}, {}, []),
+        ({"groupBy": "team"}, {"team": "a"}, ["a"]),
+        ({"groupBy": "team"}, {}, [""]),
+    ],
+    ids=[
+        "everything",
+        "by label",
+        "another label",
+        "by expression",
+        "in its namespace",
+        "in another namespace",
+        "by group",
+        "in the group of those without the label",
+    ],
+)
+def test_whom_a_policy_covers(spec, labels, groups):
+    assert [cap.group for cap in policy.caps_of([scale_policy(**spec)], body(**labels))] == groups
+
+
+def test_groups_and_changed_policies_are_limits_of_their_own():
+    grouped = scale_policy(groupBy="team")
+    changed = {**grouped, "metadata": {**grouped["metadata"], "generation": 2}}
+    caps = [policy.caps_of([of], body(**labels))[0] for of in (grouped, changed) for labels in ({"team": "a"}, {})]
+    assert len({cap.id for cap in caps}) == 4
+    assert policy.covers(caps[0], body(team="a"))
+    assert not policy.covers(caps[0], body(team="b"))
+    assert str(caps[0]) == "ScalePolicy quota, team=a"
+
+
+def test_a_policy_that_is_wrong_is_an_error_not_no_limit():
+    with pytest.raises(UserError, match="maxJobs"):
+        policy.caps_of([{"metadata": {"name": "x", "uid": "u"}, "spec": {}}], body())
+
+
+QUOTA = scale_policy()
+
+
+def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **spec):
+    of = snapshot(
+        scaled_job(**spec, **({"status": status} if status else {})),
+        *jobs,
+        reading=reading(sample(queue)),
+        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        allowance=allowance,
+    )
+    return decide(of, NOW)
+
+
+def capped(plan):
+    return next((each for each in status_of(plan)["conditions"] if each["type"] == "Capped"), None)
+
+
+def test_first_it_asks_and_does_nothing():
+    plan = decided(child("work-z-0"))
+    assert plan.steps == ()
+    assert (plan.reservation.alive, plan.reservation.wanted) == (1, 4)
+    assert [str(cap) for cap in plan.reservation.caps] == ["ScalePolicy quota"]
+
+
+@pytest.mark.parametrize(
+    ("allowance", "made", "held"),
+    [(4, 3, False), (2, 1, True), (1, 0, True), (0, 0, True), (9, 3, False)],
+    ids=["all it wants", "some of it", "what it has", "less than it has", "more than it wants"],
+)
+def test_then_it_keeps_to_the_answer(allowance, made, held):
+    plan = decided(child("work-z-0"), allowance=allowance)
+    assert plan.reservation is None
+    assert len(created(plan)) == made
+    assert capped(plan)["status"] == str(held)
+    assert (ComeBack(NOW + timedelta(seconds=5)) in plan.steps) is held
+    assert plan.figures[-1].value == made
+    if held:
+        assert capped(plan)["message"] == f"4 Jobs are wanted and {allowance} allowed by ScalePolicy quota"
+
+
+def test_the_minimum_is_under_the_limit_too():
+    assert len(created(decided(allowance=1, minReplicaCount=3))) == 1
+
+
+def test_without_a_policy_there_is_no_question_and_no_condition():
+    plan = decided(policies=())
+    assert len(created(plan)) == 4
+    assert capped(plan) is None
+
+
+def test_the_condition_goes_with_the_policy():
+    status = status_of(decided(allowance=2))
+    assert capped(decided(status=status, policies=())) is None
+
+
+TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
+ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
+OF = name_of(ANNOTATION)
+
+
+def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False, **more):
+    """The decision on an object that claims; without claims it has no ledger yet."""
+    annotations = {LEDGER: ANNOTATION} if held else {}
+    annotations |= {"autoscaling.keda.sh/paused": "true"} if paused else {}
+    claims = tuple(Claim(id, size=1, item="x") for id in held)
+    spec = {"scalingStrategy": {"strategy": "claim", "claim": {"retries": 1}}, "maxReplicaCount": 6}
+    of = snapshot(
+        scaled_job(metadata={"annotations": annotations}, **spec),
+        *jobs,
+        reading=reading(sample(waiting, claimable=True), ledger=Ledger(OF, limit, claims) if held else None),
+        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        **more,
+    )
+    return decide(of, NOW)
+
+
+def bound(id, *ended):
+    """The Job of a claim."""
+    job = child(names.claimed("work", OF, id, 0), *ended)
+    metadata = {
+        **job.body["metadata"],
+        "annotations": {**job.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: "0"},
+        "finalizers": [binding.FINALIZER],
+    }
+    return Entry(job.ref, {**job.body, "metadata": metadata}, job.seen)
+
+
+@pytest.mark.parametrize(
+    ("held", "jobs", "more", "asked"),
+    [
+        ((), (child("other"),), {}, (1, 4, 1)),
+        ((), (), {"waiting": 300}, (0, 6, 0)),
+        (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
+        (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
+        (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
+        (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
+        (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
+    ],
+    ids=[
+        "what waits, before there is a ledger",
+        "no more than its own limit",
+        "claims whose Jobs are still to be made",
+        "claims with and without Jobs, and what waits",
+        "no claim that is done",
+        "one that is tried again",
+        "nothing new while it is paused",
+    ],
+)
+def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
+    plan = claiming(*held, jobs=jobs, **more)
+    assert plan.steps == ()
+    assert (plan.reservation.alive, plan.reservation.wanted, plan.reservation.held) == asked
+
+
+@pytest.mark.parametrize(
+    ("allowance", "jobs", "made", "limit", "held_back"),
+    [
+        (6, (), 4, 6, False),
+        (7, (), 4, 6, False),
+        (3, (), 3, 3, True),
+        (2, (bound("1"),), 1, 2, True),
+        (1, (bound("1"),), 0, 1, True),
+        (0, (), 0, 0, True),
+        (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
+    ],
+    ids=[
+        "all claims get theirs",
+        "more than it may have by itself",
+        "some claims wait",
+        "a Job counts",
+        "none may be made",
+        "nothing may run at all",
+        "Jobs of no claim count too",
+    ],
+)
+def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
+    plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)
+    assert len(created(plan)) == made
+    orders = [step.order.limit for step in plan.steps if isinstance(step, Poll)]
+    assert orders == ([limit] if limit != 4 else [])
+    assert held_back == (capped(plan)["status"] == "True") == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    # It does not turn in circles over what must wait.
+    assert ComeBack(NOW) not in plan.steps
+
+
+def test_what_keeps_an_object_that_claims_from_working_is_said():
+    plan = claiming("1", allowance=0, waiting=2, policies=(scale_policy(most=0),))
+    assert capped(plan) == {
+        "type": "Capped",
+        "status": "True",
+        "reason": "ScalePolicy",
+        "message": "3 Jobs are wanted and 0 allowed by ScalePolicy quota",
+    }
+    assert "waiting for room" in plan.why
+    before_there_is_a_ledger = claiming(allowance=0, waiting=2)
+    assert capped(before_there_is_a_ledger)["status"] == "True"
+    assert capped(claiming("1", allowance=3, waiting=2))["reason"] == "WithinLimits"
+    assert capped(claiming("1", policies=())) is None
+
+
+def test_an_object_that_claims_is_active_while_its_jobs_are_refused():
+    plan = claiming("1", policies=(), waiting=0, failures=1, last_error="422: no such restartPolicy")
+    bad = next(step.status for step in plan.steps if isinstance(step, PatchStatus))
+    said = {each["type"]: (each["status"], each.get("message", "")) for each in bad["conditions"]}
+    assert said["Ready"] == ("False", "the last attempt failed: 422: no such restartPolicy")
+    assert said["Active"][0] == "True"
+
+
+def test_a_maximum_that_was_lowered_holds_for_items_that_were_taken_before():
+    plan = claiming(*map(str, range(9)), limit=9, policies=(), waiting=0)
+    assert len(created(plan)) == 6
+    assert ComeBack(NOW) not in plan.steps
+
+
+def test_policies_are_looked_at_where_they_are_obeyed():
+    assert controller(policies=True).everywhere == (SCALE_POLICY,)
+    assert controller(policies=False) == CONTROLLER
+
+
+def test_finished_and_deleted_jobs_count_no_more():
+    jobs = [child("a"), child("b", "Complete"), child("c", "Failed"), entry(JOB, "d", None)]
+    assert policy.unfinished(jobs) == 1

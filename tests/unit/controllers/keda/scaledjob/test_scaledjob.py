@@ -1,0 +1,421 @@
+"""The decision about a ScaledJob: which steps, in which order, and what status."""
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
+from workers.api.kinds import JOB, POD, Ref
+from workers.controllers.keda.scaledjob import CONTROLLER, decide
+from workers.controllers.keda.scaledjob.decide import READING_LIFE
+from workers.controllers.keda.scaledjob.jobs import HELPING
+from workers.reconcile.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Patch,
+    PatchStatus,
+    Plan,
+    Record,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
+
+
+def staged(plan, kind):
+    return [each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, kind)]
+
+
+def created(plan):
+    return [step.body["metadata"]["name"] for step in staged(plan, Create)]
+
+
+def deleted(plan):
+    return [step.ref.name for step in staged(plan, Delete)]
+
+
+def statuses(plan):
+    return [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+
+
+def condition_of(plan, type_):
+    (status,) = statuses(plan)
+    (found,) = (each for each in status["conditions"] if each["type"] == type_)
+    return found["status"], found.get("reason")
+
+
+def message_of(plan, type_="Ready"):
+    return next(each.get("message", "") for each in statuses(plan)[-1]["conditions"] if each["type"] == type_)
+
+
+def events(plan):
+    return [step.reason for step in plan.steps if isinstance(step, Record)]
+
+
+def shape(plan):
+    return [type(step).__name__ for step in plan.steps]
+
+
+def settled(body, *children, **more):
+    """The same object after its decision's status was written."""
+    (status,) = statuses(decide(snapshot(body, *children, **more), NOW))
+    return {**body, "status": status}
+
+
+def test_without_a_reading_it_asks_for_one_and_creates_nothing():
+    plan = decide(snapshot(scaled_job(minReplicaCount=2)), NOW)
+    assert shape(plan) == ["Poll", "PatchStatus"]
+    assert statuses(plan)[0]["conditions"] == [
+        {"type": "Ready", "status": "Unknown"},
+        {"type": "Active", "status": "Unknown"},
+        {"type": "Fallback", "status": "Unknown"},
+        {"type": "Paused", "status": "False"},
+    ]
+    assert statuses(plan)[0]["triggersTypes"] == "redis"
+
+
+def test_a_reading_of_another_generation_is_none():
+    body = settled(scaled_job(), reading=reading(sample(5)))
+    changed = {**body, "metadata": {**body["metadata"], "generation": 2}}
+    plan = decide(snapshot(changed, reading=reading(sample(5), generation=1)), NOW)
+    assert shape(plan) == ["Poll"]
+
+
+def test_jobs_are_created_before_anything_that_can_wait():
+    plan = decide(snapshot(scaled_job(), reading=reading(sample(2))), NOW)
+    assert created(plan) == ["work-10-0", "work-10-1"]
+    assert shape(plan)[:2] == ["Together", "PatchStatus"]
+    stage = plan.steps[0]
+    assert stage.then == Record("Normal", "KEDAJobsCreated", "Created {done} jobs")
+    assert stage.otherwise.reason == "KEDAJobCreateFailed"
+    assert "{error}" in stage.otherwise.message
+    assert plan.why == "2 waiting, 0 running, 0 ended since the reading: 2 to create"
+
+
+def test_the_same_reading_creates_only_what_is_missing():
+    taken = [child("work-10-0"), gone("work-10-2", seen=0)]
+    assert created(decide(snapshot(scaled_job(), *taken, reading=reading(sample(4))), NOW)) == [
+        "work-10-1",
+        "work-10-3",
+    ]
+
+
+def test_a_decision_that_changes_nothing_has_no_steps():
+    seen = {"reading": reading(sample(0))}
+    body = settled(scaled_job(), **seen)
+    assert decide(snapshot(body, **seen), NOW).steps == ()
+
+
+def test_a_job_that_ended_since_the_reading_calls_for_a_fresh_one():
+    plan = decide(snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3))), NOW)
+    assert created(plan) == ["work-10-0", "work-10-1"]
+    assert shape(plan)[:2] == ["Together", "Poll"]
+
+
+def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
+    old = reading(sample(3), started=-READING_LIFE / 1_000_000 - 1)
+    plan = decide(snapshot(scaled_job(), reading=old), NOW)
+    assert created(plan) == []
+    assert shape(plan)[0] == "Poll"
+    young = reading(sample(3), started=-READING_LIFE / 1_000_000 + 1)
+    assert len(created(decide(snapshot(scaled_job(), reading=young), NOW))) == 3
+
+
+def test_more_than_one_helping_is_created_in_turns():
+    body = scaled_job(maxReplicaCount=5000)
+    plan = decide(snapshot(body, reading=reading(sample(HELPING + 7))), NOW)
+    assert len(created(plan)) == HELPING
+    assert plan.steps[-1] == ComeBack(NOW)
+
+
+@pytest.mark.parametrize(
+    ("samples", "spec", "ready", "active"),
+    [
+        ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
+        ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        ([sample(error="x"), sample(1)], {}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
+        ([sample(error="x"), sample(0)], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        ([sample(error="x")], {"minReplicaCount": 1}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
+    ],
+    ids=[
+        "work waits",
+        "nothing waits",
+        "a minimum",
+        "the trigger fails",
+        "one of two fails, the other has work",
+        "one of two fails, the other has none",
+        "all fail, but there is a minimum",
+    ],
+)
+def test_conditions_after_a_poll(samples, spec, ready, active):
+    plan = decide(snapshot(scaled_job(**spec), reading=reading(*samples)), NOW)
+    assert condition_of(plan, "Ready") == ready
+    assert condition_of(plan, "Active") == active
+
+
+def test_a_failing_trigger_is_unknown_and_not_zero():
+    """What is known of it stays, nothing is created for it, and it is named."""
+    before = settled(scaled_job(), reading=reading(sample(3)))
+    plan = decide(snapshot(before, reading=reading(sample(9, error="connection refused"))), NOW)
+    assert created(plan) == []
+    assert "s0-redis-work: connection refused" in message_of(plan)
+    assert statuses(plan)[0]["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
+    assert Record("Warning", "KEDAScalerFailed", "s0-redis-work: connection refused") in plan.steps
+
+
+def test_a_problem_with_the_triggers_fails_the_check_and_is_told():
+    problem = "triggers[0] (redis): listName is required"
+    plan = decide(snapshot(scaled_job(minReplicaCount=1), reading=reading(problem=problem)), NOW)
+    assert created(plan) == []
+    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert condition_of(plan, "Active") == ("Unknown", "UnknownState")
+    assert message_of(plan) == problem
+    assert Record("Warning", "ScaledJobCheckFailed", problem) in plan.steps
+
+
+def test_a_wrong_manifest_fails_the_check_and_names_object_and_field():
+    plan = decide(snapshot(scaled_job(triggers=[]), reading=reading(sample(3))), NOW)
+    assert created(plan) == []
+    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert message_of(plan).startswith("ScaledJob default/work: spec.triggers:")
+    assert events(plan) == ["ScaledJobCheckFailed"]
+
+
+def test_an_event_is_told_once_per_change():
+    seen = {"reading": reading(sample(0, error="x"))}
+    body = settled(scaled_job(), **seen)
+    assert decide(snapshot(body, **seen), NOW).steps == ()
+
+
+def test_activity_is_told_when_it_flips():
+    idle = settled(scaled_job(), reading=reading(sample(0)))
+    busy = decide(snapshot(idle, reading=reading(sample(1))), NOW)
+    assert [e for e in events(busy) if "ctive" in e] == ["ScaledJobActive"]
+    body = {**idle, "status": statuses(busy)[0]}
+    assert events(decide(snapshot(body, child("work-10-0"), reading=reading(sample(0), id=37)), NOW)) == [
+        "ScaledJobInactive"
+    ]
+
+
+def test_a_failed_attempt_is_shown_before_the_next_and_taken_back_after_it():
+    refused = 'Job.batch "work-10-0" is invalid: spec.template: Required value'
+    body = settled(scaled_job(), reading=reading(sample(1)))
+    failing = snapshot(body, reading=reading(sample(1)), failures=1, last_error=refused)
+    plan = decide(failing, NOW)
+    assert [each for each in shape(plan) if each != "Record"] == ["PatchStatus", "Together", "PatchStatus"]
+    bad, good = statuses(plan)
+    assert refused in bad["conditions"][0]["message"]
+    assert bad["conditions"][0]["status"] == "False"
+    assert bad["conditions"][1]["status"] == "True"
+    assert good["conditions"][0]["status"] == "True"
+    again = decide(snapshot({**body, "status": bad}, reading=reading(sample(1)), failures=2, last_error=refused), NOW)
+    assert shape(again)[:2] == ["Together", "PatchStatus"]
+
+
+def test_triggers_whose_jobs_are_refused_are_active_all_the_same():
+    """The plan ends where the API server refuses: what was said of activity before that stays."""
+    idle = settled(scaled_job(), reading=reading(sample(0)))
+    plan = decide(snapshot(idle, reading=reading(sample(1)), failures=1, last_error="422: no such restartPolicy"), NOW)
+    refused = plan.steps[: shape(plan).index("Together")]
+    (bad,) = (step.status for step in refused if isinstance(step, PatchStatus))
+    assert [each["status"] for each in bad["conditions"][:2]] == ["False", "True"]
+    assert bad["conditions"][1]["reason"] == "ScalerActive"
+    assert bad["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
+    assert events(plan).count("ScaledJobActive") == 1
+
+
+def test_an_error_with_nothing_to_create_is_not_shown():
+    body = settled(scaled_job(), reading=reading(sample(0)))
+    assert decide(snapshot(body, reading=reading(sample(0)), failures=1, last_error="time-out"), NOW).steps == ()
+
+
+@pytest.mark.parametrize(
+    ("interval", "age", "expected"),
+    [(None, None, 0), (None, 29, -29), (None, 30, 0), (1, 4, -4), (1, 5, 0), (60, 59, -59)],
+    ids=["never set", "younger than a poll", "a poll old", "at least 5 s", "5 s old", "a long interval"],
+)
+def test_when_last_active_time_is_rewritten(interval, age, expected):
+    status = {} if age is None else {"lastActiveTime": at(-age)}
+    body = scaled_job(status=status, **({} if interval is None else {"pollingInterval": interval}))
+    plan = decide(snapshot(body, child("work-10-0"), reading=reading(sample(1))), NOW)
+    assert statuses(plan)[0]["lastActiveTime"] == at(expected)
+
+
+def test_last_active_time_stays_when_nothing_is_active():
+    body = scaled_job(status={"lastActiveTime": at(-500)})
+    assert statuses(decide(snapshot(body, reading=reading(sample(0))), NOW))[0]["lastActiveTime"] == at(-500)
+
+
+def test_status_tells_types_and_activity_and_keeps_what_others_wrote():
+    triggers = [
+        {"type": "redis", "metadata": {}, "authenticationRef": {"name": "secret"}},
+        {"type": "cron", "metadata": {}},
+        {"type": "redis", "metadata": {}, "authenticationRef": {"name": "secret"}},
+    ]
+    body = scaled_job(triggers=triggers, status={"externalMetricNames": ["x"]})
+    samples = [sample(1, name="s0"), sample(0, name="s1"), sample(name="s2", error="x")]
+    status = statuses(decide(snapshot(body, reading=reading(*samples)), NOW))[0]
+    assert status["triggersTypes"] == "redis,cron"
+    assert status["authenticationsTypes"] == "secret"
+    assert status["triggersActivity"] == {"s0": {"isActive": True}, "s1": {"isActive": False}}
+    assert status["externalMetricNames"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "paused"),
+    [("true", True), ("1", True), ("", True), ("yes", True), ("false", False), ("0", False), ("F", False)],
+)
+def test_paused_by_annotation(annotation, paused):
+    body = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": annotation}})
+    plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
+    assert bool(created(plan)) is not paused
+    assert condition_of(plan, "Paused")[0] == str(paused)
+
+
+def test_pausing_stops_everything_and_says_so_once():
+    old = [child(f"work-z-{i}", "Complete") for i in range(3)]
+    paused = scaled_job(
+        metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}},
+        successfulJobsHistoryLimit=0,
+        minReplicaCount=1,
+    )
+    plan = decide(snapshot(paused, *old, reading=reading(sample(3))), NOW)
+    assert created(plan) == deleted(plan) == []
+    assert events(plan)[-2:] == ["ScaledJobPaused", "KEDAScalersStopped"]
+    assert condition_of(plan, "Ready") == ("True", "ScaledJobReady")
+    assert "skipped" in message_of(plan)
+    assert decide(snapshot({**paused, "status": statuses(plan)[0]}, *old), NOW).steps == ()
+
+
+def test_resuming_polls_first_and_creates_on_what_that_finds():
+    paused = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}})
+    status = statuses(decide(snapshot(paused), NOW))[0]
+    plan = decide(snapshot(scaled_job(status=status), reading=reading(sample(3))), NOW)
+    assert shape(plan)[0] == "Poll"
+    assert created(plan) == []
+    assert condition_of(plan, "Paused") == ("False", "ScaledJobUnpaused")
+    assert "ScaledJobUnpaused" in events(plan)
+    after = snapshot({**scaled_job(), "status": statuses(plan)[0]}, reading=reading(sample(3), id=37))
+    assert len(created(decide(after, NOW))) == 3
+
+
+@pytest.mark.parametrize(
+    ("rollout", "expected"),
+    [
+        ({}, "Background"),
+        ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
+        ({"rollout": {"strategy": "gradual"}}, None),
+        ({"rolloutStrategy": "gradual"}, None),
+        ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
+    ],
+    ids=["by default at once", "in the foreground", "gradual", "the old field", "the old field wins"],
+)
+def test_rollout_of_a_changed_spec(rollout, expected):
+    body = scaled_job(metadata={"generation": 2}, **rollout)
+    jobs = [child("work-z-0"), child("work-z-1", "Complete"), child("work-z-2", generation=2)]
+    plan = decide(snapshot(body, *jobs, reading=reading(sample(0), generation=2)), NOW)
+    stage = next((step for step in plan.steps if isinstance(step, Together)), None)
+    if expected is None:
+        assert stage is None
+        return
+    assert stage.steps == tuple(
+        Delete(Ref(JOB, "default", name), f"uid-{name}", expected) for name in ("work-z-0", "work-z-1")
+    )
+    assert events(plan)[0] == "ScaledJobRolloutCleanupStarted"
+    assert stage.then.reason == "ScaledJobRolloutCleanupCompleted"
+    assert stage.otherwise.reason == "ScaledJobRolloutCleanupFailed"
+    assert plan.steps[-1] == ComeBack(NOW)
+
+
+def test_a_rollout_goes_before_the_clean_up():
+    body = scaled_job(metadata={"generation": 2}, successfulJobsHistoryLimit=0)
+    jobs = [child("work-z-0", "Complete"), child("work-z-1", "Complete", generation=2)]
+    assert deleted(decide(snapshot(body, *jobs, reading=reading(sample(0), generation=2)), NOW)) == ["work-z-0"]
+
+
+def test_a_job_without_a_generation_belongs_to_an_earlier_one():
+    bare = child("work-z-0")
+    del bare.body["metadata"]["annotations"]
+    assert deleted(decide(snapshot(scaled_job(), bare, reading=reading(sample(0))), NOW)) == ["work-z-0"]
+
+
+def test_what_is_being_deleted_is_not_deleted_again():
+    leaving = child("work-z-0", generation=0)
+    leaving.body["metadata"]["deletionTimestamp"] = at(-1)
+    ended = child("work-z-1", "Complete")
+    ended.body["metadata"]["deletionTimestamp"] = at(-1)
+    body = scaled_job(successfulJobsHistoryLimit=0)
+    assert deleted(decide(snapshot(body, leaving, ended, reading=reading(sample(0))), NOW)) == []
+
+
+def test_history_keeps_the_youngest_of_either_kind():
+    jobs = [
+        child("done-old", "Complete", ended_at=-50),
+        child("done-new", "Complete", ended_at=-20),
+        child("done-mid", "Complete", ended_at=-30),
+        child("bad-new", "Failed", ended_at=-5),
+        child("bad-old", "Failed", ended_at=-70),
+        child("runs"),
+    ]
+    body = scaled_job(successfulJobsHistoryLimit=1, failedJobsHistoryLimit=1)
+    plan = decide(snapshot(body, *jobs, reading=reading(sample(0))), NOW)
+    assert deleted(plan) == ["done-old", "done-mid", "bad-old"]
+
+
+def test_history_keeps_a_hundred_when_nothing_is_said_and_none_at_zero():
+    jobs = [child(f"done-{i:03}", "Complete", ended_at=-500 + i) for i in range(102)]
+    assert deleted(decide(snapshot(scaled_job(), *jobs, reading=reading(sample(0))), NOW)) == ["done-000", "done-001"]
+    none = scaled_job(successfulJobsHistoryLimit=0)
+    assert len(deleted(decide(snapshot(none, *jobs, reading=reading(sample(0))), NOW))) == 102
+
+
+def test_a_fresh_reading_comes_after_the_clean_up_that_it_must_see():
+    body = scaled_job(successfulJobsHistoryLimit=0)
+    plan = decide(snapshot(body, child("work-z-0", "Complete", seen=0), reading=reading(sample(1))), NOW)
+    assert shape(plan)[:2] == ["Together", "Poll"]
+    assert deleted(plan) == ["work-z-0"]
+
+
+def test_the_finalizer_is_put_on_first():
+    plan = decide(snapshot(scaled_job(metadata={"finalizers": ["other"]})), NOW)
+    assert plan.steps[0] == Patch(
+        snapshot(scaled_job()).ref, {"metadata": {"finalizers": ["other", "finalizer.keda.sh"]}}, "7"
+    )
+
+
+def test_deletion_takes_the_finalizer_off_and_touches_no_job():
+    leaving = {"deletionTimestamp": at(0), "finalizers": ["other", "finalizer.keda.sh"]}
+    plan = decide(snapshot(scaled_job(metadata=leaving), child("work-z-0"), reading=reading(sample(3))), NOW)
+    assert plan.steps[0] == Patch(snapshot(scaled_job()).ref, {"metadata": {"finalizers": ["other"]}}, "7")
+    assert shape(plan) == ["Patch", "Record"]
+    assert events(plan) == ["ScaledJobDeleted"]
+    assert decide(snapshot(scaled_job(metadata={**leaving, "finalizers": ["other"]})), NOW) == NOTHING
+
+
+def test_what_is_known_not_to_exist_needs_nothing():
+    assert decide(Snapshot(snapshot(scaled_job()).ref, None), NOW) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kinds"),
+    [(None, ()), ("default", ()), ("custom", ()), ("accurate", (POD,)), ("eager", (POD,))],
+)
+def test_pods_are_read_only_where_pending_jobs_matter(strategy, kinds):
+    spec = {} if strategy is None else {"scalingStrategy": {"strategy": strategy}}
+    assert CONTROLLER.grandchildren(scaled_job(**spec)) == kinds
+
+
+def test_accurate_counts_pending_jobs_by_their_pods():
+    body = scaled_job(scalingStrategy={"strategy": "accurate"})
+    jobs = [child("work-z-0"), child("work-z-1")]
+    working = pod("a", "Running", job="work-z-0")
+    assert len(created(decide(snapshot(body, *jobs, working, reading=reading(sample(3))), NOW))) == 2
+
+
+def test_a_decision_changes_nothing_it_was_given():
+    body = scaled_job(metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}})
+    seen = snapshot(body, child("work-z-0", "Complete", seen=0), reading=reading(sample(3)))
+    before = repr(seen)
+    assert isinstance(decide(seen, NOW), Plan)
+    assert repr(seen) == before

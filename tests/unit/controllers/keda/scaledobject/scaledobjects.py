@@ -1,0 +1,75 @@
+"""Small ScaledObjects for decisions."""
+
+from typing import Any
+
+from tests.unit.controllers.factories import NOW, UID, at, micros
+from workers.api.keda.scaledobject import Spec
+from workers.api.kinds import SCALED_OBJECT, Kind, Object, Ref
+from workers.reconcile.plan import PatchStatus, Plan, Record, Scale
+from workers.reconcile.snapshot import Reading, Scalable, Snapshot
+
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+TARGET = Ref(DEPLOYMENT, "default", "pool")
+TRIGGER = {"type": "redis", "metadata": {"address": "localhost:6379", "listName": "work"}}
+
+
+def spec(**more: Any) -> Spec:
+    """A typed spec, its fields as a manifest spells them."""
+    return Spec.model_validate({"scaleTargetRef": {"name": "pool"}, "triggers": [TRIGGER], **more})
+
+
+def scaled_object(*, metadata: Object | None = None, status: Object | None = None, **more: Any) -> Object:
+    """A ScaledObject of generation 1 with one redis trigger, created an hour ago, its finalizer and label there."""
+    return {
+        "apiVersion": SCALED_OBJECT.api_version,
+        "kind": SCALED_OBJECT.kind,
+        "metadata": {
+            "name": "work",
+            "namespace": "default",
+            "uid": UID,
+            "generation": 1,
+            "resourceVersion": "7",
+            "creationTimestamp": at(-3600),
+            "finalizers": ["finalizer.keda.sh"],
+            "labels": {"scaledobject.keda.sh/name": "work"},
+            **(metadata or {}),
+        },
+        "spec": {"scaleTargetRef": {"name": "pool"}, "triggers": [TRIGGER], **more},
+        **({"status": status} if status is not None else {}),
+    }
+
+
+def scale(replicas: int, *, ready: int | None = None, **more: Any) -> Scalable:
+    """The target as it was read."""
+    return Scalable(TARGET, replicas=replicas, ready=ready, resource_version="70", **more)
+
+
+def snapshot(body: Object | None, scale: Scalable | None = None, reading: Reading | None = None) -> Snapshot:
+    """What a decision sees."""
+    return Snapshot(Ref(SCALED_OBJECT, "default", "work"), body, scale=scale, reading=reading, at=micros(0))
+
+
+def scaling(plan: Plan) -> Scale | None:
+    """The one change of replicas a plan makes, or None."""
+    found = [step for step in plan.steps if isinstance(step, Scale)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def status_of(plan: Plan) -> Object:
+    """The status a plan writes in the end."""
+    return [step for step in plan.steps if isinstance(step, PatchStatus)][-1].status
+
+
+def condition(plan: Plan, type_: str) -> tuple[str, str]:
+    """Status and reason of a condition a plan writes."""
+    (found,) = (each for each in status_of(plan)["conditions"] if each["type"] == type_)
+    return found["status"], found.get("reason", "")
+
+
+def told(plan: Plan) -> list[str]:
+    """Reasons of the Events a plan records whatever becomes of its steps."""
+    return [step.reason for step in plan.steps if isinstance(step, Record)]
+
+
+__all__ = ["NOW", "condition", "scale", "scaled_object", "scaling", "snapshot", "spec", "status_of", "told"]

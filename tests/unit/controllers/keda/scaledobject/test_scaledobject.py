@@ -1,0 +1,522 @@
+"""The decision about a ScaledObject: from snapshots to plans."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.controllers.factories import NOW, at, micros, reading, sample
+from tests.unit.controllers.keda.scaledobject.scaledobjects import (
+    TARGET,
+    TRIGGER,
+    condition,
+    scale,
+    scaled_object,
+    scaling,
+    snapshot,
+    status_of,
+    told,
+)
+from workers.controllers.keda.scaledobject import CONTROLLER, decide
+from workers.reconcile.controller import Target
+from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Poll, Scale
+from workers.reconcile.snapshot import Scalable
+
+ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
+FALLBACK = {"failureThreshold": 3, "replicas": 6}
+
+
+def decided(body, target, *samples, **more) -> Plan:
+    return decide(snapshot(body, target, reading(*samples, **more) if samples or more else None), NOW)
+
+
+def comes_back(plan: Plan) -> float:
+    """Seconds until the object is looked at again."""
+    (step,) = (step for step in plan.steps if isinstance(step, ComeBack))
+    return (step.at - NOW).total_seconds()
+
+
+def annotated(key: str, value: str, **more) -> dict:
+    return scaled_object(metadata={"annotations": {f"autoscaling.keda.sh/{key}": value}}, **more)
+
+
+@pytest.mark.parametrize(
+    ("body", "current", "value", "replicas", "active"),
+    [
+        pytest.param(scaled_object(), 0, 5, 1, "ScalerActive", id="from zero"),
+        pytest.param(scaled_object(minReplicaCount=2), 0, 5, 2, "ScalerActive", id="from zero to the minimum"),
+        pytest.param(scaled_object(), 1, 50, 4, "ScalerActive", id="more, four at most"),
+        pytest.param(scaled_object(maxReplicaCount=3), 1, 50, 3, "ScalerActive", id="more, up to the maximum"),
+        pytest.param(scaled_object(), 5, 5, None, "ScalerActive", id="as many as needed"),
+        pytest.param(scaled_object(status={"memory": {}}), 5, 2, 2, "ScalerActive", id="fewer"),
+        pytest.param(scaled_object(), 5, 2, None, "ScalerActive", id="not fewer at first sight"),
+        pytest.param(scaled_object(), 0, 0, None, "ScalerNotActive", id="nothing to do"),
+        pytest.param(scaled_object(), 2, 0, 0, "ScalerNotActive", id="to zero"),
+        pytest.param(scaled_object(status=ACTIVE), 1, 0, None, "ScalerCooldown", id="not before the cooldown"),
+        pytest.param(scaled_object(status=ACTIVE), 3, 0, 1, "ScalerCooldown", id="but down to one"),
+        pytest.param(scaled_object(status=ACTIVE, cooldownPeriod=9), 1, 0, 0, "ScalerNotActive", id="after it"),
+        pytest.param(
+            scaled_object(minReplicaCount=2, status={"memory": {}}), 9, 0, 2, "ScalerNotActive", id="to the minimum"
+        ),
+        pytest.param(scaled_object(minReplicaCount=2), 1, 0, 2, "ScalerNotActive", id="up to the minimum"),
+        pytest.param(scaled_object(minReplicaCount=2, idleReplicaCount=0), 9, 0, 0, "ScalerNotActive", id="to idle"),
+        pytest.param(
+            scaled_object(minReplicaCount=3, idleReplicaCount=1), 1, 0, None, "ScalerNotActive", id="idle stays"
+        ),
+        pytest.param(annotated("force-activation", "true"), 0, 0, 1, "ScalerActive", id="forced"),
+        pytest.param(annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive", id="not forced"),
+        pytest.param(annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive", id="out is paused: zero"),
+        pytest.param(annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive", id="out is paused"),
+        pytest.param(
+            annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive", id="out: minimum"
+        ),
+        pytest.param(annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive", id="in is paused: zero"),
+        pytest.param(
+            annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive", id="in is paused"
+        ),
+        pytest.param(annotated("paused-scale-in", "true"), 1, 9, 5, "ScalerActive", id="in is paused, out is not"),
+        pytest.param(annotated("paused", "false"), 0, 5, 1, "ScalerActive", id="not paused"),
+    ],
+)
+def test_replicas_and_activity(body, current, value, replicas, active) -> None:
+    plan = decided(body, scale(current), sample(value))
+    step = scaling(plan)
+    assert (step and step.replicas) == replicas
+    assert condition(plan, "Active")[1] == active
+    assert condition(plan, "Ready") == ("True", "ScaledObjectReady")
+    if step:
+        assert (step.ref, step.resource_version) == (TARGET, "70")
+
+
+@pytest.mark.parametrize(
+    ("body", "current", "samples", "replicas", "ready", "fallback"),
+    [
+        pytest.param(
+            scaled_object(), 2, [sample(error="away")], None, ("False", "TriggerError"), "NoFallbackFound", id="I2"
+        ),
+        pytest.param(
+            scaled_object(fallback=FALLBACK),
+            2,
+            [sample(error="away", failures=3)],
+            None,
+            ("True", "ScaledObjectReady"),
+            "NoFallbackFound",
+            id="I1: still borne",
+        ),
+        pytest.param(
+            scaled_object(fallback=FALLBACK),
+            3,
+            [sample(error="away", failures=4)],
+            6,
+            ("True", "ScaledObjectReady"),
+            "FallbackExists",
+            id="not borne any more",
+        ),
+        pytest.param(
+            scaled_object(fallback=FALLBACK),
+            0,
+            [sample(error="away", failures=4)],
+            1,
+            ("True", "ScaledObjectReady"),
+            "FallbackExists",
+            id="a fallback activates",
+        ),
+    ],
+)
+def test_failures(body, current, samples, replicas, ready, fallback) -> None:
+    plan = decided(body, scale(current), *samples)
+    step = scaling(plan)
+    assert (step and step.replicas) == replicas
+    assert condition(plan, "Ready") == ready
+    assert condition(plan, "Fallback")[1] == fallback
+    assert status_of(plan)["health"] == {
+        "s0-redis-work": {"numberOfFailures": max(1, samples[0].failures), "status": "Failing"}
+    }
+
+
+def test_one_of_two_fails() -> None:
+    body = scaled_object(triggers=[TRIGGER, TRIGGER], status=ACTIVE)
+    plan = decided(body, scale(4), sample(2), sample(error="away", name="s1-redis-work"))
+    assert scaling(plan) is None, "only more could be proposed"
+    assert condition(plan, "Ready") == ("Unknown", "PartialTriggerError")
+    assert status_of(plan)["lastActiveTime"] == ACTIVE["lastActiveTime"]
+
+
+def test_what_is_told_of_an_activation() -> None:
+    plan = decided(scaled_object(), scale(0), sample(5))
+    step = scaling(plan)
+    assert (step.then.reason, step.otherwise.reason) == (
+        "KEDAScaleTargetActivated",
+        "KEDAScaleTargetActivationFailed",
+    )
+    assert told(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
+    assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
+
+
+@pytest.mark.parametrize(
+    ("status", "first"),
+    [
+        pytest.param({}, {"originalReplicaCount": 0}, id="never seen"),
+        pytest.param({"originalReplicaCount": 7}, None, id="known"),
+    ],
+)
+@pytest.mark.parametrize("annotations", [{}, {"paused-replicas": "3"}], ids=["active", "paused"])
+def test_what_the_target_had_is_written_down_before_it_is_changed(status, first, annotations) -> None:
+    keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
+    plan = decided(scaled_object(metadata={"annotations": keys}, status=status), scale(0), sample(5))
+    written = plan.steps[0] if isinstance(plan.steps[0], PatchStatus) else None
+    assert (written and {"originalReplicaCount": written.status["originalReplicaCount"]}) == first
+
+
+def test_what_is_told_of_a_deactivation() -> None:
+    step = scaling(decided(scaled_object(), scale(2), sample(0)))
+    assert (step.then.reason, step.otherwise.reason) == (
+        "KEDAScaleTargetDeactivated",
+        "KEDAScaleTargetDeactivationFailed",
+    )
+
+
+def test_the_status_of_a_healthy_one() -> None:
+    plan = decided(scaled_object(), scale(2), sample(2))
+    status = status_of(plan)
+    status.pop("conditions")
+    assert status == {
+        "scaleTargetKind": "apps/v1.Deployment",
+        "scaleTargetGVKR": {"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments"},
+        "originalReplicaCount": 2,
+        "lastActiveTime": at(0),
+        "externalMetricNames": ["s0-redis-work"],
+        "triggersActivity": {"s0-redis-work": {"isActive": True}},
+        "health": {"s0-redis-work": {"numberOfFailures": 0, "status": "Happy"}},
+        "triggersTypes": "redis",
+        "authenticationsTypes": "",
+        "memory": {"highs": [{"at": at(0), "replicas": 2}]},
+    }
+
+
+def test_the_original_replicas_are_kept() -> None:
+    plan = decided(scaled_object(status={"originalReplicaCount": 7}), scale(2), sample(2))
+    assert status_of(plan)["originalReplicaCount"] == 7
+
+
+def test_a_settled_object_that_rests_is_not_written_again() -> None:
+    first = decided(scaled_object(), scale(0), sample(0))
+    again = decided(scaled_object(status=status_of(first)), scale(0), sample(0))
+    assert [type(step) for step in again.steps] == [ComeBack]
+
+
+@pytest.mark.parametrize(
+    ("body", "current", "value", "seconds"),
+    [
+        pytest.param(scaled_object(), 0, 0, 31, id="after the next poll"),
+        pytest.param(scaled_object(pollingInterval=7), 0, 0, 8, id="after its own"),
+        pytest.param(scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001, id="when the cooldown ends"),
+        pytest.param(scaled_object(), 0, 9, 1, id="soon after an activation"),
+        pytest.param(scaled_object(), 1, 50, 15, id="when more is allowed"),
+    ],
+)
+def test_when_it_comes_back(body, current, value, seconds) -> None:
+    assert comes_back(decided(body, scale(current), sample(value))) == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "polls"),
+    [
+        pytest.param(None, True, id="none"),
+        pytest.param(reading(sample(5), generation=0), True, id="of another spec"),
+        pytest.param(reading(sample(5), started=-121), True, id="too old"),
+        pytest.param(reading(sample(5), started=-119), False, id="young enough"),
+    ],
+)
+def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) -> None:
+    plan = decide(snapshot(scaled_object(), scale(0), given), NOW)
+    assert any(isinstance(step, Poll) for step in plan.steps) == polls
+    assert (scaling(plan) is None) == polls
+
+
+def test_triggers_that_cannot_be_measured_at_all() -> None:
+    plan = decided(scaled_object(), scale(2), problem="trigger 0 (redis): listName: is required")
+    assert scaling(plan) is None
+    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        pytest.param(Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas", id="not now"),
+        pytest.param(Scalable(TARGET, error="gone", missing=True), "ScaledObjectCheckFailed", id="not there"),
+        pytest.param(None, "ErrorGettingCurrentReplicas", id="never read"),
+    ],
+)
+def test_a_target_that_cannot_be_read(target, reason) -> None:
+    plan = decided(scaled_object(), target, sample(5))
+    assert scaling(plan) is None
+    assert condition(plan, "Ready") == ("False", reason)
+    assert comes_back(plan) == 15
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"minReplicaCount": 5, "maxReplicaCount": 3}, id="bounds"),
+        pytest.param({"advanced": {"scalingModifiers": {"formula": "a", "target": "2"}}}, id="formula"),
+    ],
+)
+def test_a_wrong_manifest(spec) -> None:
+    plan = decided(scaled_object(**spec), scale(2), sample(5))
+    assert scaling(plan) is None
+    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert "ScaledObjectCheckFailed" in told(plan)
+
+
+def test_modifiers_decide_instead_of_the_triggers() -> None:
+    modifiers = {"formula": "a + b", "target": "2"}
+    triggers = [{**TRIGGER, "name": name} for name in "ab"]
+    body = scaled_object(triggers=triggers, advanced={"scalingModifiers": modifiers}, status={"memory": {}})
+    plan = decided(body, scale(4), sample(5), sample(6, name="s1-redis-work"))
+    assert scaling(plan).replicas == 6
+    assert status_of(plan)["compositeScalerName"] == "composite-metric"
+
+
+# Pausing
+
+
+def test_paused() -> None:
+    plan = decided(annotated("paused", "true"), scale(2), sample(50))
+    assert scaling(plan) is None
+    assert condition(plan, "Paused") == ("True", "ScaledObjectPaused")
+    assert told(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
+
+
+@pytest.mark.parametrize(
+    ("started", "gone", "polls"),
+    [
+        pytest.param(-3.0, False, True, id="a reading from before the end of the cooldown"),
+        pytest.param(-1.0, True, False, id="one from after it"),
+    ],
+)
+def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, polls) -> None:
+    """It ended two seconds ago; what was pushed since then, an older reading does not tell."""
+    body = scaled_object(status=ACTIVE, cooldownPeriod=8)
+    plan = decided(body, scale(1), sample(0), started=started)
+    assert (scaling(plan) is not None) == gone
+    assert any(isinstance(step, Poll) for step in plan.steps) == polls
+    assert condition(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
+    assert comes_back(plan) == (31 if gone else 1)
+
+
+def test_paused_at_a_number_once() -> None:
+    first = decided(annotated("paused-replicas", "3"), scale(9))
+    assert scaling(first).replicas == 3
+    assert status_of(first)["pausedReplicaCount"] == 3
+    again = decided(annotated("paused-replicas", "3", status=status_of(first)), scale(9))
+    assert again.steps == ()
+    other = decided(annotated("paused-replicas", "4", status=status_of(first)), scale(9))
+    assert scaling(other).replicas == 4
+
+
+def test_paused_at_a_number_says_more_than_not_paused() -> None:
+    annotations = {"autoscaling.keda.sh/paused": "false", "autoscaling.keda.sh/paused-replicas": "0"}
+    plan = decided(scaled_object(metadata={"annotations": annotations}), scale(9))
+    assert scaling(plan).replicas == 0
+
+
+@pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "²", "9" * 40])
+def test_paused_at_no_number(text) -> None:
+    plan = decided(annotated("paused-replicas", text), scale(9), sample(0))
+    assert scaling(plan) is None
+    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+
+
+def test_resumed_it_measures_first() -> None:
+    paused = decided(annotated("paused-replicas", "3"), scale(9))
+    plan = decided(scaled_object(status=status_of(paused)), scale(3), sample(50))
+    assert scaling(plan) is None
+    assert any(isinstance(step, Poll) for step in plan.steps)
+    assert condition(plan, "Paused") == ("False", "ScaledObjectUnpaused")
+    assert "pausedReplicaCount" not in status_of(plan)
+
+
+# Its life
+
+
+def test_it_is_held_on_to_and_labelled() -> None:
+    body = scaled_object(metadata={"finalizers": ["other"], "labels": {}})
+    patch = decided(body, scale(2), sample(2)).steps[0]
+    assert isinstance(patch, Patch)
+    assert patch.body == {
+        "metadata": {"finalizers": ["other", "finalizer.keda.sh"], "labels": {"scaledobject.keda.sh/name": "work"}}
+    }
+
+
+def deleted(**more) -> dict:
+    return scaled_object(metadata={"deletionTimestamp": at(0)}, status={"originalReplicaCount": 7}, **more)
+
+
+RESTORE = {"advanced": {"restoreToOriginalReplicaCount": True}}
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "kinds"),
+    [
+        pytest.param(deleted(), scale(2), [Patch], id="left as it is"),
+        pytest.param(deleted(**RESTORE), scale(2), [Scale, Patch], id="restored"),
+        pytest.param(deleted(**RESTORE), scale(7), [Patch], id="restored already"),
+        pytest.param(
+            deleted(**RESTORE), Scalable(TARGET, error="gone", missing=True), [Patch], id="nothing to restore"
+        ),
+        pytest.param(deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack], id="not before it can be read"),
+    ],
+)
+def test_its_end(body, target, kinds) -> None:
+    plan = decided(body, target)
+    assert [type(step) for step in plan.steps if not hasattr(step, "reason")] == kinds
+    if Scale in kinds:
+        assert scaling(plan).replicas == 7
+
+
+def test_of_nothing_nothing_comes() -> None:
+    assert decide(snapshot(None), NOW) is NOTHING
+    assert decide(snapshot(scaled_object(metadata={"deletionTimestamp": at(0), "finalizers": []})), NOW) is NOTHING
+
+
+@pytest.mark.parametrize(
+    ("body", "target"),
+    [
+        pytest.param(scaled_object(), Target("apps/v1", "Deployment", "pool"), id="a Deployment"),
+        pytest.param(
+            scaled_object(scaleTargetRef={"name": "x", "apiVersion": "example.com/v1", "kind": "Crane"}),
+            Target("example.com/v1", "Crane", "x"),
+            id="anything",
+        ),
+        pytest.param(
+            scaled_object(triggers=[{**TRIGGER, "metricType": "Value"}]),
+            Target("apps/v1", "Deployment", "pool", ready=True),
+            id="with its ready pods",
+        ),
+        pytest.param(scaled_object(scaleTargetRef={}), None, id="none"),
+    ],
+)
+def test_what_it_must_see(body, target) -> None:
+    assert CONTROLLER.scales(body) == target
+
+
+def figures(plan: Plan) -> list[tuple[str, float, str]]:
+    return [(figure.name, figure.value, figure.how) for figure in plan.figures]
+
+
+@pytest.mark.parametrize(
+    ("body", "current", "measured", "shown"),
+    [
+        pytest.param(
+            scaled_object(maxReplicaCount=9),
+            1,
+            sample(50, target=5),
+            [
+                ("replicas of the target", 1, ""),
+                ("s0-redis-work (target 5 per replica)", 50, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 9, ""),
+                ("proposed by the metrics", 10, ""),
+                ("of these within the bounds", 9, "max(1, min(10, 9))"),
+                ("replicas to be", 4, "held back by windows, policies or a pause"),
+            ],
+            id="held back",
+        ),
+        pytest.param(
+            scaled_object(),
+            0,
+            sample(0),
+            [("replicas of the target", 0, ""), ("s0-redis-work (target 1 per replica, not active)", 0, "")],
+            id="at rest",
+        ),
+        pytest.param(
+            scaled_object(),
+            2,
+            sample(error="away"),
+            [
+                ("replicas of the target", 2, ""),
+                ("s0-redis-work is not known: away", 0, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 100, ""),
+                ("replicas to be", 2, "2, nothing was proposed"),
+            ],
+            id="unknown",
+        ),
+        pytest.param(
+            scaled_object(fallback=FALLBACK),
+            6,
+            sample(error="away", failures=4),
+            [
+                ("replicas of the target", 6, ""),
+                ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),
+                ("minimum while the metrics decide", 1, ""),
+                ("maximum", 100, ""),
+                ("proposed by the metrics", 6, ""),
+                ("of these within the bounds", 6, "max(1, min(6, 100))"),
+                ("replicas to be", 6, ""),
+            ],
+            id="fallback",
+        ),
+    ],
+)
+def test_its_arithmetic_is_shown(body, current, measured, shown) -> None:
+    assert figures(decided(body, scale(current), measured)) == shown
+
+
+readings = st.lists(
+    st.tuples(
+        st.integers(1, 60),
+        st.one_of(
+            st.integers(0, 200).map(lambda value: sample(value)),
+            st.integers(1, 6).map(lambda failures: sample(error="away", failures=failures)),
+        ),
+    ),
+    max_size=20,
+)
+
+
+@given(
+    steps=readings,
+    current=st.integers(0, 30),
+    bounds=st.tuples(st.integers(0, 20), st.integers(1, 20)).map(sorted),
+    idle=st.booleans(),
+    fallback=st.booleans(),
+)
+def test_replicas_are_within_the_bounds_whatever_comes(steps, current, bounds, idle, fallback) -> None:
+    minimum, maximum = bounds
+    spec = {"minReplicaCount": minimum, "maxReplicaCount": maximum, "cooldownPeriod": 30}
+    if idle and minimum:
+        spec["idleReplicaCount"] = 0
+    body, seconds = scaled_object(**spec, **({"fallback": FALLBACK} if fallback else {})), 0
+    for wait, measured in steps:
+        seconds += wait
+        seen = snapshot(body, scale(current), reading(measured, id=seconds, started=seconds))
+        plan = decide(replace(seen, at=micros(seconds)), NOW + timedelta(seconds=seconds))
+        step = scaling(plan)
+        if step:
+            assert step.replicas <= maximum
+            if measured.active:
+                assert step.replicas >= max(1, minimum)
+            assert measured.error is None or step.replicas >= min(current, maximum) or fallback
+            current = step.replicas
+        if any(isinstance(each, PatchStatus) for each in plan.steps):
+            body = {**body, "status": status_of(plan)}
+
+
+def test_the_metrics_go_on_where_they_were() -> None:
+    """A pool from nothing to twelve and back, look by look."""
+    body, current, trail = scaled_object(cooldownPeriod=60, maxReplicaCount=12), 0, []
+    for seconds in range(0, 900, 15):
+        value = 40 if seconds < 120 else 0
+        now = NOW + timedelta(seconds=seconds)
+        seen = snapshot(body, scale(current), reading(sample(value), id=seconds + 1, started=seconds))
+        plan = decide(replace(seen, at=micros(seconds)), now)
+        if step := scaling(plan):
+            current = step.replicas
+            trail.append((seconds, current))
+        if any(isinstance(step, PatchStatus) for step in plan.steps):
+            body = {**body, "status": status_of(plan)}
+    assert trail == [(0, 1), (15, 4), (30, 8), (45, 12), (180, 0)]

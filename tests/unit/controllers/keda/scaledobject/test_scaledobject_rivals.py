@@ -1,0 +1,177 @@
+"""Two that scale one target: one of them does, the other says why it does not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.controllers.factories import NOW, at, entry, reading, sample
+from tests.unit.controllers.keda.scaledobject.scaledobjects import (
+    TARGET,
+    condition,
+    scale,
+    scaled_object,
+    scaling,
+    status_of,
+    told,
+)
+from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
+from workers.api.references import TIES
+from workers.controllers.keda.scaledobject import decide, rivals
+from workers.reconcile.plan import Delete, Patch, Plan, Together
+from workers.reconcile.snapshot import Scalable
+
+
+def named(name: str, *, created: float = -3600, uid: str = "other", **more: Any) -> Object:
+    return scaled_object(
+        metadata={"name": name, "uid": uid, "creationTimestamp": at(created), **more.pop("metadata", {})}, **more
+    )
+
+
+def autoscaler(name: str = "by-hand", *, owner: str | None = None, **annotations: str) -> Object:
+    """An autoscaler of the target. owner: uid of the ScaledObject that controls it."""
+    reference = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "name": "x",
+        "uid": owner,
+        "controller": True,
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            **({"ownerReferences": [reference]} if owner else {}),
+            **({"annotations": {key.replace("__", "/"): each for key, each in annotations.items()}}),
+        },
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "pool"}},
+    }
+
+
+def decided(body: Object, peers: Sequence[Object] = (), seen: Scalable | None = None) -> Plan:
+    """The plan on five waiting events and one replica."""
+    seen = seen or scale(1)
+    found = plain(body, seen, reading(sample(5)))
+    entries = tuple(entry(SCALED_OBJECT, each["metadata"]["name"], each) for each in peers)
+    return decide(replace(found, peers=entries), NOW)
+
+
+def message(plan: Plan) -> str:
+    return str(status_of(plan)["conditions"][0]["message"])
+
+
+@pytest.mark.parametrize(
+    ("peers", "scales"),
+    [
+        pytest.param([], True, id="alone"),
+        pytest.param([named("older", created=-7200)], False, id="one is older"),
+        pytest.param([named("younger", created=-60)], True, id="one is younger"),
+        pytest.param([named("a")], False, id="of one second: the name decides against it"),
+        pytest.param([named("z")], True, id="of one second: the name decides for it"),
+        pytest.param(
+            [named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})],
+            True,
+            id="one that is being deleted",
+        ),
+        pytest.param([named("y", created=-60), named("o", created=-7200)], False, id="one of several"),
+    ],
+)
+def test_of_two_on_one_target_the_older_scales(peers: list[Object], scales: bool) -> None:
+    plan = decided(named("work", uid="own"), peers)
+    assert (scaling(plan) is not None) == scales
+    assert condition(plan, "Ready")[0] == ("True" if scales else "False")
+    if not scales:
+        assert "is scaled by ScaledObject default/" in message(plan)
+        assert told(plan) == ["ScaledObjectCheckFailed"]
+
+
+@given(ages=st.lists(st.integers(-9, -1), min_size=2, max_size=5))
+def test_exactly_one_of_them_scales(ages: list[int]) -> None:
+    all_of_them = [named(f"so-{place}", created=age, uid=f"uid-{place}") for place, age in enumerate(ages)]
+    scaling_ones = [
+        body for body in all_of_them if scaling(decided(body, [other for other in all_of_them if other is not body]))
+    ]
+    assert len(scaling_ones) == 1
+    assert scaling_ones[0]["metadata"]["creationTimestamp"] == at(min(ages))
+
+
+def test_one_that_is_paused_at_a_number_leaves_the_target_of_another_alone() -> None:
+    body = scaled_object(metadata={"annotations": {"autoscaling.keda.sh/paused-replicas": "0"}})
+    assert scaling(decided(body, [named("older", created=-7200)])) is None
+    assert scaling(decided(body)) is not None
+
+
+def test_one_that_goes_does_not_restore_the_target_of_another() -> None:
+    body = named(
+        "work",
+        uid="own",
+        metadata={"deletionTimestamp": at(-1)},
+        advanced={"restoreToOriginalReplicaCount": True},
+        status={"originalReplicaCount": 9},
+    )
+    assert scaling(decided(body)) is not None
+    plan = decided(body, [named("older", created=-7200)])
+    assert scaling(plan) is None
+    assert any(isinstance(step, Patch) for step in plan.steps)
+
+
+OURS = scaled_object()["metadata"]["uid"]
+TAKES_OVER = {
+    "metadata": {"annotations": {rivals.TRANSFER: "true"}},
+    "advanced": {"horizontalPodAutoscalerConfig": {"name": "by-hand"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "others", "scales", "deleted"),
+    [
+        pytest.param({}, [autoscaler()], False, [], id="somebody else's"),
+        pytest.param({}, [autoscaler(owner="another")], False, [], id="another ScaledObject's"),
+        pytest.param({}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"], id="KEDA's own for this"),
+        pytest.param(TAKES_OVER, [autoscaler()], False, ["by-hand"], id="taken over"),
+        pytest.param(TAKES_OVER, [autoscaler("other")], False, [], id="another one is to be taken over"),
+        pytest.param(
+            TAKES_OVER | {"advanced": None}, [autoscaler()], False, [], id="the one to take over must be named"
+        ),
+        pytest.param(
+            {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "false"})], True, [], id="declared no concern"
+        ),
+        pytest.param(
+            {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "true"})], False, [], id="declared a concern"
+        ),
+    ],
+)
+def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: bool, deleted: list[str]) -> None:
+    plan = decided(scaled_object(**more), seen=scale(1, autoscalers=tuple(others)))
+    assert (scaling(plan) is not None) == scales
+    deletes = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    expected = [Delete(Ref(HORIZONTAL_POD_AUTOSCALER, "default", name), f"uid-{name}") for name in deleted]
+    assert deletes == expected
+    if not scales:
+        assert others[0]["metadata"]["name"] in message(plan)
+
+
+@pytest.mark.parametrize(
+    ("reference", "same"),
+    [
+        pytest.param({"name": "pool"}, True, id="nothing is said"),
+        pytest.param({"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True, id="all is said"),
+        pytest.param({"name": "pool", "apiVersion": "apps/v1beta1"}, True, id="another version"),
+        pytest.param({"name": "pool", "kind": "StatefulSet"}, False, id="another kind"),
+        pytest.param({"name": "pool", "apiVersion": "example.com/v1"}, False, id="another group"),
+        pytest.param({"name": "other"}, False, id="another name"),
+    ],
+)
+def test_who_has_the_same_target(reference: Object, same: bool) -> None:
+    tie = TIES[SCALED_OBJECT.id]
+    first, second = tie(scaled_object()), tie(scaled_object(scaleTargetRef=reference))
+    assert first is not None
+    assert second is not None
+    assert (first.key == second.key) == same
+    assert first.key != TARGET.key, "the target is not to hear of it"
+    assert tie(scaled_object(scaleTargetRef={})) is None

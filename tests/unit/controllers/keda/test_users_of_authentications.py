@@ -1,0 +1,90 @@
+"""Who uses an authentication: its lists follow what objects refer to."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, at, reading, sample, scaled_job
+from tests.unit.controllers.factories import snapshot as of_job
+from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scale, scaled_object
+from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as of_object
+from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
+from workers.controllers.keda.scaledjob import decide as decide_job
+from workers.controllers.keda.scaledobject import decide as decide_object
+from workers.reconcile.plan import Enlist, Patch, PatchStatus, Plan
+
+LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")
+SHARED = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", "shared")
+
+
+def trigger(*references: Object) -> list[Object]:
+    return [{**TRIGGER, "name": f"t{place}", "authenticationRef": each} for place, each in enumerate(references)]
+
+
+def samples(number: int) -> list:
+    return [sample(0, name=f"s{place}") for place in range(number)]
+
+
+def lists(plan: Plan) -> list[Enlist]:
+    return [step for step in plan.steps if isinstance(step, Enlist)]
+
+
+@pytest.mark.parametrize(
+    ("references", "observed", "expected"),
+    [
+        pytest.param([{"name": "login"}], "", [(LOGIN, "work", True)], id="a first one"),
+        pytest.param([{"name": "login"}] * 2, "", [(LOGIN, "work", True)], id="twice the same"),
+        pytest.param(
+            [{"name": "shared", "kind": "ClusterTriggerAuthentication"}],
+            "",
+            [(SHARED, "default/work", True)],
+            id="one that all namespaces share: users by their namespace",
+        ),
+        pytest.param([{"name": "login"}], "login", [], id="nothing new"),
+        pytest.param(
+            [{"name": "login"}],
+            "shared,login",
+            [
+                (LOGIN, "work", True),
+                (replace(LOGIN, name="shared"), "work", False),
+                (SHARED, "default/work", False),
+                (replace(SHARED, name="login"), "default/work", False),
+            ],
+            id="one less: of which kind it was nobody knows",
+        ),
+        pytest.param(
+            [{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)], id="none"
+        ),
+        pytest.param([{"name": "x", "kind": "Secret"}], "", [], id="a kind that is none"),
+    ],
+)
+def test_lists_follow_the_spec(references: list, observed: str, expected: list) -> None:
+    status = {"authenticationsTypes": observed}
+    found = scaled_object(triggers=trigger(*(each or None for each in references)), status=status)
+    plan = decide_object(of_object(found, scale(0), reading(*samples(len(references)))), NOW)
+    assert lists(plan) == [Enlist(ref, "scaledobjects", *rest) for ref, *rest in expected]
+    (status_step,) = (place for place, step in enumerate(plan.steps) if isinstance(step, PatchStatus))
+    if expected and "x" not in str(references):
+        assert plan.steps.index(lists(plan)[-1]) == status_step - 1, "just before the status that says so"
+
+
+def test_scaled_jobs_have_a_list_of_their_own() -> None:
+    body = scaled_job(triggers=trigger({"name": "login"}))
+    plan = decide_job(of_job(body, reading=reading(*samples(1))), NOW)
+    assert lists(plan) == [Enlist(LOGIN, "scaledjobs", "work")]
+    paused = scaled_job(
+        triggers=trigger({"name": "login"}), metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}}
+    )
+    assert lists(decide_job(of_job(paused), NOW)) == [Enlist(LOGIN, "scaledjobs", "work")]
+
+
+@pytest.mark.parametrize("kind", ["job", "object"])
+def test_who_goes_is_in_no_list_any_more(kind: str) -> None:
+    going = {"deletionTimestamp": at(-1), "finalizers": ["finalizer.keda.sh"]}
+    triggers = trigger({"name": "login"})
+    if kind == "job":
+        plan = decide_job(of_job(scaled_job(metadata=going, triggers=triggers)), NOW)
+    else:
+        plan = decide_object(of_object(scaled_object(metadata=going, triggers=triggers), scale(1)), NOW)
+    assert lists(plan) == [Enlist(LOGIN, f"scaled{kind}s", "work", present=False)]
+    assert isinstance(plan.steps[plan.steps.index(lists(plan)[-1]) + 1], Patch), "before it may go"

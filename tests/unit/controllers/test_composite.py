@@ -1,0 +1,121 @@
+"""Several concerns of one kind as one controller."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW
+from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
+from workers.controllers.composite import composed
+from workers.reconcile.controller import Controller, Target
+from workers.reconcile.plan import NOTHING, Delete, Mark, Plan
+from workers.reconcile.snapshot import Snapshot
+
+REF = Ref(POD, "default", "p")
+
+
+def marks(name: str) -> Plan:
+    return Plan((Mark(Ref(QUEUE, "", name)),), name)
+
+
+def part(name: str, plan: Plan | None = None, **more: Any) -> Controller:
+    def decide(_snapshot: Snapshot, _now: datetime) -> Plan:
+        return marks(name) if plan is None else plan
+
+    return Controller(POD, decide, **more)
+
+
+def only(label: str) -> Any:
+    return lambda body: label in body["metadata"]["labels"]
+
+
+def seen(*labels: str) -> Snapshot:
+    return Snapshot(REF, {"metadata": {"labels": dict.fromkeys(labels, "")}})
+
+
+DELETES = Plan((Delete(REF, "u"),), "gone")
+
+
+@pytest.mark.parametrize(
+    ("parts", "labels", "steps"),
+    [
+        pytest.param([part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps), id="both, in order"),
+        pytest.param([part("a", accepts=only("x")), part("b")], (), marks("b").steps, id="who accepts it"),
+        pytest.param([part("a", DELETES), part("b")], (), DELETES.steps, id="nothing after its end"),
+        pytest.param(
+            [part("a", Plan((Delete(Ref(POD, "default", "q"), "u"),))), part("b")],
+            (),
+            (Delete(Ref(POD, "default", "q"), "u"), *marks("b").steps),
+            id="the end of another is not its own",
+        ),
+        pytest.param([part("a", NOTHING), part("b", NOTHING)], (), (), id="nothing"),
+    ],
+)
+def test_what_all_concerns_want_is_done(parts: list[Controller], labels: tuple[str, ...], steps: Any) -> None:
+    assert composed(*parts).decide(seen(*labels), NOW).steps == steps
+
+
+def test_why_says_it_of_all() -> None:
+    assert composed(part("a"), part("b", NOTHING), part("c")).decide(seen(), NOW).why == "a; c"
+
+
+def test_what_is_gone_is_decided_on_by_all() -> None:
+    parts = composed(part("a", accepts=only("x")), part("b"))
+    assert len(parts.decide(Snapshot(REF, None), NOW).steps) == 2
+
+
+@pytest.mark.parametrize(("labels", "ours"), [(("x",), True), (("y",), True), (("z",), False)])
+def test_an_object_is_ours_if_one_accepts_it(labels: tuple[str, ...], ours: bool) -> None:
+    assert composed(part("a", accepts=only("x")), part("b", accepts=only("y"))).accepts(seen(*labels).body) is ours
+
+
+def test_what_they_see_they_all_see() -> None:
+    def asks(name: str) -> Any:
+        return lambda body: (Ref(QUEUE, "", name), Ref(QUEUE, "", "both"))
+
+    whole = composed(
+        part(
+            "a",
+            children=(JOB,),
+            tied=(JOB,),
+            follows=(NODE,),
+            relatives=asks("a"),
+            glances=asks("g"),
+            accepts=only("x"),
+        ),
+        part(
+            "b", children=(JOB, POD_GROUP), adopts=(NODE,), relatives=asks("b"), everywhere=(QUEUE,), surveys=only("y")
+        ),
+    )
+    assert (whole.children, whole.adopts, whole.tied) == ((JOB, POD_GROUP), (NODE,), (JOB,))
+    assert (whole.follows, whole.everywhere) == ((NODE,), (QUEUE,))
+
+    def body(*labels: str) -> Object:
+        found = seen(*labels).body
+        assert found is not None
+        return found
+
+    assert [ref.name for ref in whole.relatives(body("x"))] == ["a", "both", "b"]
+    assert [ref.name for ref in whole.relatives(body())] == ["b", "both"]
+    assert [ref.name for ref in whole.glances(body("x"))] == ["g", "both"]
+    assert whole.glances(body()) == ()
+    assert whole.surveys(body("y"))
+    assert not whole.surveys(body("x"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(part("b"), kind=JOB),
+        part("b", polled=True),
+        part("b", labelled={JOB.id: "x"}),
+        part("b", scales=lambda body: Target("v1", "Pod", "x")),
+        part("b", grandchildren=lambda body: (JOB,)),
+    ],
+    ids=["another kind", "polled", "labelled", "scales", "grandchildren"],
+)
+def test_what_cannot_be_composed_is_refused(other: Controller) -> None:
+    with pytest.raises(ValueError, match="composed"):
+        composed(part("a"), other)

@@ -1,0 +1,612 @@
+"""A Volcano Job from its creation to its end, decision by decision."""
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, at
+from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
+from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
+from workers.controllers.volcano.job import decide
+from workers.reconcile.plan import NOTHING
+from workers.reconcile.snapshot import Snapshot
+
+THREE = task(replicas=3)
+ALL = ["train-worker-0", "train-worker-1", "train-worker-2"]
+SVC = {"plugins": {"svc": [], "env": [], "ssh": []}}
+
+
+def begun(*tasks: Object, **spec) -> VcJobCluster:
+    """A job whose pods run."""
+    cluster = VcJobCluster(vcjob(*(tasks or (THREE,)), **spec))
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    return cluster
+
+
+def reasons(cluster: VcJobCluster) -> list[str]:
+    return [reason for reason, _ in cluster.events]
+
+
+def conditions(cluster: VcJobCluster) -> list[str]:
+    return [one["status"] for one in cluster.status["conditions"]]
+
+
+# A healthy life
+
+
+def test_a_healthy_job():
+    cluster = VcJobCluster(vcjob(THREE, **SVC), admitting=False)
+    cluster.settle()
+    assert (cluster.phase, cluster.alive()) == ("Pending", [])
+    assert cluster.kinds() == {"PodGroup", "ConfigMap", "Service", "NetworkPolicy", "Secret"}
+    cluster.grouped("Inqueue")
+    cluster.settle()
+    assert (cluster.phase, cluster.alive(), cluster.status["pending"]) == ("Pending", ALL, 3)
+    cluster.run("train-worker-0", "train-worker-1")
+    cluster.settle()
+    assert (cluster.phase, cluster.status["running"], cluster.status["pending"]) == ("Pending", 2, 1)
+    cluster.run()
+    cluster.settle()
+    assert (cluster.phase, cluster.status["running"]) == ("Running", 3)
+    assert cluster.status["controlledResources"] == {"plugin-svc": "svc", "plugin-env": "env", "plugin-ssh": "ssh"}
+    cluster.second = 90
+    cluster.end()
+    cluster.settle()
+    assert cluster.phases == ["Pending", "Running", "Completed"] == conditions(cluster)
+    assert cluster.kinds() == {"Pod"}, "all that was made for the pods is gone, they are not"
+    status = cluster.status
+    assert (status["succeeded"], status["version"], status["runningDuration"]) == (3, 1, "2m30s")
+    assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 3}}}
+    assert not {"controlledResources", "running", "killing"} & set(status)
+
+
+def test_a_healthy_job_of_three_pods_costs_four_status_writes():
+    cluster = VcJobCluster(vcjob(THREE))
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    cluster.end()
+    cluster.settle()
+    assert cluster.writes.count("PatchStatus") == 4
+    assert sorted(set(cluster.writes)) == ["Create", "Delete", "PatchStatus"]
+    assert len(cluster.writes) == 9
+
+
+def test_a_finished_job_keeps_its_counts_and_its_phase_whatever_becomes_of_its_pods():
+    cluster = begun()
+    cluster.end()
+    cluster.settle()
+    before = cluster.status
+    cluster.delete("train-worker-0")
+    cluster.edit(tasks=[task(replicas=5)])
+    cluster.command("ResumeJob", "again")
+    cluster.command("RestartJob", "anew")
+    cluster.settle()
+    assert cluster.status == {**before, "observedGeneration": 2}
+    assert cluster.alive() == ALL[1:]
+    assert "Command" not in cluster.kinds()
+
+
+def test_a_change_of_a_finished_job_is_told_once():
+    cluster = begun()
+    cluster.end()
+    cluster.settle()
+    assert "ChangeIgnored" not in reasons(cluster)
+    cluster.edit(tasks=[task(replicas=5)])
+    cluster.settle()
+    cluster.settle()
+    assert cluster.events[-1] == (
+        "ChangeIgnored",
+        "the job is Completed and never runs again: of its spec only ttlSecondsAfterFinished still has an effect",
+    )
+    assert reasons(cluster).count("ChangeIgnored") == 1
+    assert cluster.alive() == ALL
+
+
+def test_a_change_while_the_job_is_at_work_is_not_told_when_it_ends():
+    cluster = begun()
+    cluster.end()
+    cluster.edit(ttlSecondsAfterFinished=60)
+    cluster.settle()
+    assert (cluster.phase, "ChangeIgnored" in reasons(cluster)) == ("Completed", False)
+
+
+def test_pods_that_still_run_when_enough_succeeded_are_killed():
+    cluster = begun(minSuccess=1)
+    cluster.set("train-worker-2", "Succeeded")
+    cluster.settle()
+    assert (cluster.phase, cluster.alive()) == ("Completed", ["train-worker-2"])
+    assert cluster.status["succeeded"] == 1
+    assert "terminating" not in cluster.status
+
+
+def test_a_job_that_is_gone_or_being_deleted_is_left_alone():
+    assert decide(Snapshot(Ref(VC_JOB, "default", "train"), None), NOW, SITE) == NOTHING
+    leaving = vcjob(metadata={"deletionTimestamp": at(0)})
+    cluster = VcJobCluster(leaving)
+    assert cluster.plan() == NOTHING
+
+
+# What pods wait for
+
+
+def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    cluster.settle()
+    unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/3 wait"}
+    cluster.grouped("Pending", conditions=[unschedulable])
+    cluster.settle()
+    told = ("PodGroupPending", "PodGroup default:train unschedulable, reason: 3/3 wait")
+    assert cluster.events == [told]
+    assert (cluster.state["reason"], cluster.state["message"]) == told
+    assert cluster.alive() == []
+    cluster.grouped("Inqueue", conditions=[unschedulable])
+    cluster.settle()
+    assert cluster.alive() == ALL
+    assert "reason" not in cluster.state
+
+
+@pytest.mark.parametrize(
+    ("held", "reason", "phase"),
+    [
+        pytest.param("True", "WaitingLimitExceeded", "Terminated", id="given up"),
+        pytest.param("False", "WaitingLimitExceeded", "Pending", id="it was, and may be asked again"),
+        pytest.param("True", "NotEnoughResources", "Pending", id="it waits"),
+    ],
+)
+def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase):
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    cluster.settle()
+    condition = {"type": "Unschedulable", "status": held, "reason": reason, "message": "not within 2h"}
+    cluster.grouped("Pending", conditions=[condition])
+    cluster.settle()
+    assert cluster.phase == phase
+    if phase == "Terminated":
+        assert (cluster.state["reason"], cluster.state["message"]) == (reason, "not within 2h")
+        assert cluster.group is None, "it would stand in line for nothing"
+
+
+def test_a_job_at_work_stays_so_whatever_its_group_said_before():
+    cluster = begun()
+    condition = {
+        "type": "Unschedulable",
+        "status": "True",
+        "reason": "WaitingLimitExceeded",
+        "message": "not within 2h",
+    }
+    cluster.grouped("Running", conditions=[condition])
+    cluster.settle()
+    assert cluster.phase == "Running"
+
+
+def test_that_a_gang_has_grown_is_no_event():
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    cluster.settle()
+    few = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": "1 of 3 have a node"}
+    cluster.grouped("Pending", conditions=[few])
+    cluster.settle()
+    assert cluster.state["message"] == "PodGroup default:train is not ready, reason: 1 of 3 have a node"
+    assert cluster.events == []
+
+
+def test_pods_are_not_touched_when_the_gang_is_pending_again():
+    cluster = begun()
+    cluster.admitting = False
+    cluster.grouped("Pending")
+    cluster.delete("train-worker-1")
+    cluster.edit(tasks=[task(replicas=1)])
+    cluster.settle()
+    assert cluster.alive() == ["train-worker-0", "train-worker-2"]
+
+
+def test_a_missing_queue_is_named_and_looked_for_again():
+    cluster = VcJobCluster(vcjob(THREE), queue=False)
+    cluster.settle()
+    assert (cluster.state["reason"], cluster.state["message"]) == ("QueueNotFound", "queue default does not exist")
+    assert cluster.kinds() == set()
+    assert cluster.back == 5
+    assert reasons(cluster) == ["PodGroupError"]
+    cluster.put(Ref(QUEUE, "", "default"), {"metadata": {"name": "default"}})
+    cluster.wait(5)
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+def test_a_queue_that_goes_while_the_job_runs_takes_nothing_with_it():
+    cluster = begun()
+    del cluster.objects[Ref(QUEUE, "", "default")]
+    cluster.end()
+    cluster.settle()
+    assert cluster.phase == "Completed"
+
+
+def test_a_missing_claim_is_named_and_looked_for_again():
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]))
+    cluster.settle()
+    assert (cluster.state["reason"], cluster.state["message"]) == ("PVCNotFound", "pvc shared not found")
+    assert (cluster.kinds(), cluster.back) == (set(), 5)
+    cluster.put(Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared"), {"metadata": {"name": "shared"}})
+    cluster.wait(5)
+    assert cluster.alive() == ALL
+    assert cluster.status["controlledResources"] == {"volume-pvc-shared": "shared"}
+
+
+def test_a_claim_of_the_jobs_own_is_made_once_and_outlives_its_restarts():
+    volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    cluster = begun(volumes=[volume])
+    cluster.command("RestartJob")
+    cluster.settle()
+    assert cluster.alive() == ALL
+    claims = [ref.name for ref in cluster.objects if ref.kind == PERSISTENT_VOLUME_CLAIM]
+    assert len(claims) == 1
+    assert cluster.status["controlledResources"] == {f"volume-pvc-{claims[0]}": claims[0]}
+
+
+def test_a_task_waits_for_the_one_it_depends_on_and_its_gang_grows_with_it():
+    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, dependsOn={"name": ["ps"]})))
+    cluster.settle()
+    assert cluster.alive() == ["train-ps-0"]
+    assert cluster.group["spec"]["minMember"] == 1
+    cluster.run()
+    cluster.settle()
+    assert cluster.alive() == ["train-ps-0", "train-worker-0", "train-worker-1"]
+    assert cluster.group["spec"]["minMember"] == 3
+    cluster.set("train-ps-0", "Succeeded")
+    cluster.run()
+    cluster.settle()
+    assert (cluster.phase, cluster.group["spec"]["minMember"]) == ("Running", 3)
+
+
+def test_a_queue_with_clusters_of_its_own_marks_the_job_and_its_pods():
+    cluster = VcJobCluster(vcjob(THREE), queue=False)
+    queue = {"metadata": {"name": "default"}, "spec": {"extendClusters": [{"name": "far"}]}}
+    cluster.put(Ref(QUEUE, "", "default"), queue)
+    cluster.settle()
+    assert cluster.job["metadata"]["annotations"] == {"volcano.sh/job-forwarding": "true"}
+    assert cluster.pods["train-worker-0"]["metadata"]["labels"]["volcano.sh/job-forwarding"] == "true"
+
+
+# Pods come and go
+
+
+def test_a_pod_that_somebody_deleted_is_made_again_once_it_is_gone():
+    cluster = begun()
+    cluster.stubborn = True
+    cluster.delete("train-worker-1")
+    cluster.settle()
+    assert (cluster.status["terminating"], cluster.status["running"]) == (1, 2)
+    assert cluster.alive() == ["train-worker-0", "train-worker-2"]
+    cluster.reap()
+    cluster.settle()
+    assert cluster.alive() == ALL
+
+
+def test_a_task_is_scaled_up_and_down_the_highest_go():
+    cluster = begun(task(replicas=2), minAvailable=1)
+    cluster.edit(tasks=[task(replicas=4)])
+    cluster.settle()
+    assert len(cluster.alive()) == 4
+    cluster.run()
+    cluster.edit(tasks=[task(replicas=1)])
+    cluster.settle()
+    assert cluster.alive() == ["train-worker-0"]
+    assert cluster.status["taskStatusCount"] == {"worker": {"phase": {"Running": 1}}}
+    assert "version" not in cluster.status, "pods beyond the replicas were not evicted"
+
+
+def test_what_plugins_made_and_somebody_deleted_is_made_again():
+    cluster = begun(**SVC)
+    del cluster.objects[Ref(CONFIG_MAP, "default", "train-svc")]
+    cluster.settle()
+    assert "ConfigMap" in cluster.kinds()
+
+
+def test_a_secret_that_somebody_deleted_is_there_again_before_a_pod_that_needs_it():
+    """Nobody sees that it is gone; without it the pod would wait for ever."""
+    cluster = begun(**SVC)
+    del cluster.objects[Ref(SECRET, "default", "train-ssh")]
+    cluster.delete("train-worker-1")
+    cluster.settle()
+    assert (cluster.alive(), "Secret" in cluster.kinds()) == (ALL, True)
+
+
+def test_a_podgroup_that_somebody_deleted_is_made_again():
+    cluster = begun()
+    name = cluster.group["metadata"]["name"]
+    del cluster.objects[Ref(POD_GROUP, "default", name)]
+    cluster.settle()
+    assert cluster.group["metadata"]["name"] == name
+    assert (cluster.phase, cluster.alive()) == ("Running", ALL)
+
+
+def test_a_pod_of_an_older_version_that_came_late_goes():
+    """A process that was cut off while it made pods makes one after all."""
+    cluster = begun()
+    late = cluster.pods["train-worker-1"]
+    cluster.command("RestartJob")
+    cluster.settle()
+    cluster.put(Ref(POD, "default", "train-worker-1"), {**late, "metadata": {**late["metadata"], "uid": "late"}})
+    cluster.settle()
+    pod = cluster.pods["train-worker-1"]
+    assert (pod["metadata"]["uid"] != "late", pod["metadata"]["annotations"]["volcano.sh/job-version"]) == (True, "1")
+
+
+def test_pods_that_do_not_say_what_they_are_of_are_left_alone():
+    cluster = begun()
+    stranger = {**cluster.pods["train-worker-0"], "metadata": {**cluster.pods["train-worker-0"]["metadata"]}}
+    stranger["metadata"] |= {"name": "stranger", "annotations": {}, "uid": "stranger"}
+    cluster.put(Ref(POD, "default", "stranger"), stranger)
+    cluster.command("AbortJob")
+    cluster.settle()
+    assert (cluster.phase, cluster.alive()) == ("Aborted", ["stranger"])
+
+
+def test_a_pod_that_cannot_be_made_is_why_the_job_does_not_get_on():
+    cluster = VcJobCluster(vcjob(THREE))
+    cluster.refused["train-worker-1"] = "exceeded quota: pods"
+    for _ in range(6):
+        cluster.sync()
+        cluster.admit()
+    assert (cluster.state["reason"], cluster.state["message"]) == ("Retrying", "exceeded quota: pods")
+    assert cluster.status["pending"] == 1
+    cluster.refused.clear()
+    cluster.settle()
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        pytest.param({"plugins": {"magic": []}}, "magic", id="an unknown plugin"),
+        pytest.param({"minAvailable": 4}, "spec.minAvailable", id="more must run than there are"),
+        pytest.param({"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain", id="an unknown event"),
+        pytest.param({"maxRetry": -1}, "maxRetry", id="what the schema refuses"),
+    ],
+)
+def test_a_job_that_cannot_be_run_says_so_until_it_is_changed(spec, named):
+    cluster = VcJobCluster(vcjob(THREE, **spec))
+    cluster.settle()
+    assert (cluster.phase, cluster.state["reason"]) == ("Pending", "Invalid")
+    assert named in cluster.state["message"]
+    assert reasons(cluster) == ["Invalid"]
+    assert (cluster.kinds(), cluster.back) == (set(), None)
+    cluster.edit(plugins={}, minAvailable=3, policies=[], maxRetry=3)
+    cluster.settle()
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable():
+    cluster = begun()
+    cluster.edit(maxRetry=-1)
+    cluster.settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Running", "Invalid", ALL)
+    cluster.edit(maxRetry=3)
+    cluster.settle()
+    assert (cluster.phase, cluster.state.get("reason")) == ("Running", None)
+
+
+def test_a_name_that_is_too_long_is_refused_before_anything_is_made():
+    cluster = VcJobCluster(vcjob(task("worker" * 9), metadata={"name": "train" * 10}))
+    cluster.settle()
+    assert cluster.state["reason"] == "Invalid"
+    assert cluster.kinds() == set()
+
+
+# Commands
+
+
+def test_commands_are_obeyed_in_the_order_of_their_creation_each_once():
+    cluster = begun()
+    cluster.command("AbortJob", "first")
+    cluster.command("ResumeJob", "second")
+    cluster.settle()
+    assert cluster.phases == ["Pending", "Running", "Restarting", "Pending"]
+    assert cluster.status["retryCount"] == 1
+    assert reasons(cluster).count("CommandIssued") == 2
+    assert "Command" not in cluster.kinds()
+
+
+def test_the_same_command_twice_aborts_once():
+    cluster = begun()
+    cluster.command("AbortJob", "one")
+    cluster.command("AbortJob", "two")
+    cluster.settle()
+    assert (cluster.phase, cluster.status["version"]) == ("Aborted", 1)
+    assert "Command" not in cluster.kinds()
+
+
+def test_a_command_that_outlives_its_effect_has_it_once():
+    """The process died between the status and the end of the Command."""
+    cluster = begun()
+    cluster.command("RestartJob", "again")
+    cluster.budget = 1
+    cluster.sync()
+    assert (cluster.status["retryCount"], "Command" in cluster.kinds()) == (1, True)
+    cluster.settle()
+    assert (cluster.status["retryCount"], cluster.status["version"], "Command" in cluster.kinds()) == (1, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("action", "target"),
+    [
+        pytest.param("FlyJob", {}, id="an action nobody knows"),
+        pytest.param("", {}, id="no action"),
+        pytest.param("AbortJob", {"uid": "another"}, id="for a job of the name that is gone"),
+        pytest.param("ResumeJob", {}, id="an action that does nothing to a running job"),
+    ],
+)
+def test_a_command_that_means_nothing_is_consumed_and_told(action, target):
+    cluster = begun()
+    cluster.command(action, "odd", **target)
+    cluster.settle()
+    assert (cluster.phase, cluster.alive(), "Command" in cluster.kinds()) == ("Running", ALL, False)
+    assert "CommandIgnored" in reasons(cluster)
+
+
+@pytest.mark.parametrize(
+    ("action", "phases"),
+    [
+        ("AbortJob", ["Aborting", "Aborted"]),
+        ("TerminateJob", ["Terminating", "Terminated"]),
+        ("CompleteJob", ["Completing", "Completed"]),
+    ],
+)
+def test_a_command_ends_a_job_and_pods_that_ended_stay(action, phases):
+    cluster = begun()
+    cluster.stubborn = True
+    cluster.set("train-worker-1", "Succeeded")
+    cluster.command(action)
+    cluster.settle()
+    assert (cluster.phase, cluster.alive(), cluster.status["terminating"]) == (phases[0], ["train-worker-1"], 2)
+    cluster.reap()
+    cluster.settle()
+    assert cluster.phases[-2:] == phases
+    assert (cluster.status["succeeded"], cluster.kinds()) == (1, {"Pod"})
+
+
+def test_a_job_that_is_aborted_and_resumed_goes_on_where_it_was():
+    cluster = begun()
+    cluster.set("train-worker-1", "Succeeded")
+    cluster.command("AbortJob")
+    cluster.settle()
+    cluster.command("ResumeJob")
+    cluster.settle()
+    versions = {name: pod["metadata"]["annotations"]["volcano.sh/job-version"] for name, pod in cluster.pods.items()}
+    assert versions == {"train-worker-0": "2", "train-worker-1": "0", "train-worker-2": "2"}
+    cluster.run()
+    cluster.settle()
+    cluster.end()
+    cluster.settle()
+    assert cluster.phases[2:] == ["Aborting", "Aborted", "Restarting", "Pending", "Running", "Completed"]
+    assert cluster.status["succeeded"] == 3
+
+
+def test_resuming_too_often_fails_the_job():
+    cluster = begun(maxRetry=1)
+    cluster.command("AbortJob")
+    cluster.settle()
+    cluster.command("ResumeJob")
+    cluster.settle()
+    assert (cluster.phase, cluster.state["reason"]) == ("Failed", "MaxRetryReached")
+
+
+# Suspension
+
+
+def test_a_job_is_suspended_and_resumed_by_its_spec_as_often_as_one_likes():
+    cluster = begun(maxRetry=1)
+    for _ in range(3):
+        cluster.edit(suspend=True)
+        cluster.settle()
+        assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Aborted", "Suspended", [])
+        cluster.edit(suspend=False)
+        cluster.settle()
+        cluster.run()
+        cluster.settle()
+        assert (cluster.phase, cluster.alive()) == ("Running", ALL)
+    assert "retryCount" not in cluster.status
+
+
+def test_a_job_that_begins_suspended_makes_nothing_until_it_is_resumed():
+    cluster = VcJobCluster(vcjob(THREE, suspend=True))
+    cluster.settle()
+    assert (cluster.phase, cluster.kinds()) == ("Aborted", set())
+    cluster.edit(suspend=None)
+    cluster.settle()
+    assert cluster.alive() == ALL
+
+
+def test_a_job_aborted_by_command_is_not_resumed_by_its_spec():
+    cluster = begun()
+    cluster.command("AbortJob")
+    cluster.settle()
+    cluster.edit(suspend=False)
+    cluster.settle()
+    assert cluster.phase == "Aborted"
+
+
+def test_a_command_does_not_resume_what_the_spec_suspends():
+    cluster = begun()
+    cluster.edit(suspend=True)
+    cluster.settle()
+    cluster.command("ResumeJob")
+    cluster.settle()
+    assert (cluster.phase, "Command" in cluster.kinds()) == ("Aborted", False)
+    assert "CommandIgnored" in reasons(cluster)
+
+
+# Time
+
+
+def test_a_job_that_is_at_work_for_too_long_is_terminated():
+    cluster = begun(activeDeadlineSeconds=60)
+    assert cluster.back == 60
+    cluster.wait(59)
+    assert cluster.phase == "Running"
+    cluster.wait(1)
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Terminated", "DeadlineExceeded", [])
+
+
+def test_the_time_in_the_queue_and_aborted_does_not_count_as_at_work():
+    cluster = VcJobCluster(vcjob(THREE, activeDeadlineSeconds=60))
+    cluster.settle()
+    cluster.wait(100)
+    cluster.run()
+    cluster.settle()
+    cluster.wait(50)
+    cluster.edit(suspend=True)
+    cluster.settle()
+    cluster.wait(100)
+    cluster.edit(suspend=False)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert (cluster.phase, cluster.back) == ("Running", 310)
+
+
+@pytest.mark.parametrize(
+    ("phase", "field"),
+    [
+        ("Completed", "ttlSecondsAfterFinished"),
+        ("Failed", "ttlSecondsAfterFinished"),
+        ("Terminated", "ttlSecondsAfterFinished"),
+        ("Aborted", "ttlSecondsAfterAborted"),
+    ],
+)
+def test_a_job_that_is_over_is_deleted_when_its_time_is_up(phase, field):
+    cluster = begun(**{field: 30})
+    match phase:
+        case "Completed":
+            cluster.end()
+        case "Failed":
+            cluster.end("Failed", 1)
+        case "Terminated":
+            cluster.command("TerminateJob")
+        case _:
+            cluster.command("AbortJob")
+    cluster.settle()
+    assert (cluster.phase, cluster.back) == (phase, 30)
+    cluster.wait(29)
+    assert cluster.job
+    cluster.wait(1)
+    assert cluster.job is None
+
+
+def test_an_aborted_job_stays_whatever_the_time_for_finished_ones():
+    cluster = begun(ttlSecondsAfterFinished=0)
+    cluster.command("AbortJob")
+    cluster.settle()
+    cluster.wait(1000)
+    assert cluster.phase == "Aborted"
+
+
+def test_a_job_without_any_time_is_deleted_as_soon_as_it_is_over():
+    cluster = begun(ttlSecondsAfterFinished=0)
+    cluster.end()
+    cluster.settle()
+    assert cluster.phases[-1] == "Completed"
+    assert cluster.job is None

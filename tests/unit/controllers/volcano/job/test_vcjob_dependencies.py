@@ -1,0 +1,133 @@
+"""When a task of a Volcano Job may start."""
+
+import pytest
+
+from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcpod
+from workers.controllers.volcano.job import dependencies
+
+#: A task of two pods, one of which is enough, and one of a single pod.
+PS, DB = task("ps", 2, minAvailable=1), task("db")
+
+
+def job(names, iteration=None, *, before=(PS, DB)):
+    depends = {"name": names, **({"iteration": iteration} if iteration is not None else {})}
+    return parsed(*before, task("worker", dependsOn=depends))
+
+
+def known(*pods):
+    return {pod["metadata"]["name"]: pod for pod in pods}
+
+
+def waits(job_, *pods):
+    return dependencies.waiting_for(job_, job_.spec.tasks[-1], known(*pods))
+
+
+@pytest.mark.parametrize(
+    ("pods", "ready"),
+    [
+        pytest.param((), False, id="no pod yet"),
+        pytest.param((vcpod("train-ps-0"),), True, id="one runs and serves: it asks for no more"),
+        pytest.param((vcpod("train-ps-0", ready=(True, False)),), False, id="one of its containers does not serve"),
+        pytest.param((vcpod("train-ps-0", ready=()),), True, id="it tells nothing of its containers"),
+        pytest.param((vcpod("train-ps-0", "Pending"),), False, id="has not begun"),
+        pytest.param((vcpod("train-ps-1", "Succeeded"),), True, id="is done"),
+        pytest.param((vcpod("train-ps-0", "Failed"),), False, id="failed"),
+        pytest.param((vcpod("train-ps-0", "Unknown"),), False, id="nobody knows"),
+        pytest.param((vcpod("train-ps-2"),), False, id="too many of them: not one of its replicas"),
+        pytest.param((vcpod("train-psx-0"),), False, id="another task's pod"),
+    ],
+)
+def test_a_task_waits_for_enough_pods_of_another(pods, ready):
+    found = job(["ps"])
+    assert waits(found, *pods) == (() if ready else ("ps",))
+    assert dependencies.ready(found, found.spec.tasks[-1], known(*pods)) is ready
+
+
+UP, DOWN = vcpod("train-ps-0"), vcpod("train-db-0")
+
+
+@pytest.mark.parametrize(
+    ("names", "iteration", "pods", "expected"),
+    [
+        pytest.param(["ps", "db"], None, (), ("ps", "db"), id="all of them are the default"),
+        pytest.param(["ps", "db"], None, (UP,), ("db",), id="one is not all"),
+        pytest.param(["ps", "db"], "all", (UP, DOWN), (), id="all"),
+        pytest.param(["ps", "db"], "Any", (UP,), ("db",), id="spelled otherwise it is all"),
+        pytest.param(["ps", "db"], "any", (UP,), (), id="any"),
+        pytest.param(["ps", "db"], "any", (), ("ps", "db"), id="any, but none is there"),
+        pytest.param(["ps"], "any", (), ("ps",), id="any of one"),
+        pytest.param([], "all", (), (), id="of nothing"),
+        pytest.param([], "any", (), (), id="any of nothing"),
+        pytest.param(["ghost"], None, (UP, DOWN), ("ghost",), id="a task that does not exist is waited for"),
+        pytest.param(["ps", "ghost"], "any", (UP,), (), id="any of one that exists"),
+    ],
+)
+def test_all_or_any(names, iteration, pods, expected):
+    assert waits(job(names, iteration), *pods) == expected
+
+
+def test_a_task_without_pods_or_minimum_is_there_at_once():
+    assert waits(job(["none"], before=(task("none", 0),))) == ()
+    assert waits(job(["ps"], before=({**PS, "minAvailable": 0},))) == ()
+
+
+def test_the_tasks_that_wait_are_told_together():
+    found = parsed(PS, task("worker", dependsOn={"name": ["ps"]}), task("eval", dependsOn={"name": ["worker"]}))
+    assert dependencies.waiting(found, {}) == {"worker", "eval"}
+    assert dependencies.waiting(found, known(UP)) == {"eval"}
+    assert dependencies.waiting(found, known(UP, vcpod("train-worker-0"))) == set()
+
+
+# What can never start any more
+
+FAILED = [vcpod(name, "Failed") for name in ("train-ps-0", "train-ps-1", "train-db-0")]
+LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def going(pod, **metadata):
+    return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("names", "iteration", "pods", "expected"),
+    [
+        pytest.param(["ps"], None, (), (), id="nothing has begun"),
+        pytest.param(["ps"], None, FAILED[:1], (), id="the other one is enough"),
+        pytest.param(["ps"], None, FAILED[:2], ("ps",), id="all that could serve failed"),
+        pytest.param(["db"], None, (vcpod("train-db-0", "Unknown"),), (), id="nobody knows: it may be heard of again"),
+        pytest.param(["db"], None, (going(FAILED[2], **LEAVING),), (), id="one that is going is made again"),
+        pytest.param(
+            ["db"],
+            None,
+            (going(FAILED[2], annotations={"volcano.sh/controller-out-of-sync": "true"}),),
+            (),
+            id="one that was given up goes",
+        ),
+        pytest.param(["ps", "db"], None, FAILED[2:], ("db",), id="one of all is enough"),
+        pytest.param(["ps", "db"], "any", FAILED[2:], (), id="any: the other may come"),
+        pytest.param(["ps", "db"], "any", FAILED, ("ps", "db"), id="any: none can come"),
+        pytest.param(["ps", "db"], "any", (*FAILED[:2], DOWN), (), id="any: one is there"),
+        pytest.param(["ghost"], None, (), ("ghost",), id="a task that does not exist never comes"),
+    ],
+)
+def test_what_a_task_waits_for_in_vain(names, iteration, pods, expected):
+    assert dependencies.lost(job(names, iteration), known(*pods)).get("worker", ()) == expected
+
+
+def test_what_waits_for_something_lost_is_lost_as_well_and_only_its_missing_pods_count():
+    found = parsed(
+        DB,
+        task("worker", 3, dependsOn={"name": ["db"]}),
+        task("eval", 2, dependsOn={"name": ["worker"]}),
+        task("free", 1),
+    )
+    assert dependencies.lost(found, known(FAILED[2])) == {"worker": ("db",), "eval": ("worker",)}
+    assert dependencies.unmade(found, known(FAILED[2])) == 5
+    assert dependencies.unmade(found, known(FAILED[2], vcpod("train-worker-1"))) == 4
+    assert dependencies.unmade(found, known(FAILED[2], *(vcpod(f"train-worker-{index}") for index in range(3)))) == 0
+    assert dependencies.unmade(found, known(DOWN)) == 0
+
+
+def test_tasks_that_wait_in_a_circle_wait_and_are_not_lost():
+    around = parsed(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]}))
+    assert dependencies.lost(around, {}) == {}

@@ -1,0 +1,346 @@
+"""The PodGroup of a Volcano Job: who must fit at once, what that takes, and what changes with the job."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.controllers.factories import UID
+from tests.unit.controllers.volcano.job.vcjobs import parsed, task
+from workers.api import quantities
+from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano.amounts import Amount
+from workers.controllers.volcano.job import names, podgroup
+
+
+def container(limits=None, **requests):
+    """A container that asks for this much; underscores in names are dashes."""
+    resources = {"requests": {key.replace("_", "-"): text for key, text in requests.items()}}
+    return {"name": "c", "resources": {**resources, **({"limits": limits} if limits else {})}}
+
+
+def asks(*containers, init=(), priority=None, **more):
+    """A pod template of these containers."""
+    spec = {"containers": list(containers), "initContainers": list(init), **more}
+    return {"spec": {**spec, **({"priorityClassName": priority} if priority else {})}}
+
+
+def cpu(amount, priority=None):
+    return asks(container(cpu=amount), priority=priority)
+
+
+def group(*tasks, priorities=None, waiting=frozenset(), **more):
+    return podgroup.wanted(parsed(*tasks, **more), priorities or {}, waiting)
+
+
+def test_a_group_is_named_after_the_job_and_carries_its_words():
+    metadata = {
+        "labels": {"team": "a"},
+        "annotations": {"note": "n", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    }
+    found = group(
+        task("ps", 1), task("worker", 3, minAvailable=2), metadata=metadata, priorityClassName="high", queue="q"
+    )
+    assert (found["apiVersion"], found["kind"]) == ("scheduling.volcano.sh/v1beta1", "PodGroup")
+    assert found["metadata"]["name"] == f"train-{UID}"
+    assert found["metadata"]["labels"] == {"team": "a"}
+    assert found["metadata"]["annotations"] == {"note": "n"}, "kubectl's note is about another object"
+    assert found["metadata"]["ownerReferences"] == [names.owner(parsed())]
+    assert found["spec"] == {
+        "minMember": 3,
+        "minTaskMember": {"ps": 1, "worker": 2},
+        "minTaskResources": {"ps": {}, "worker": {}},
+        "queue": "q",
+        "priorityClassName": "high",
+        "minResources": {"count/pods": "3", "pods": "3"},
+    }
+
+
+def test_what_the_job_does_not_say_is_not_there():
+    spec = group()["spec"]
+    assert set(spec) == {"minMember", "minTaskMember", "queue", "minResources"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"mode": "hard"}),
+        ({"mode": "soft", "highestTierAllowed": 2}, {"mode": "soft", "highestTierAllowed": 2}),
+        ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
+        ({"highestTierAllowed": 0, "highestTierName": "rack"}, {"mode": "hard", "highestTierAllowed": 0}),
+    ],
+)
+def test_a_tier_by_number_wins_over_one_by_name(given, expected):
+    assert group(networkTopology=given)["spec"]["networkTopology"] == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, {"minSubGroups": 0}),
+        ({"minPartitions": 2}, {"minSubGroups": 2}),
+        ({"networkTopology": {}}, {"minSubGroups": 0, "networkTopology": {"mode": "hard"}}),
+    ],
+)
+def test_partitions_are_gangs_within_the_gang(more, expected):
+    parts = {"totalPartitions": 3, "partitionSize": 2, **more}
+    spec = group(task("ps"), task("worker", 6, partitionPolicy=parts))["spec"]
+    assert spec["subGroupPolicy"] == [
+        {
+            "name": "worker",
+            "labelSelector": {"matchLabels": {"volcano.sh/task-spec": "worker"}},
+            "matchLabelKeys": ["volcano.sh/partition-id"],
+            "subGroupSize": 2,
+            **expected,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({"minAvailable": 4}, 4, id="what it says"),
+        pytest.param({"minAvailable": None}, 6, id="all its replicas"),
+        pytest.param(
+            {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}},
+            4,
+            id="the least of its partitions",
+        ),
+        pytest.param(
+            {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}},
+            6,
+            id="no least of them: all",
+        ),
+    ],
+)
+def test_the_least_of_a_task(given, expected):
+    one = {**task("worker", 6), **given}
+    spec = podgroup.wanted(parsed(one, minAvailable=1), {}, frozenset())["spec"]
+    assert spec["minTaskMember"] == {"worker": expected}
+
+
+# what the gang takes
+
+HIGH, LOW = {"high": 100, "low": -5}, {"low": -5}
+A, B = task("a", 3, template=cpu("1"), minAvailable=1), task("b", 2, template=cpu("100m"), minAvailable=1)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "least", "priorities", "expected"),
+    [
+        # more than the tasks' own minimums: those first, then the rest in the same order
+        pytest.param((A, B), 2, {}, "1100m", id="each task's minimum"),
+        pytest.param((A, B), 3, {}, "2100m", id="filled up from the first task"),
+        pytest.param((A, B), 5, {}, "3200m", id="everything"),
+        pytest.param((A, B), 9, {}, "3200m", id="there are no more"),
+        # fewer: whole tasks, in order
+        pytest.param((A, B), 1, {}, "1", id="the first task alone"),
+        pytest.param(
+            (task("a", 2, template=cpu("1")), task("b", 2, template=cpu("100m"))),
+            3,
+            {},
+            "2100m",
+            id="whole tasks first",
+        ),
+        # by priority of the templates
+        pytest.param(
+            (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m", "high"))),
+            1,
+            HIGH,
+            "100m",
+            id="the more important task first",
+        ),
+        pytest.param(
+            (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m"))),
+            1,
+            LOW,
+            "100m",
+            id="none is 0",
+        ),
+        pytest.param(
+            (task("a", 1, template=cpu("1", "gone")), task("b", 1, template=cpu("100m"))),
+            1,
+            HIGH,
+            "1",
+            id="an unknown class is 0, and the order stays",
+        ),
+        pytest.param(
+            ({**task("a", 3, template=cpu("1")), "minAvailable": None}, B), 4, {}, "3100m", id="no minimum of its own"
+        ),
+    ],
+)
+def test_the_pods_that_make_up_a_gang(tasks, least, priorities, expected):
+    spec = group(*tasks, minAvailable=least, priorities=priorities)["spec"]
+    assert spec["minResources"]["cpu"] == spec["minResources"]["requests.cpu"] == expected
+
+
+def test_a_gang_of_nobody_takes_nothing():
+    assert group(A, minAvailable=0)["spec"]["minResources"] == {}
+
+
+ONE = {"pods": "1", "count/pods": "1"}
+GPU = "nvidia.com/gpu"
+
+
+def both(name, text):
+    return {name: text, f"requests.{name}": text}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        pytest.param(asks(container()), {}, id="nothing"),
+        pytest.param(asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1"), id="containers together"),
+        pytest.param(
+            asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi"), id="binary stays binary"
+        ),
+        pytest.param(
+            asks(container(memory="0"), container(memory="1Gi"), container(memory="0")),
+            both("memory", "1Gi"),
+            id="nothing has no style",
+        ),
+        pytest.param(asks(container(memory="1G")), both("memory", "1G"), id="decimal stays decimal"),
+        pytest.param(asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi"), id="disk"),
+        pytest.param(
+            asks(container({"cpu": "2", "memory": "1Gi"}, cpu="1", memory="1Gi")),
+            {**both("cpu", "1"), **both("memory", "1Gi"), "limits.cpu": "2", "limits.memory": "1Gi"},
+            id="limits under a name of their own",
+        ),
+        pytest.param(
+            asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}, id="a limit alone is a request too"
+        ),
+        pytest.param(asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2"), id="extended: no limits"),
+        pytest.param(asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi"), id="huge pages"),
+        pytest.param(asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}, id="a name of Kubernetes' own"),
+        pytest.param(
+            asks(container(cpu="1"), init=[container(cpu="3"), container(cpu="2")]),
+            both("cpu", "3"),
+            id="one that runs before may need more",
+        ),
+        pytest.param(
+            asks(container(cpu="2"), container(cpu="2"), init=[container(cpu="3")]), both("cpu", "4"), id="or less"
+        ),
+        pytest.param(
+            asks(container(cpu="1"), init=[{**container(cpu="1"), "restartPolicy": "Always"}, container(cpu="3")]),
+            both("cpu", "4"),
+            id="one beside the others counts with each",
+        ),
+        pytest.param(
+            asks(container({"cpu": "1"}, cpu="1"), overhead={"cpu": "250m", "memory": "64Mi"}),
+            {**both("cpu", "1250m"), **both("memory", "64Mi"), "limits.cpu": "1250m"},
+            id="what the runtime takes",
+        ),
+    ],
+)
+def test_what_a_quota_counts_of_a_pod(template, expected):
+    assert group(task(template=template))["spec"]["minResources"] == {**ONE, **expected}
+
+
+AMOUNT = st.builds(
+    "{}{}".format, st.integers(0, 10**6), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi", "u", "n"])
+)
+
+
+@given(st.lists(AMOUNT, max_size=6), st.integers(0, 50))
+def test_sums_are_exact_however_they_are_written(texts, times):
+    total = amounts.multiplied(amounts.total({"cpu": Amount.parse(text)} for text in texts), times)
+    exact = sum(Fraction(quantities.parse(text)) for text in texts) * times
+    rendered = amounts.render(total)
+    assert quantities.parse(rendered.get("cpu", "0")) == exact
+    assert all(quantities.canonical(text) == text for text in rendered.values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-2, 2)), min_size=1, max_size=5), st.data())
+def test_a_gang_has_exactly_its_least_number_of_pods_and_each_tasks_own_if_they_fit(numbers, data):
+    tasks = [
+        task(f"t{index}", replicas, minAvailable=min(least, replicas), template=cpu("1", f"p{priority}"))
+        for index, (replicas, least, priority) in enumerate(numbers)
+    ]
+    total = sum(each["replicas"] for each in tasks)
+    least = data.draw(st.integers(0, total))
+    priorities = {f"p{value}": value for value in range(-2, 3)}
+    spec = group(*tasks, minAvailable=least, priorities=priorities)["spec"]
+    assert spec["minResources"].get("pods", "0") == str(least)
+    assert quantities.parse(spec["minResources"].get("cpu", "0")) == least * quantities.ONE
+
+
+# dependsOn
+
+STAGES = (task("ps", 2, template=cpu("1")), task("worker", 4, template=cpu("1"), dependsOn={"name": ["ps"]}))
+
+
+@pytest.mark.parametrize(
+    ("least", "waiting", "members", "expected"),
+    [
+        pytest.param(6, {"worker"}, {"ps": 2}, 2, id="only those that may start"),
+        pytest.param(6, set(), {"ps": 2, "worker": 4}, 6, id="then all"),
+        pytest.param(1, {"worker"}, {"ps": 2}, 1, id="a smaller gang stays small"),
+        pytest.param(3, {"worker"}, {"ps": 2}, 2, id="a gang between both"),
+        pytest.param(6, {"ps", "worker"}, {}, 0, id="nobody may start"),
+    ],
+)
+def test_a_task_that_waits_is_not_in_the_gang_yet(least, waiting, members, expected):
+    spec = group(*STAGES, minAvailable=least, waiting=waiting)["spec"]
+    assert (spec["minMember"], spec["minTaskMember"]) == (expected, members)
+    assert spec["minResources"].get("cpu") == (str(expected) if expected else None)
+
+
+# what changes with the job
+
+
+def stored(wanted, **spec):
+    return {"metadata": wanted["metadata"], "spec": {**wanted["spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param({}, None, id="the same"),
+        pytest.param({"queue": "other"}, None, id="its queue stays"),
+        pytest.param({"minMember": 1}, {"minMember": 2}, id="its size"),
+        pytest.param({"priorityClassName": "low"}, {"priorityClassName": None}, id="its priority goes"),
+        pytest.param({"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None, id="a task that is gone stays counted"),
+        pytest.param({"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}, id="corrected and added"),
+        pytest.param({"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}, id="none at all"),
+        pytest.param(
+            {"minTaskResources": {"a": {"cpu": "1"}, "c": {"cpu": "9"}}},
+            {"minTaskResources": {"b": {"cpu": "100m"}, "c": None}},
+            id="pods of other sizes",
+        ),
+        pytest.param({"minTaskResources": None}, None, id="definitions that do not keep sizes"),
+        pytest.param({"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}, id="no partitions any more"),
+        pytest.param(
+            {"minResources": {**ONE, "pods": "2000m", "count/pods": "2", "cpu": "1.1", "requests.cpu": "1100m"}},
+            None,
+            id="written otherwise",
+        ),
+        pytest.param(
+            {"minResources": {"memory": "1Gi", "pods": "2"}},
+            {
+                "minResources": {
+                    "memory": None,
+                    "pods": "2",
+                    "count/pods": "2",
+                    "cpu": "1100m",
+                    "requests.cpu": "1100m",
+                }
+            },
+            id="other resources",
+        ),
+        pytest.param(
+            {"minResources": {"cpu": "much"}},
+            {"minResources": {"pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
+            id="resources nobody understands",
+        ),
+    ],
+)
+def test_an_existing_group_follows_the_job(there, expected):
+    wanted = group(A, B)
+    assert podgroup.patch(stored(wanted, **there), wanted) == (expected and {"spec": expected})
+
+
+def test_requests_and_limits_count_the_runtime_only_where_there_is_something():
+    spec = asks(container({"cpu": "1"}, cpu="1"), overhead={"memory": "1Mi"})["spec"]
+    assert amounts.render(demand.requests(spec)) == {"cpu": "1", "memory": "1Mi"}
+    assert amounts.render(demand.limits(spec)) == {"cpu": "1"}

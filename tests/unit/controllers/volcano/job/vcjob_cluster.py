@@ -1,0 +1,274 @@
+"""A cluster that holds one Volcano Job: it carries plans out to the letter, admits its gang and plays its pods."""
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+from deploy.local.apiserver.patch.patches import merge_patch
+from tests.unit.controllers.factories import NOW, UID
+from workers.api import times
+from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
+from workers.client.merge_patch import diff
+from workers.controllers.volcano.job import decide
+from workers.controllers.volcano.job.controlling import glances, relatives
+from workers.controllers.volcano.job.site import Site
+from workers.reconcile.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Discard,
+    Measure,
+    Patch,
+    PatchStatus,
+    Plan,
+    Record,
+    Step,
+    Together,
+)
+from workers.reconcile.snapshot import Entry, Snapshot
+
+SITE = Site()
+
+
+class CutShortError(Exception):
+    """The plan ends here: the API server refused a step, or the process died."""
+
+
+class VcJobCluster:
+    """The API server with one job and what is its own, whose mirror is never behind; the gang's admission; the kubelet.
+
+    objects: all but the job, by address. admitting: whether gangs are admitted at once. stubborn: whether deleted pods
+    stay until `reap`. budget: how many single effects the next plan gets before its process dies; None: it lives.
+    phases: those the status had, in order. events: reason and message, in order. commands: how often each was obeyed.
+    measured: what was counted for Prometheus.
+    """
+
+    def __init__(self, job: Object, *, admitting: bool = True, stubborn: bool = False, queue: bool = True) -> None:
+        self.job: Object | None = job
+        self.admitting, self.stubborn = admitting, stubborn
+        self.objects: dict[Ref, Object] = {}
+        self.phases: list[str] = []
+        self.events: list[tuple[str, str]] = []
+        self.writes: list[str] = []
+        self.measured: list[Measure] = []
+        self.budget: int | None = None
+        self.failures, self.error = 0, None
+        self.second = 0.0
+        self.back: float | None = None
+        self.refused: dict[str, str] = {}
+        self._versions = itertools.count(100)
+        if queue:
+            self.put(Ref(QUEUE, "", "default"), {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+
+    @property
+    def now(self):
+        return NOW + timedelta(seconds=self.second)
+
+    @property
+    def status(self) -> Object:
+        return (self.job or {}).get("status", {})
+
+    @property
+    def state(self) -> Object:
+        return self.status.get("state", {})
+
+    @property
+    def phase(self) -> str:
+        return self.state.get("phase", "")
+
+    @property
+    def pods(self) -> dict[str, Object]:
+        return {ref.name: body for ref, body in self.objects.items() if ref.kind == POD}
+
+    @property
+    def group(self) -> Object | None:
+        return next((body for ref, body in self.objects.items() if ref.kind == POD_GROUP), None)
+
+    def alive(self) -> list[str]:
+        """Pods that are not being deleted."""
+        return sorted(name for name, pod in self.pods.items() if not pod["metadata"].get("deletionTimestamp"))
+
+    def kinds(self) -> set[str]:
+        """The kinds of objects there are, the queue left aside."""
+        return {ref.kind.kind for ref in self.objects if ref.kind != QUEUE}
+
+    # The controller
+
+    def snapshot(self) -> Snapshot:
+        children: dict[str, list[Entry]] = {}
+        tied: list[Entry] = []
+        for ref, body in self.objects.items():
+            if ref.kind == COMMAND:
+                tied.append(Entry(ref, body, 0))
+            elif any(owner["uid"] == UID for owner in body["metadata"].get("ownerReferences", ())):
+                children.setdefault(ref.kind.id, []).append(Entry(ref, body, 0))
+        job = self.job
+        return Snapshot(
+            Ref(VC_JOB, "default", "train"),
+            job,
+            children={kind: tuple(entries) for kind, entries in children.items() if kind != SECRET.id},
+            tied={COMMAND.id: tuple(tied)},
+            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *glances(job))} if job else {},
+            failures=self.failures,
+            last_error=self.error,
+        )
+
+    def plan(self) -> Plan:
+        return decide(self.snapshot(), self.now, SITE)
+
+    def sync(self) -> bool:
+        """One decision, carried out; whether it changed anything."""
+        before = (self.job, dict(self.objects))
+        self.back = None
+        try:
+            for step in self.plan().steps:
+                self._do(step)
+        except CutShortError as error:
+            self.failures, self.error, self.back = self.failures + 1, str(error), self.second + 1
+        else:
+            self.failures, self.error = 0, None
+        self.budget = None
+        return before != (self.job, self.objects)
+
+    def settle(self, rounds: int = 100) -> None:
+        """Decisions until nothing more comes of them at this moment; gangs are admitted meanwhile."""
+        for _ in range(rounds):
+            changed = self.sync() | self.admit()
+            if not changed and (self.back is None or self.back > self.second):
+                return
+        raise AssertionError(f"does not come to rest: {self.status}, {self.plan()}")
+
+    def wait(self, seconds: float) -> None:
+        self.second += seconds
+        self.settle()
+
+    # People
+
+    def command(self, action: str, name: str = "", **more: Any) -> None:
+        name = name or f"train-{action.lower()}-{next(self._versions)}"
+        target = {"apiVersion": VC_JOB.api_version, "kind": "Job", "name": "train", "uid": UID, **more}
+        metadata = {"name": name, "namespace": "default", "creationTimestamp": times.render(self.now)}
+        self.put(Ref(COMMAND, "default", name), {"metadata": metadata, "action": action, "target": target})
+
+    def edit(self, **spec: Any) -> None:
+        assert self.job
+        metadata = {**self.job["metadata"], "generation": self.job["metadata"]["generation"] + 1}
+        self.job = {**self.job, "metadata": metadata, "spec": {**self.job["spec"], **spec}}
+
+    def delete(self, name: str) -> None:
+        """Somebody deletes a pod."""
+        self._delete(Ref(POD, "default", name))
+
+    # The scheduler and the kubelet
+
+    def admit(self) -> bool:
+        """Admit a gang that waits; whether there was one."""
+        group = self.group
+        if not self.admitting or group is None or group.get("status", {}).get("phase") not in (None, "Pending"):
+            return False
+        self.grouped("Inqueue")
+        return True
+
+    def grouped(self, phase: str, **more: Any) -> None:
+        group = self.group
+        assert group
+        self.put(ref_of(POD_GROUP, group), {**group, "status": {"phase": phase, **more}})
+
+    def set(self, name: str, phase: str, code: int = 0, *, restarts: int = 0, **status: Any) -> None:
+        """What has become of a pod. restarts: how often its container, which ended with the code, was started again."""
+        container: Object = {"name": "main", "ready": phase == "Running", "restartCount": restarts}
+        ended = {"terminated": {"exitCode": code, "finishedAt": times.render(self.now)}}
+        if phase in ("Succeeded", "Failed"):
+            container["state"] = ended
+        elif restarts:
+            container["lastState"] = ended
+        pod = self.pods[name]
+        self.put(ref_of(POD, pod), {**pod, "status": {"phase": phase, "containerStatuses": [container], **status}})
+
+    def run(self, *names: str) -> None:
+        """All pods that wait run, or these."""
+        for name in names or self.alive():
+            if self.pods[name]["status"]["phase"] == "Pending":
+                self.set(name, "Running")
+
+    def end(self, phase: str = "Succeeded", code: int = 0) -> None:
+        for name in self.alive():
+            if self.pods[name]["status"]["phase"] == "Running":
+                self.set(name, phase, code)
+
+    def reap(self) -> None:
+        """Pods that are being deleted go."""
+        for name, pod in self.pods.items():
+            if pod["metadata"].get("deletionTimestamp"):
+                del self.objects[Ref(POD, "default", name)]
+
+    # The API server
+
+    def put(self, ref: Ref, body: Object) -> None:
+        metadata = {"uid": f"uid-{next(self._versions)}", **body["metadata"]}
+        self.objects[ref] = {**body, "metadata": {**metadata, "resourceVersion": str(next(self._versions))}}
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Together(steps=steps):
+                for each in steps:
+                    self._do(each)
+            case Record(reason=reason, message=message):
+                self.events.append((reason, message))
+            case Measure():
+                self.measured.append(step)
+            case ComeBack(at=at):
+                self.back = (at - NOW).total_seconds()
+            case _:
+                self._spend(step)
+                self._write(step)
+
+    def _spend(self, step: Step) -> None:
+        if self.budget == 0:
+            raise CutShortError("killed")
+        self.budget = None if self.budget is None else self.budget - 1
+        self.writes.append(type(step).__name__)
+
+    def _write(self, step: Step) -> None:
+        assert self.job
+        match step:
+            case PatchStatus(status=status):
+                assert diff(self.status, status), "a status that changes nothing is not written"
+                self.job = {**self.job, "status": status}
+                if not self.phases or self.phases[-1] != self.phase:
+                    self.phases.append(self.phase)
+            case Create(kind=kind, body=body):
+                self._create(kind, body)
+            case Delete(ref=ref, uid=uid):
+                if ref.kind == VC_JOB:
+                    assert uid == UID
+                    self.job = None
+                elif ref in self.objects and self.objects[ref]["metadata"]["uid"] == uid:
+                    self._delete(ref)
+            case Discard(ref=ref):
+                self.objects.pop(ref, None)
+            case Patch(ref=ref, body=body, resource_version=version):
+                if ref.kind == VC_JOB:
+                    self.job = merge_patch(self.job, body)
+                    return
+                if ref not in self.objects or self.objects[ref]["metadata"]["resourceVersion"] != version:
+                    raise CutShortError(f"{ref} changed")
+                self.put(ref, merge_patch(self.objects[ref], body))
+            case _:
+                raise AssertionError(f"no step of a job: {step}")
+
+    def _create(self, kind: Kind, body: Object) -> None:
+        ref = ref_of(kind, body)
+        if ref.name in self.refused:
+            raise CutShortError(self.refused[ref.name])
+        if ref in self.objects:
+            return
+        metadata = {**body["metadata"], "creationTimestamp": times.render(self.now)}
+        self.put(ref, {**body, "metadata": metadata, **({"status": {"phase": "Pending"}} if kind == POD else {})})
+
+    def _delete(self, ref: Ref) -> None:
+        if ref.kind != POD or not self.stubborn:
+            del self.objects[ref]
+            return
+        pod = self.objects[ref]
+        self.put(ref, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": times.render(self.now)}})

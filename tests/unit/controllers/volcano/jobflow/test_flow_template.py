@@ -1,0 +1,42 @@
+"""What is decided about a JobTemplate."""
+
+import pytest
+
+from tests.unit.controllers.factories import NOW
+from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
+from workers.controllers.volcano.template import decide
+from workers.reconcile.plan import PatchStatus, Plan, Rest
+from workers.reconcile.snapshot import Entry, Snapshot
+
+
+@pytest.mark.parametrize(
+    ("listed", "jobs", "expected"),
+    [
+        pytest.param(None, [], None, id="no Jobs"),
+        pytest.param(None, ["b", "a"], ["a", "b"], id="its Jobs by name"),
+        pytest.param(["a", "b"], ["a", "b"], None, id="nothing new"),
+        pytest.param(["a", "b"], ["b"], ["b"], id="one is gone"),
+        pytest.param(["a"], [], None, id="the last list stays"),
+    ],
+)
+def test_it_lists_the_jobs_that_were_made_from_it(
+    listed: list[str] | None, jobs: list[str], expected: list[str] | None
+) -> None:
+    assert decided(listed, jobs).steps == ((PatchStatus({"jobDependsOnList": expected}),) if expected else ())
+
+
+@pytest.mark.parametrize(("number", "rest"), [(100, None), (101, 0.101), (1000, 1.0), (5000, 2.0)])
+def test_a_look_at_many_jobs_is_followed_by_a_rest(number: int, rest: float | None) -> None:
+    names = sorted(f"job-{each}" for each in range(number))
+    for listed in (names, names[1:]):
+        plan = decided(listed, names)
+        written = () if listed == names else (PatchStatus({"jobDependsOnList": names}),)
+        assert plan.steps == (*written, *((Rest(rest),) if rest else ()))
+
+
+def decided(listed: list[str] | None, jobs: list[str]) -> Plan:
+    """The decision on a template whose status lists these and that has those."""
+    body: Object = {"metadata": {"name": "t", "namespace": "default", "uid": "t"}}
+    body["status"] = {"jobDependsOnList": listed} if listed else {}
+    tied = {VC_JOB.id: tuple(Entry(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
+    return decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, tied=tied), NOW)

@@ -1,0 +1,361 @@
+"""One PodGroup: its phase, its status, its pods let go, and its back-out."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, at, condition
+from tests.unit.controllers.plans import back, events, shape, status_of
+from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
+from workers.api.kinds import Object
+from workers.controllers import conditions
+from workers.controllers.volcano.podgroup import phases
+from workers.controllers.volcano.podgroup.decide import ROUND, Gangs
+from workers.controllers.volcano.podgroup.group import observe
+from workers.controllers.volcano.podgroup.members import member
+from workers.controllers.volcano.podgroup.rules import Rules
+from workers.reconcile.plan import Delete, Mark, Patch, Plan, Together
+
+ONE = 10**9
+LOOKED_FOR = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+STATES: dict[str, dict[str, Any]] = {
+    "waiting": {},
+    "gated": {"gated": True},
+    "nowhere": {"conditions": [LOOKED_FOR]},
+    "bound": {"node": "one"},
+    "running": {"node": "one", "phase": "Running"},
+    "succeeded": {"node": "one", "phase": "Succeeded"},
+    "failed": {"node": "one", "phase": "Failed"},
+    "leaving": {"node": "one", "phase": "Running", "leaving": True},
+    "left": {"leaving": True},
+}
+
+
+def pods(*states: str, **more: Any) -> list[Object]:
+    """One pod for each state."""
+    return [pod(f"gang-{index}", **{**STATES[state], **more}) for index, state in enumerate(states)]
+
+
+def decide(body: Object, *made: Object, later: float = 0, rules: Rules | None = None) -> Plan:
+    return Gangs(rules or Rules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
+
+
+@pytest.mark.parametrize(
+    ("before", "states", "least", "after"),
+    [
+        pytest.param("Pending", [], 3, "Pending", id="waits"),
+        pytest.param("Pending", ["gated"] * 3, 3, "Pending", id="waits, held back"),
+        pytest.param("Pending", [], 0, "Pending", id="needs nothing, and is not let through yet"),
+        pytest.param("Pending", ["gated"], 0, "Pending", id="needs nothing, its pod is held back"),
+        pytest.param("Pending", ["running"] * 3, 3, "Running", id="runs without having been let through"),
+        pytest.param("Inqueue", [], 3, "Inqueue", id="let through, no pods"),
+        pytest.param("Inqueue", [], 0, "Completed", id="let through, needs nothing"),
+        pytest.param("Inqueue", ["waiting"] * 3, 3, "Inqueue", id="let through, no nodes"),
+        pytest.param("Inqueue", ["running", "nowhere", "nowhere"], 3, "Inqueue", id="let through, a part runs"),
+        pytest.param("Inqueue", ["bound", "bound", "running"], 3, "Running", id="all have their nodes"),
+        pytest.param("Inqueue", ["bound", "bound", "waiting"], 2, "Running", id="enough have their nodes"),
+        pytest.param("Running", ["running", "succeeded", "failed"], 3, "Running", id="some have ended"),
+        pytest.param("Running", ["running", "running", "leaving"], 3, "Running", id="one is leaving its node"),
+        pytest.param("Running", ["running", "running", "left"], 3, "Pending", id="one leaves and had no node"),
+        pytest.param("Running", ["succeeded"] * 3, 3, "Completed", id="all have ended well"),
+        pytest.param("Running", ["succeeded", "failed", "failed"], 3, "Completed", id="all have ended"),
+        pytest.param("Running", ["succeeded", "succeeded", "waiting"], 2, "Completed", id="one more waits"),
+        pytest.param("Running", ["running", "running", "waiting"], 3, "Pending", id="one lost its place"),
+        pytest.param("Running", ["running", "running", "nowhere"], 3, "Unknown", id="one finds no place"),
+        pytest.param("Running", ["bound", "bound", "nowhere"], 3, "Pending", id="one finds no place, none runs"),
+        pytest.param("Running", [], 3, "Pending", id="all are gone"),
+        pytest.param("Unknown", ["running", "running", "nowhere"], 3, "Unknown", id="still finds no place"),
+        pytest.param("Unknown", ["running", "running", "bound"], 3, "Running", id="found its place"),
+        pytest.param("Unknown", ["running", "running"], 3, "Pending", id="looks for none any more"),
+        pytest.param("Completed", [], 3, "Completed", id="completed, and cleaned up"),
+        pytest.param("Completed", ["succeeded", "succeeded"], 3, "Pending", id="completed, one is gone"),
+        pytest.param("Completed", ["succeeded"] * 3 + ["running"], 3, "Running", id="completed, and one more runs"),
+    ],
+)
+def test_phases(before: str, states: list[str], least: int, after: str) -> None:
+    found = observe(group(phase=before, least=least), [member(each) for each in pods(*states)])
+    assert phases.phase(found) == after
+
+
+def test_the_status_counts_pods_and_what_they_take() -> None:
+    made = pods("running", "running", "succeeded", "failed", "leaving", "waiting")
+    status = status_of(decide(group(phase="Inqueue"), *made))
+    assert {name: status[name] for name in ("phase", "running", "succeeded", "failed", "allocated")} == {
+        "phase": "Running",
+        "running": 2,
+        "succeeded": 1,
+        "failed": 1,
+        "allocated": {"cpu": "3", "pods": "3"},
+    }
+
+
+def test_a_whole_gang_says_so_and_waits_no_more() -> None:
+    waited = condition("Unschedulable", reason="NotEnoughResources", message="…")
+    body = {"conditions": [waited], "backOff": {"count": 2, "since": at(-90), "until": at(-50)}}
+    status = status_of(decide(group(phase="Inqueue", status=body), *pods(*["running"] * 3)))
+    found = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+    ready = "tasks in gang are ready to be scheduled"
+    assert found == {"Scheduled": ("True", ready), "Unschedulable": ("False", ready)}
+    assert "backOff" not in status
+
+
+def test_a_gang_that_is_not_whole_any_more_says_so() -> None:
+    made = pods("running", "running", "nowhere")
+    told = conditions.find({"status": status_of(decide(group(phase="Running"), *made))}, "Unschedulable")
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("True", "NotEnoughResources")
+    assert told["message"] == "1/3 tasks in gang unschedulable: pod group is not ready, 2 of 3 have a node"
+
+
+def test_a_gang_that_has_grown_says_what_is_not_there_yet_and_not_that_it_has_no_place() -> None:
+    told = conditions.find({"status": status_of(decide(group(phase="Running"), *pods("running")))}, "Unschedulable")
+    assert told is not None
+    assert (told["reason"], told["message"]) == (
+        "NotEnoughTasks",
+        "pod group is not ready, 1 of 3 have a node, and the others are not there yet",
+    )
+
+
+def test_nothing_is_written_twice() -> None:
+    made = pods(*["running"] * 3)
+    body = group(phase="Running")
+    status = status_of(decide(body, *made))
+    assert decide({**body, "status": status}, *made, later=99).steps == ()
+
+
+def test_an_admitted_group_lets_its_pods_go() -> None:
+    body = group(phase="Inqueue", status={"admitted": at(-1)})
+    other = {"name": "example.com/other"}
+    held = pods("waiting", "gated", "waiting")
+    held[-2]["spec"]["schedulingGates"].append(other)
+    (stage,) = [step for step in decide(body, *held).steps if isinstance(step, Together)]
+    (patch,) = stage.steps
+    assert isinstance(patch, Patch)
+    assert (patch.ref.name, patch.body) == (held[-2]["metadata"]["name"], {"spec": {"schedulingGates": [other]}})
+
+
+def let_go(plan: Plan) -> list[str]:
+    stages = [step for step in plan.steps if isinstance(step, Together)]
+    return [step.ref.name for stage in stages for step in stage.steps if isinstance(step, Patch)]
+
+
+@pytest.mark.parametrize(
+    ("phase", "states", "going"),
+    [
+        pytest.param("Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"], id="as many as make it whole"),
+        pytest.param(
+            "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"], id="one was let go before"
+        ),
+        pytest.param("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"], id="two have their places"),
+        pytest.param("Inqueue", ["gated"], [], id="the first of three: it would start alone"),
+        pytest.param("Inqueue", ["gated", "gated"], [], id="two of three"),
+        pytest.param("Inqueue", ["running", "gated"], [], id="one runs, one is there, one is to come"),
+        pytest.param("Inqueue", ["gated", "gated", "left"], [], id="the third leaves and had no node"),
+        pytest.param("Running", ["running"] * 3 + ["gated"], [], id="the rest is the round's"),
+        pytest.param("Completed", ["succeeded"] * 3 + ["gated"], [], id="of a completed one, too"),
+    ],
+)
+def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
+    plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
+    assert let_go(plan) == going
+    # The round must hear of pods that wait although their gang is whole.
+    assert (Mark(ROUND) in plan.steps) == (phase != "Inqueue")
+
+
+@pytest.mark.parametrize(
+    ("first", "places", "going"),
+    [
+        pytest.param(
+            {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"], id="of each task"
+        ),
+        pytest.param({"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], [], id="the Job makes its gang's pods itself"),
+        pytest.param({}, [("a", 7)], ["a-7"], id="nobody says which those are"),
+    ],
+)
+def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
+    first: dict[str, int], places: list[tuple[str, int]], going: list[str]
+) -> None:
+    held = [pod(f"{task}-{index}", gated=True, place=(task, index)) for task, index in places]
+    tasks = {"minTaskMember": {"a": 9, "b": 9}, "minTaskPods": first} if first else {}
+    body = group(phase="Inqueue", status={"admitted": at(-1)}, least=len(going), **tasks)
+    assert let_go(decide(body, *held)) == going
+
+
+def test_the_last_gate_takes_the_list_with_it() -> None:
+    (stage,) = [
+        step
+        for step in decide(group(phase="Inqueue", least=1, status={"admitted": at(-1)}), *pods("gated")).steps
+        if isinstance(step, Together)
+    ]
+    assert [step.body for step in stage.steps if isinstance(step, Patch)] == [{"spec": {"schedulingGates": None}}]
+
+
+FOR_ONE = {"admitted": at(-1), "admittedFor": {"minMember": 1, "minResources": {"cpu": "1", "pods": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("states", "least", "after", "going", "again"),
+    [
+        pytest.param(["running"], 1, "Running", [], False, id="asks for what it was let through for"),
+        pytest.param(["running", "gated"], 2, "Running", [], True, id="whole as it was, and asks for one more"),
+        pytest.param(["waiting", "gated"], 2, "Inqueue", [], False, id="not whole yet as it was"),
+        pytest.param(["gated", "gated"], 2, "Inqueue", ["gang-0"], False, id="none of it has a node"),
+        pytest.param([], 2, "Inqueue", [], False, id="no pods yet"),
+        pytest.param([], 0, "Completed", [], False, id="asks for nothing any more"),
+    ],
+)
+def test_a_group_is_let_through_for_what_it_asked_for_then(
+    states: list[str], least: int, after: str, going: list[str], again: bool
+) -> None:
+    body, made = group(phase="Inqueue", least=least, status=FOR_ONE), pods(*states)
+    plan = decide(body, *made)
+    assert phases.phase(observe(body, map(member, made))) == after
+    assert let_go(plan) == going
+    assert (back(plan) == 0.0) == again
+
+
+def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whole() -> None:
+    body = group(phase="Inqueue", least=2, status=FOR_ONE)
+    assert observe(body, ()).need == {"cpu": ONE, "pods": ONE}
+    made = pods("running", "gated")
+    body = {**body, "status": status_of(decide(body, *made))}
+    assert "admittedFor" not in body["status"]
+    plan = decide(body, *made)
+    assert (status_of(plan)["phase"], let_go(plan), Mark(ROUND) in plan.steps) == ("Pending", [], True)
+
+
+@pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
+def test_a_grant_that_nobody_can_read_is_none(nonsense: Object) -> None:
+    assert observe(group(phase="Inqueue", least=2, status={"admittedFor": nonsense}), ()).least == 2
+
+
+def test_pods_of_a_group_that_waits_are_held_back() -> None:
+    assert not [step for step in decide(group(), *pods("gated", "gated")).steps if isinstance(step, Together)]
+
+
+@pytest.mark.parametrize(
+    ("told", "body", "states"),
+    [
+        pytest.param(True, group(), [], id="new"),
+        pytest.param(
+            False,
+            group(status={"conditions": [condition("Unschedulable", reason="NotEnoughResources")]}),
+            [],
+            id="judged already: the round comes back by itself",
+        ),
+        pytest.param(True, group(phase="Running"), ["succeeded"] * 3, id="completed"),
+        pytest.param(True, group(phase="Running"), ["running"], id="waits again"),
+        pytest.param(
+            True,
+            group(phase="Running", status={"allocated": {"cpu": "4"}}),
+            ["running"] * 3,
+            id="a pod beyond the gang has ended",
+        ),
+        pytest.param(
+            False,
+            group(phase="Running", status={"allocated": {"cpu": "2"}}),
+            ["running"] * 3,
+            id="a pod more runs",
+        ),
+        pytest.param(False, group(phase="Completed"), [], id="completed long ago"),
+    ],
+)
+def test_what_the_round_must_hear_of(told: bool, body: Object, states: list[str]) -> None:
+    assert (Mark(ROUND) in decide(body, *pods(*states)).steps) is told
+
+
+# Backing out.
+
+ADMITTED = {"admitted": at(-300)}
+
+
+def test_an_admitted_gang_has_so_much_time() -> None:
+    plan = decide(group(phase="Inqueue", status={"admitted": at(-299)}), *pods("running", "waiting"))
+    assert back(plan) == 1.0
+    assert not events(plan)
+
+
+def test_a_gang_without_enough_nodes_gives_back_what_it_holds() -> None:
+    body = group(phase="Inqueue", least=6, status=ADMITTED)
+    plan = decide(body, *pods("running", "bound", "waiting", "leaving", "succeeded"))
+    assert shape(plan) == ["PatchStatus", "Record", "Patchs", "Deletes", "Mark"]
+    status = status_of(plan)
+    assert (status["phase"], "admitted" in status) == ("Pending", False)
+    assert status["backOff"] == {"count": 1, "since": at(0), "until": at(10)}
+    assert events(plan) == ["BackOff"]
+    assert _going(plan) == ["gang-0", "gang-1", "gang-2"]
+    marks = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
+    assert [step.body for step in marks if isinstance(step, Patch)] == [
+        {"metadata": {"annotations": {"volcano.sh/controller-out-of-sync": "true"}}}
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("count", "wait"), [(1, 20), (2, 40), (5, 320), (6, 600), (99, 600)], ids=lambda value: str(value)
+)
+def test_every_attempt_waits_longer(count: int, wait: int) -> None:
+    before = {**ADMITTED, "backOff": {"count": count, "since": at(-400), "until": at(-390)}}
+    status = status_of(decide(group(phase="Inqueue", status=before), *pods("waiting")))
+    assert status["backOff"] == {"count": count + 1, "since": at(0), "until": at(wait)}
+
+
+def test_a_gang_that_has_been_whole_keeps_what_runs() -> None:
+    was = {**ADMITTED, "conditions": [condition("Scheduled")]}
+    plan = decide(group(phase="Inqueue", status=was), *pods("running", "bound", "waiting"))
+    assert _going(plan) == ["gang-2"]
+
+
+def test_pods_that_nobody_would_make_again_are_not_taken_away() -> None:
+    plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("running", "waiting", owned=False))
+    assert status_of(plan)["phase"] == "Inqueue"
+    assert back(plan) is None
+
+
+def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -> None:
+    plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("gated", "gated", owned=False))
+    assert status_of(plan)["phase"] == "Pending"
+    assert _going(plan) == [], "they wait on, for the others"
+
+
+@pytest.mark.parametrize(
+    ("given", "rules"),
+    [
+        pytest.param({}, Rules(patience=timedelta()), id="no setting"),
+        pytest.param({"annotations": {"penstock.dev/gang-timeout": "0s"}}, Rules(), id="it says so"),
+        pytest.param({"annotations": {"penstock.dev/gang-timeout": "6m"}}, Rules(), id="it has more time"),
+    ],
+)
+def test_a_gang_may_wait_longer(given: dict[str, Any], rules: Rules) -> None:
+    plan = decide(group(phase="Inqueue", status=ADMITTED, **given), *pods("waiting"), rules=rules)
+    assert not events(plan)
+
+
+def test_what_was_cut_short_goes_on() -> None:
+    before = pods("running", "waiting", "gated")
+    plan = decide(group(phase="Inqueue", status=ADMITTED), *before)
+    after = {**group(), "status": status_of(plan)}
+    # Nothing after the status was carried out; one pod was deleted meanwhile, another made anew.
+    late = decide(after, before[0], pod("gang-3", gated=True, created=1), pod("gang-4", created=1), later=2)
+    assert _going(late) == ["gang-0"]
+    # Those that are held back stay.
+    done = decide(after, before[2], later=2)
+    assert _going(done) == []
+    assert (status_of(done)["backOff"], status_of(done).get("allocated")) == (after["status"]["backOff"], None)
+
+
+def test_a_back_out_without_pods_is_a_wait() -> None:
+    plan = decide(group(phase="Inqueue", status=ADMITTED))
+    assert shape(plan) == ["PatchStatus", "Record", "Mark"]
+
+
+@pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])
+def test_what_is_gone_is_left_alone(body: Object | None) -> None:
+    snapshot = seen(group(), *pods("gated"))
+    gone = type(snapshot)(ref=snapshot.ref, body=body, tied=snapshot.tied)
+    assert Gangs().decide(gone, NOW).steps == ()
+
+
+def _going(plan: Plan) -> list[str]:
+    staged = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
+    return [step.ref.name for step in staged if isinstance(step, Delete)]

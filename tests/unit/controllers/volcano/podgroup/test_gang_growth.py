@@ -1,0 +1,185 @@
+"""Pods beyond their gangs: let go when there is room besides what every gang that waits needs, and for nobody else."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW
+from tests.unit.controllers.volcano.podgroup.gangs import (
+    everything,
+    group,
+    grown,
+    names,
+    node,
+    outcome,
+    pod,
+    priority,
+    queue,
+    reasons,
+)
+from workers.api.kinds import POD, Object
+from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup.growing import MOST
+from workers.reconcile.plan import ComeBack, Patch, Together
+
+
+def elastic(name: str, *, least: int = 1, more: int = 5, cpu: str = "1", on: str = "one", **given: Any) -> list[Object]:
+    """A gang that is whole, and pods beyond it that are held back: the group, then its pods."""
+    running = [pod(f"{name}-{index}", name, node=on, phase="Running") for index in range(least)]
+    held = [
+        pod(f"{name}-{index}", name, gated=True, cpu=cpu, created=index - 40, place=("work", index))
+        for index in range(least, least + more)
+    ]
+    return [group(name, least=least, phase=given.pop("phase", "Running"), **given), *running, *held]
+
+
+def seen(*each: list[Object], **more: Any) -> dict[str, Any]:
+    """Groups and pods, apart."""
+    return {"groups": [one[0] for one in each], "pods": [body for one in each for body in one[1:]], **more}
+
+
+@pytest.mark.parametrize(
+    ("pods", "given"),
+    [
+        pytest.param(5, {"nodes": [node()]}, id="all of them fit"),
+        pytest.param(3, {"nodes": [node(cpu=4, pods=9)]}, id="as many as fit"),
+        pytest.param(0, {"nodes": [node(cpu=1, pods=9)]}, id="none fits"),
+        pytest.param(5, {}, id="no node is known"),
+        pytest.param(2, {"queues": [queue(capability={"cpu": "3"})]}, id="as many as the queue may have"),
+        pytest.param(
+            2,
+            {"queues": [queue(parent="above"), queue("above", capability={"pods": "3"})]},
+            id="as many as the queue above may have",
+        ),
+        pytest.param(
+            1,
+            {"nodes": [node(cpu=4, pods=9)], "queues": [queue(), queue("sure", guarantee={"resource": {"cpu": "2"}})]},
+            id="what others are guaranteed stays free",
+        ),
+        pytest.param(0, {"nodes": [node()], "queues": [queue(state="Closed")]}, id="a closed queue takes nothing more"),
+        pytest.param(0, {"nodes": [node()], "queues": []}, id="the queue is gone"),
+        pytest.param(1, {"nodes": [node(cpu=2, pods=9), node("two", cpu=1, pods=0)]}, id="each on a node"),
+    ],
+)
+def test_pods_beyond_a_gang_go_where_there_is_room(pods: int, given: dict[str, Any]) -> None:
+    found = outcome(**seen(elastic("gang")), **given)
+    assert grown(found) == [f"gang-{index}" for index in range(1, 1 + pods)]
+    assert found.growth.waits == (pods < 5)
+
+
+@pytest.mark.parametrize(
+    ("pods", "phase"), [(0, "Pending"), (0, "Inqueue"), (5, "Running"), (5, "Completed"), (0, "Unknown")]
+)
+def test_only_a_gang_that_is_whole_grows(pods: int, phase: str) -> None:
+    found = outcome(**seen(elastic("gang", phase=phase)), nodes=[node()])
+    assert len(grown(found)) == pods
+
+
+def test_pods_that_are_held_back_keep_nobody_from_starting() -> None:
+    found = outcome(**seen(elastic("wide", more=50), [group()]), nodes=[node()])
+    assert names(found) == ["gang"]
+    assert grown(found) == [f"wide-{index}" for index in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason", "cpus", "least"),
+    [
+        pytest.param(0, "NotEnoughResources", 4, 4, id="it waits for what is left, and for more"),
+        pytest.param(1, None, 6, 4, id="it starts, and leaves something"),
+        pytest.param(0, None, 5, 4, id="it starts, and leaves nothing"),
+        pytest.param(3, "NeverFits", 4, 9, id="one that can never start keeps nothing free"),
+    ],
+)
+def test_what_a_gang_waits_for_is_for_no_pod_beyond_another(
+    pods: int, reason: str | None, cpus: int, least: int
+) -> None:
+    found = outcome(**seen(elastic("wide"), [group(least=least)]), nodes=[node(cpu=cpus, pods=99)])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+    assert len(grown(found)) == pods
+
+
+def test_a_gang_that_waits_for_its_own_queue_stands_in_nobody_elses_way() -> None:
+    queues = [queue(), queue("above", capability={"cpu": "3"}), queue("a", parent="above"), queue("b", parent="above")]
+    given = seen(elastic("wide"), elastic("narrow", queue="a"), [group(queue="b")], queues=queues)
+    found = outcome(**given, nodes=[node(cpu=9, pods=99)])
+    assert reasons(found) == {"gang": "NotEnoughResources"}
+    assert grown(found) == [f"wide-{index}" for index in range(1, 6)]
+
+
+def test_nobody_takes_nodes_that_a_gang_waits_for() -> None:
+    large = group(least=1, asks={"cpu": "4", "pods": "1"}, minTaskMember={"a": 1}, minTaskPlacement={"a": ZONE_A})
+    machines = [node("one", cpu=4, pods=9, labels={"zone": "a"}), node("two", cpu=4, pods=9, labels={"zone": "b"})]
+    found = outcome(**seen(elastic("wide"), [large]), nodes=machines)
+    assert reasons(found) == {"gang": "NotEnoughResources"}
+    assert grown(found) == []
+    elsewhere = elastic("wide")
+    for body in elsewhere[2:]:
+        body["spec"]["nodeSelector"] = {"zone": "b"}
+    assert grown(outcome(**seen(elsewhere, [large]), nodes=machines)) == [f"wide-{index}" for index in range(1, 5)]
+
+
+ZONE_A = {"nodeSelector": {"zone": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "given"),
+    [
+        pytest.param(["a-1", "a-2"], {"b": {"created": -1}}, {}, id="of the older gang"),
+        pytest.param(
+            ["b-1", "b-2"],
+            {"b": {"priorityClassName": "high", "created": -1}},
+            {"priorities": [priority("high", 5)]},
+            id="of the more important one",
+        ),
+        pytest.param(
+            ["b-1", "b-2"],
+            {"b": {"queue": "vip"}},
+            {"queues": [queue(), queue("vip", priority=1)]},
+            id="of the queue of higher priority",
+        ),
+        pytest.param(
+            ["a-1", "b-1"],
+            {"b": {"queue": "other"}},
+            {"queues": [queue(created=-9), queue("other", created=-8)]},
+            id="queues take turns",
+        ),
+    ],
+)
+def test_who_grows_first(first: list[str], more: dict[str, Any], given: dict[str, Any]) -> None:
+    gangs = [elastic("a", created=-30), elastic("b", **{"created": -20, **more.get("b", {})})]
+    assert grown(outcome(**seen(*gangs), nodes=[node(cpu=4, pods=9)], **given)) == first
+
+
+def test_a_small_pod_is_let_go_though_a_large_one_is_not() -> None:
+    gang = elastic("gang", more=1, cpu="9")
+    gang.append(pod("gang-9", gated=True, place=("work", 9)))
+    assert grown(outcome(**seen(gang), nodes=[node()])) == ["gang-9"]
+
+
+def test_pods_that_were_let_go_count_until_they_have_their_place() -> None:
+    free = [pod(f"wide-{index}", "wide", place=("work", index)) for index in range(1, 4)]
+    done = [group("wide", least=1, phase="Completed"), pod("wide-0", "wide", node="one", phase="Succeeded"), *free]
+    assert names(outcome(**seen(done, [group()]), nodes=[node(cpu=5, pods=9)])) == []
+    assert names(outcome(**seen(done, [group()]), nodes=[node(cpu=6, pods=9)])) == ["gang"]
+    assert names(outcome(**seen(done, [group()]), queues=[queue(capability={"cpu": "5"})])) == []
+    assert names(outcome(**seen(done, [group()]), queues=[queue(capability={"cpu": "6"})])) == ["gang"]
+
+
+def test_a_job_whose_gang_lost_a_pod_makes_that_again_and_its_other_pods_wait() -> None:
+    gang = elastic("gang", least=2, phase="Pending")
+    body, _lost, left, *held = gang
+    found = outcome(groups=[body], pods=[left, *held], nodes=[node(cpu=2, pods=9)])
+    assert names(found) == ["gang"]
+    # Pods of a Job that are held back are never waited for: it makes those of its gang when that is let through.
+    assert names(outcome(groups=[body], pods=held[:1], nodes=[node(cpu=2, pods=9)])) == ["gang"]
+
+
+def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
+    plan = rounds.admit(everything(**seen(elastic("gang", more=MOST + 9))), NOW)
+    patches = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
+    assert len(patches) == MOST
+    assert all(isinstance(step, Patch) and step.ref.kind == POD for step in patches)
+    assert patches[0].body == {"spec": {"schedulingGates": None}}  # type: ignore[union-attr]
+    assert isinstance(plan.steps[-1], ComeBack)
+    again = rounds.admit(everything(**seen(elastic("gang"))), NOW)
+    assert not [step for step in again.steps if isinstance(step, ComeBack)]

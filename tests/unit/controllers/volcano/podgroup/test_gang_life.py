@@ -1,0 +1,156 @@
+"""Round after round over random queues, nodes and gangs while pods start and end: what never happens, what must."""
+
+import random
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.controllers.factories import NOW
+from tests.unit.controllers.volcano.podgroup.gang_world import World
+from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
+from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import vectors
+from workers.controllers.volcano.podgroup.members import Member
+from workers.controllers.volcano.podgroup.places import part
+
+ONE = 10**9
+#: A gang's pods work for less than so many seconds on average; then so many seconds are enough for any dozen of gangs.
+BOUND = 1500
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Object]:
+    """Two queues below one and one beside it, with bounds and guarantees that a cluster of ten cpus can keep."""
+    above = draw(st.integers(3, 10))
+    bounds = st.none() | st.integers(1, above)
+
+    def one(name: str, parent: str, cpus: int | None, sure: int = 0, created: int = 0) -> Object:
+        return queue(
+            name,
+            parent=parent,
+            created=created,
+            weight=draw(st.integers(1, 3)),
+            priority=draw(st.sampled_from([0, 0, 0, 1])),
+            **({"capability": {"cpu": str(cpus)}} if cpus else {}),
+            **({"guarantee": {"resource": {"cpu": str(sure)}}} if sure else {}),
+        )
+
+    return [
+        one("above", "root", above, created=-4),
+        one("left", "above", draw(bounds), created=-3),
+        one("right", "above", draw(bounds), created=-2),
+        one("beside", "root", draw(st.none() | st.integers(1, 10)), draw(st.integers(0, 2)), created=-1),
+    ]
+
+
+def _fits_alone(queues: list[Object], cpus: dict[str, int], name: str, spec: Object) -> bool:
+    nodes = [node(each, cpu=cpu, pods=50, labels={"name": each}) for each, cpu in cpus.items()]
+    placement = {"minTaskMember": {"work": spec["minMember"]}, "minTaskPlacement": {"work": part(spec["where"])}}
+    alone = group(name, least=spec["minMember"], asks=spec["minResources"], queue=spec["queue"], **placement)
+    return bool(rounds.held(rounds.observe(everything(queues=queues, nodes=nodes, groups=[alone])), NOW).admitted)
+
+
+def _holding(world: World, name: str) -> list[Member]:
+    return [each for each in world.members(name) if each.holds]
+
+
+def _check(world: World, whole: set[str]) -> None:
+    for name, body in world.nodes.items():
+        assert world.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
+    used: Counter[str] = Counter()
+    parents = {each["metadata"]["name"]: each["spec"].get("parent") for each in world.queues}
+    for name, body in world.groups.items():
+        at: str | None = body["spec"]["queue"]
+        while at in parents:
+            used[at] += sum(each.requests["cpu"] for each in _holding(world, name))
+            at = parents[at]
+        phase = body["status"]["phase"]
+        if phase in ("Running", "Completed"):
+            whole.add(name)
+        # A pod beyond its gang has a place only once the whole gang has had one.
+        if name not in whole:
+            assert len(_holding(world, name)) <= body["spec"]["minMember"]
+        if phase == "Pending" and name not in whole and not body["status"].get("backOff"):
+            assert not _holding(world, name)
+    for each in world.queues:
+        limit = (each["spec"].get("capability") or {}).get("cpu")
+        assert limit is None or used[each["metadata"]["name"]] <= int(limit) * ONE
+
+
+@settings(max_examples=12)
+@given(trees(), st.integers(0, 2**32), st.sampled_from([0.0, 0.1]))
+def test_all_or_nothing_never_too_much_and_nobody_starves(queues: list[Object], seed: int, cut: float) -> None:
+    chance = random.Random(seed)
+    cpus = {"a": 4, "b": 4, "c": 2}
+    world, whole, able = World(queues, cpus, seed, cut=cut), set[str](), set[str]()
+    for index in range(8):
+        name = f"g{index}"
+        world.arrive(
+            name,
+            least=chance.randint(1, 4),
+            cpu=chance.choice([1, 1, 2, 3]),
+            queue=chance.choice(["left", "right", "beside"]),
+            late=chance.random() < 0.5,
+            more=chance.choice([0, 0, 3]),
+            on=chance.choice([None, None, *cpus]),
+        )
+        if _fits_alone(queues, cpus, name, world.groups[name]["spec"]):
+            able.add(name)
+        _live(world, chance, whole, seconds=chance.randint(0, 4))
+    for _ in range(BOUND // 20):
+        _live(world, chance, whole, seconds=20)
+        if all(world.phases()[name] == "Completed" for name in able):
+            break
+    assert {name for name, phase in world.phases().items() if phase == "Completed"} == able
+
+
+def _live(world: World, chance: random.Random, whole: set[str], *, seconds: int) -> None:
+    for _ in range(seconds):
+        world.step()
+        _check(world, whole)
+        if chance.random() < 0.1:
+            # Seen in another order, it is the same round; and asked again, it says the same.
+            assert _said(world, mixed=True) == _said(world) == _said(world)
+        for name, phase in world.phases().items():
+            # Pods beyond their gang outlive it; those of one that is not whole never end by themselves.
+            for each in world.members(name) if phase in ("Running", "Completed") else ():
+                if each.state == "running" and chance.random() < 0.2:
+                    world.end(each.pod["metadata"]["name"])
+
+
+def _said(world: World, *, mixed: bool = False) -> list[str]:
+    return [str(step) for step in world.round(mixed=mixed).steps]
+
+
+@pytest.mark.parametrize("cpu", [1, 4], ids=["many small pods", "one pod as large as a node"])
+def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> None:
+    """Without a bound on overtaking it waits for ever."""
+    chance = random.Random(7)
+    for overtaking, starts in ((timedelta(seconds=60), True), (timedelta(), False)):
+        world = World([queue()], {"a": 4, "b": 4}, overtaking=overtaking)
+        started = False
+        for index in range(250):
+            # There are always some that wait, each of one pod that ends after about ten seconds.
+            for each in range(12 - Counter(world.phases().values())["Pending"]):
+                world.arrive(f"small-{index}-{each}", least=1, late=True)
+            if index == 10:
+                world.arrive("large", least=7 if cpu == 1 else 1, cpu=cpu, late=True)
+            world.step()
+            started = started or world.phases().get("large") == "Running"
+            for name in world.running():
+                if chance.random() < 0.1:
+                    world.end(name)
+            _forget(world)
+        assert started == starts
+
+
+def _forget(world: World) -> None:
+    """Gangs that are completed are of no more interest."""
+    for name, phase in world.phases().items():
+        if phase == "Completed":
+            del world.groups[name]
+            world.pods = {each: body for each, body in world.pods.items() if not each.startswith(f"{name}-")}

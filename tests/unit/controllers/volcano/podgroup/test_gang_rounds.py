@@ -1,0 +1,704 @@
+"""Which gangs a round lets through, and why the others wait: a table for every rule."""
+
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW, at, condition
+from tests.unit.controllers.volcano.podgroup.gangs import (
+    everything,
+    group,
+    names,
+    node,
+    outcome,
+    pod,
+    priority,
+    queue,
+    quota,
+    reasons,
+    words,
+)
+from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup.rules import Rules
+from workers.reconcile.plan import ComeBack, Patch, Record, Rest, Together
+
+HALF_RUNNING = [
+    group("old", phase="Running"),
+    *(pod(f"old-{index}", "old", node="one", phase="Running") for index in range(3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("admitted", "given"),
+    [
+        pytest.param(True, {"nodes": [node()]}, id="it fits"),
+        pytest.param(False, {"nodes": [node(cpu=2, pods=9)]}, id="one cpu is missing"),
+        pytest.param(True, {"nodes": [node(cpu=3, pods=3)]}, id="exactly enough"),
+        pytest.param(False, {"nodes": [node(cpu=3, pods=2)]}, id="too few pods for one node"),
+        pytest.param(True, {"nodes": [node("a", cpu=2, pods=9), node("b", cpu=1, pods=9)]}, id="over two nodes"),
+        pytest.param(True, {}, id="no node is known: the queues alone decide"),
+        pytest.param(False, {"nodes": [node(ready="False")]}, id="a node that is not ready has nothing"),
+        pytest.param(False, {"nodes": [node(ready="Unknown")]}, id="a node that is not heard of has nothing"),
+        pytest.param(False, {"nodes": [node(spec={"unschedulable": True})]}, id="a cordoned node has nothing"),
+        pytest.param(
+            False,
+            {"nodes": [node(spec={"taints": [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]})]},
+            id="the control plane has nothing",
+        ),
+        pytest.param(
+            False,
+            {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Running")]},
+            id="a pod of no gang takes its place",
+        ),
+        pytest.param(
+            True,
+            {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Succeeded")]},
+            id="a pod that has ended takes nothing",
+        ),
+        pytest.param(
+            False,
+            {
+                "nodes": [node(cpu=5, pods=9)],
+                "pods": [pod("web", None, cpu="3", node="one", phase="Running", leaving=True)],
+            },
+            id="a pod that is leaving is not gone yet",
+        ),
+        pytest.param(
+            True,
+            {"nodes": [node(cpu=3, pods=9)], "pods": [pod("web", None, cpu="3", node="gone", phase="Running")]},
+            id="a pod of a node that does not count takes nothing of the others",
+        ),
+    ],
+)
+def test_a_gang_needs_room_in_the_cluster(admitted: bool, given: dict[str, list[Object]]) -> None:
+    found = outcome(groups=[group()], **given)
+    assert names(found) == (["gang"] if admitted else [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "queues"),
+    [
+        pytest.param(None, [queue(capability={"cpu": "3"})], id="as much as it may have"),
+        pytest.param("NeverFits", [queue(capability={"cpu": "2"})], id="more than it may ever have"),
+        pytest.param(None, [queue(capability={"memory": "1"})], id="only what the gang asks for is compared"),
+        pytest.param(None, [queue(capability={"cpu": "0"})], id="no cpu at all is no limit, as Volcano reads it"),
+        pytest.param("NeverFits", [queue(capability={"pods": "0"})], id="no pods at all is a limit"),
+        pytest.param("QueueNotOpen", [queue(state="Closed")], id="closed"),
+        pytest.param("QueueNotOpen", [queue(state="Closing")], id="closing"),
+        pytest.param("QueueNotOpen", [queue(state="Unknown")], id="in an unknown state"),
+        pytest.param(None, [queue(state="")], id="new: about to be open"),
+        pytest.param("QueueNotFound", [queue("other")], id="missing"),
+        pytest.param("QueueNotLeaf", [queue(), queue("child", parent="default")], id="with queues below"),
+        pytest.param(
+            "NeverFits", [queue(parent="above"), queue("above", capability={"cpu": "2"})], id="the one above is small"
+        ),
+        pytest.param("QueueNotOpen", [queue(parent="above"), queue("above", state="Closed")], id="below a closed one"),
+        pytest.param(None, [queue(parent="nowhere")], id="below one that is not there: directly below the root"),
+        pytest.param("TooManyRunning", [queue(maxRunningJobs=0)], id="may run nothing"),
+        pytest.param(None, [queue(maxRunningJobs=1)], id="may run one"),
+        pytest.param(
+            "NeverFits",
+            [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})],
+            id="what another is guaranteed is never its own",
+        ),
+        pytest.param(
+            None,
+            [queue(guarantee={"resource": {"cpu": "3"}}), queue("other", guarantee={"resource": {"cpu": "5"}})],
+            id="its own guarantee is its own",
+        ),
+    ],
+)
+def test_what_a_queue_has_to_say(reason: str | None, queues: list[Object]) -> None:
+    found = outcome(groups=[group()], queues=queues, nodes=[node()])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "first", "pods"),
+    [
+        pytest.param(5, "Inqueue", [], id="promised, no pods yet"),
+        pytest.param(5, "Inqueue", [("bound", None)], id="promised, one pod has its node"),
+        pytest.param(5, "Running", [("Running", None)] * 3, id="running"),
+        pytest.param(5, "Running", [("Running", None)] * 2 + [("waiting", None)], id="a pod more than the gang waits"),
+        pytest.param(5, "Pending", [("Running", None)] * 3, id="not whole any more, and its pods run"),
+    ],
+)
+def test_what_another_has_or_was_promised_is_not_free(cpus: int, first: str, pods: list[tuple[str, None]]) -> None:
+    made = [
+        pod(
+            f"old-{index}",
+            "old",
+            node=None if state == "waiting" else "one",
+            phase="Running" if state == "Running" else "Pending",
+        )
+        for index, (state, _) in enumerate(pods)
+    ]
+    status = {"backOff": {"count": 1, "since": at(-1), "until": at(60)}} if first == "Pending" else None
+    known = [group("old", phase=first, status=status), group()]
+    assert names(outcome(groups=known, pods=made, nodes=[node(cpu=cpus, pods=50)])) == []
+    assert names(outcome(groups=known, pods=made, nodes=[node(cpu=cpus + 1, pods=50)])) == ["gang"]
+
+
+def test_a_completed_group_holds_nothing() -> None:
+    ended = [pod(f"old-{index}", "old", node="one", phase="Succeeded") for index in range(3)]
+    found = outcome(groups=[group("old", phase="Completed"), group()], pods=ended, nodes=[node(cpu=3, pods=3)])
+    assert names(found) == ["gang"]
+
+
+def test_of_two_that_fit_one_at_a_time_one_starts() -> None:
+    found = outcome(groups=[group("late", created=-10), group("early", created=-20)], nodes=[node(cpu=5, pods=9)])
+    assert names(found) == ["early"]
+    assert words(found) == {"late": "the cluster has 2 of 5 cpu left, the gang needs 3"}
+
+
+def test_capability_counts_what_was_admitted_in_the_same_round() -> None:
+    found = outcome(groups=[group("a"), group("b"), group("c")], queues=[queue(capability={"cpu": "6"})])
+    assert names(found) == ["a", "b"]
+    assert words(found) == {"c": "queue default has 0 of 6 cpu left, the gang needs 3"}
+
+
+def test_a_queue_bounds_those_below_it_together() -> None:
+    queues = [
+        queue("above", capability={"cpu": "7"}),
+        queue("left", parent="above", capability={"cpu": "6"}),
+        queue("right", parent="above", capability={"cpu": "6"}),
+    ]
+    known = [
+        group("old", queue="left", phase="Inqueue"),
+        group("a", queue="right", created=-9),
+        group("b", queue="right", least=2, created=-8),
+        group("c", queue="left", least=1, created=-7),
+    ]
+    found = outcome(groups=known, queues=queues)
+    assert names(found) == ["a", "c"]
+    assert words(found) == {"b": "queue above has 0 of 7 cpu left, the gang needs 2"}
+
+
+def test_more_than_there_is_may_be_promised() -> None:
+    found = outcome(Rules(overcommit=Fraction("1.5")), groups=[group("a"), group("b")], nodes=[node(cpu=4, pods=9)])
+    assert names(found) == ["a", "b"]
+
+
+def test_a_group_that_lost_a_pod_needs_only_that_one() -> None:
+    left = [pod(f"gang-{index}", node="one", phase="Running") for index in range(2)]
+    assert names(outcome(groups=[group()], pods=left, nodes=[node(cpu=3, pods=9)])) == ["gang"]
+
+
+def test_pods_that_have_ended_need_no_room_again() -> None:
+    done = [pod(f"gang-{index}", node="one", phase="Succeeded") for index in range(2)]
+    assert names(outcome(groups=[group()], pods=done, nodes=[node(cpu=1, pods=9)])) == ["gang"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "pods"),
+    [
+        pytest.param("NotEnoughTasks", [], id="nothing is known of it yet"),
+        pytest.param("NotEnoughTasks", ["1", "1"], id="one pod is missing"),
+        pytest.param(None, ["1", "1", "2"], id="its pods fit"),
+        pytest.param("NeverFits", ["1", "1", "3"], id="its pods do not fit"),
+        pytest.param(None, ["1", "1", "2", "9"], id="a pod more than the gang need not fit"),
+    ],
+)
+def test_a_group_without_resources_asks_for_what_its_pods_ask_for(reason: str | None, pods: list[str]) -> None:
+    made = [pod(f"gang-{index}", cpu=cpu, gated=True, created=index) for index, cpu in enumerate(pods)]
+    found = outcome(groups=[group(asks={})], pods=made, nodes=[node(cpu=4, pods=9)])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+
+
+@pytest.mark.parametrize(
+    ("admitted", "version", "kind"),
+    [(False, "apps/v1", "ReplicaSet"), (False, "v1", "Pod"), (True, "batch.volcano.sh/v1alpha1", "Job")],
+)
+def test_a_group_that_was_made_for_pods_waits_until_it_has_them(admitted: bool, version: str, kind: str) -> None:
+    body = group()
+    owner = {"apiVersion": version, "kind": kind, "name": "owner", "uid": "owner", "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    found = outcome(groups=[body], nodes=[node()])
+    assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NotEnoughTasks"}))
+
+
+def test_a_group_that_asks_for_nothing_at_all_needs_nothing() -> None:
+    assert names(outcome(groups=[group(least=0, asks={})], nodes=[node()])) == ["gang"]
+
+
+def test_pods_that_ask_for_more_than_their_group_says_count() -> None:
+    made = [pod(f"gang-{index}", cpu="2", gated=True) for index in range(3)]
+    assert reasons(outcome(groups=[group()], pods=made, nodes=[node(cpu=5, pods=9)])) == {"gang": "NeverFits"}
+
+
+@pytest.mark.parametrize(
+    ("admitted", "nodes", "more"),
+    [
+        pytest.param(False, [3, 3], {"asks": {"cpu": "6", "pods": "3"}}, id="two cpus each: one node holds one pod"),
+        pytest.param(True, [4, 2], {"asks": {"cpu": "6", "pods": "3"}}, id="two on the one, one on the other"),
+        pytest.param(
+            True,
+            [3, 3],
+            {"asks": {"cpu": "6", "pods": "3"}, "minTaskMember": {"a": 1, "b": 2}},
+            id="pods of several tasks: only their sum is known",
+        ),
+        pytest.param(
+            False,
+            [3, 3],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 2},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, one of them too large",
+        ),
+        pytest.param(
+            True,
+            [4, 2],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 2},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, each has its place",
+        ),
+        pytest.param(
+            True,
+            [3, 3],
+            {
+                "asks": {"cpu": "6", "pods": "3"},
+                "minTaskMember": {"a": 1, "b": 1},
+                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+            },
+            id="pods of several tasks, of which the gang needs more than the least",
+        ),
+        pytest.param(False, [1, 1, 1], {"asks": {"cpu": "3", "pods": "2"}, "least": 2}, id="halves of cpus"),
+    ],
+)
+def test_every_pod_of_a_gang_must_fit_on_one_node(admitted: bool, nodes: list[int], more: dict[str, Any]) -> None:
+    machines = [node(f"n{index}", cpu=cpu, pods=9) for index, cpu in enumerate(nodes)]
+    found = outcome(groups=[group(**more)], nodes=machines)
+    assert (names(found), reasons(found)) == ((["gang"], {}) if admitted else ([], {"gang": "NeverFits"}))
+
+
+def test_a_small_pod_goes_where_a_large_one_left_room() -> None:
+    made = [pod(f"gang-{index}", cpu=cpu, gated=True) for index, cpu in enumerate("313")]
+    machines = [node("a", cpu=4, pods=9), node("b", cpu=3, pods=9)]
+    assert names(outcome(groups=[group(asks={})], pods=made, nodes=machines)) == ["gang"]
+
+
+def test_a_gang_that_is_whole_is_promised_no_more_than_its_pods_ask_for() -> None:
+    made = [pod(f"old-{index}", "old", node="one", phase="Running") for index in range(3)]
+    known = [group("old", phase="Running", asks={"cpu": "5"}), group()]
+    assert names(outcome(groups=known, pods=made, nodes=[node(cpu=6, pods=9)])) == ["gang"]
+
+
+def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
+    known = [group("old", phase="Inqueue", least=1, asks={"cpu": "2"}), group(least=2, asks={"cpu": "4", "pods": "2"})]
+    # Six cpus, of which two are promised: four are left, but not two on each of two nodes.
+    assert names(outcome(groups=known, nodes=[node("a", cpu=3, pods=9), node("b", cpu=3, pods=9)])) == []
+    assert names(outcome(groups=known, nodes=[node("a", cpu=4, pods=9), node("b", cpu=2, pods=9)])) == ["gang"]
+
+
+@pytest.mark.parametrize(
+    ("first", "given"),
+    [
+        pytest.param(["a", "b"], {"groups": [group("b", created=-1), group("a", created=-2)]}, id="the older first"),
+        pytest.param(
+            ["b", "a"],
+            {"groups": [group("a"), group("b", priorityClassName="high", created=-1)], "priorities": [("high", 5)]},
+            id="the more important first",
+        ),
+        pytest.param(
+            ["a", "b"],
+            {"groups": [group("a", created=-9), group("b", priorityClassName="gone", created=-5)]},
+            id="an unknown class is 0",
+        ),
+        pytest.param(
+            ["b", "a"],
+            {
+                "groups": [group("a"), group("b", created=-1)],
+                "pods": [pod("b-0", "b", node="one", phase="Running")],
+            },
+            id="whoever holds a part of a gang first",
+        ),
+        pytest.param(
+            ["b", "a"],
+            {
+                "groups": [group("a", created=-99), group("b", queue="vip")],
+                "queues": [queue(), queue("vip", priority=1)],
+            },
+            id="the queue of higher priority first",
+        ),
+        pytest.param(
+            ["b", "a", "c"],
+            {
+                "groups": [group("a", created=-99), group("c"), group("b", queue="big", created=-1)],
+                "queues": [queue(created=-1), queue("big", created=-2)],
+            },
+            id="queues take turns, the older one begins",
+        ),
+        pytest.param(
+            ["b", "a", "c"],
+            {
+                "groups": [
+                    group("a", queue="big", created=-9),
+                    group("c", queue="big", created=-8),
+                    group("b", created=-10),
+                    group("d", created=-1),
+                ],
+                "queues": [queue(created=-9999), queue("big", weight=2, created=-9)],
+                "nodes": [node(cpu=9, pods=99)],
+            },
+            id="a queue of twice the weight has two turns",
+        ),
+        pytest.param(
+            ["a", "b"],
+            {
+                "groups": [group("b", created=-9), group("a", annotations={"sla-waiting-time": "5s"}, created=-8)],
+            },
+            id="whoever has waited too long first",
+        ),
+    ],
+)
+def test_the_order_in_which_they_are_asked(first: list[str], given: dict[str, Any]) -> None:
+    classes = [priority(name, value) for name, value in given.pop("priorities", ())]
+    assert names(outcome(**{"nodes": [node(cpu=99, pods=99)], **given}, priorities=classes)) == first
+
+
+def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> None:
+    known = [group("large", least=5, created=-9), group("small", least=1, created=-8)]
+    machine = [node(cpu=8, pods=9)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running")]
+    assert names(outcome(groups=known, nodes=machine, pods=busy)) == ["small"]
+    found = outcome(groups=known, nodes=machine, pods=busy, queues=[queue(dequeueStrategy="fifo")])
+    assert reasons(found) == {"large": "NotEnoughResources", "small": "Behind"}
+    assert words(found)["small"] == "queue default is served in order, and default/large comes first"
+
+
+@pytest.mark.parametrize(
+    ("reason", "asked"),
+    [
+        pytest.param("WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "5s"}}, id="given up"),
+        pytest.param("InvalidSpec", {"asks": {"cpu": "much"}}, id="nobody can read it"),
+    ],
+)
+def test_what_will_not_start_anyway_stands_behind_nobody(reason: str, asked: dict[str, Any]) -> None:
+    known = [group("large", least=5, created=-9), group("late", least=1, created=-8, **asked)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running")]
+    found = outcome(groups=known, nodes=[node(cpu=8, pods=9)], pods=busy, queues=[queue(dequeueStrategy="fifo")])
+    assert reasons(found) == {"large": "NotEnoughResources", "late": reason}
+
+
+def test_a_queue_is_guaranteed_no_more_than_it_may_have() -> None:
+    odd = queue("odd", capability={"cpu": "1"}, guarantee={"resource": {"cpu": "6"}})
+    assert names(outcome(groups=[group(least=7)], nodes=[node()], queues=[queue(), odd])) == ["gang"]
+    found = outcome(groups=[group(least=8)], nodes=[node()], queues=[queue(), odd])
+    assert "besides the 1 that other queues are guaranteed" in words(found)["gang"]
+
+
+def test_nobody_waits_behind_one_that_can_never_start() -> None:
+    known = [group("large", least=9, created=-9), group("small", least=1, created=-8)]
+    assert names(outcome(groups=known, nodes=[node()], queues=[queue(dequeueStrategy="fifo")])) == ["small"]
+
+
+def test_nobody_takes_the_room_that_one_needs_who_has_waited_too_long() -> None:
+    late = {"sla-waiting-time": "5s"}
+    known = [group("large", least=5, created=-9, annotations=late), group("small", least=4, created=-99)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running")]
+    assert names(outcome(groups=known, nodes=[node()], pods=busy)) == []
+    # What it does not need is for everybody.
+    known.append(group("tiny", least=1, asks={"memory": "1"}))
+    assert names(outcome(groups=known, nodes=[node(cpu=8, pods=9, memory="1Gi")], pods=busy)) == ["tiny"]
+
+
+LATE = {"created": -600}
+
+
+@pytest.mark.parametrize(
+    ("admitted", "waits", "others"),
+    [
+        pytest.param(["small"], {}, {}, id="it may be overtaken at first"),
+        pytest.param([], LATE, {}, id="not for ever"),
+        pytest.param(["small"], {"created": -599}, {}, id="a second before that"),
+        pytest.param(["small"], LATE, {"priorityClassName": "high"}, id="whoever is more important still goes first"),
+        pytest.param(["small"], {**LATE, "least": 99}, {}, id="one that can never start is nobody's obstacle"),
+        pytest.param(["small"], {**LATE, "queue": "tight"}, {}, id="nor one that waits for its own queue"),
+    ],
+)
+def test_a_gang_is_overtaken_only_for_so_long(
+    admitted: list[str], waits: dict[str, Any], others: dict[str, Any]
+) -> None:
+    known = [group("large", **{"least": 5, "created": -60, **waits}), group("small", least=2, created=-50, **others)]
+    busy = [pod("web", None, cpu="4", node="one", phase="Running"), pod("old-0", "old", node="one", phase="Running")]
+    queues = [queue(), queue("tight", capability={"cpu": "5"}, created=-9999)]
+    found = outcome(
+        groups=[*known, group("old", least=1, phase="Running", queue="tight")],
+        queues=queues,
+        nodes=[node(cpu=9, pods=99)] if "queue" not in waits else [node(cpu=12, pods=99)],
+        pods=busy,
+        priorities=[priority("high", 1)],
+    )
+    assert names(found) == admitted
+
+
+def test_nobody_comes_to_the_nodes_of_one_that_waits_for_pieces_to_become_whole() -> None:
+    large = group("large", least=1, asks={"cpu": "4", "pods": "1"}, created=-600)
+    busy = [pod(f"web-{name}", None, node=name, phase="Running") for name in "ab"]
+    machines = [node("a", cpu=4, pods=9), node("b", cpu=4, pods=9)]
+    found = outcome(groups=[large, group("small", least=1)], nodes=machines, pods=busy)
+    assert reasons(found) == {"large": "NotEnoughResources", "small": "NotEnoughResources"}
+    assert words(found)["small"].endswith("but nodes that it may go to are kept for one that has waited for longer")
+    # Nor where there is room elsewhere: a scheduler may put it anywhere.
+    assert (
+        names(outcome(groups=[large, group("small", least=1)], nodes=[*machines, node("c", cpu=2, pods=9)], pods=busy))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "limits", "used"),
+    [
+        pytest.param(None, {"cpu": "3"}, {}, id="enough"),
+        pytest.param("QuotaExceeded", {"cpu": "3"}, {"cpu": "1"}, id="a part is used"),
+        pytest.param("QuotaExceeded", {"requests.cpu": "2"}, {}, id="by the quota's own name"),
+        pytest.param("QuotaExceeded", {"count/pods": "2"}, {}, id="the number of pods"),
+        pytest.param(None, {"memory": "1"}, {}, id="of what the gang does not ask for"),
+    ],
+)
+def test_quotas(reason: str | None, limits: dict[str, str], used: dict[str, str]) -> None:
+    asks = {"cpu": "3", "requests.cpu": "3", "pods": "3", "count/pods": "3"}
+    found = outcome(groups=[group(asks=asks)], quotas=[quota(used=used, **limits)], nodes=[node()])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+
+
+def test_a_quota_counts_pods_that_are_about_to_be_made_once() -> None:
+    asks = {"cpu": "3", "pods": "3"}
+    known = [group("old", phase="Inqueue", asks=asks), group(asks=asks)]
+    made = [pod("old-0", "old")]
+    limits = [quota(used={"cpu": "1"}, cpu="6")]
+    assert names(outcome(groups=known, pods=made, quotas=limits, nodes=[node()])) == ["gang"]
+    more = [group("third", asks=asks, created=-1)]
+    found = outcome(groups=known + more, pods=made, quotas=limits, nodes=[node(cpu=20, pods=99)])
+    assert words(found) == {"third": "quota limits allows 6 of cpu: 6 are used, 3 more are needed"}
+
+
+@pytest.mark.parametrize(
+    ("status", "others", "there"),
+    [
+        pytest.param({}, 1, "1", id="nobody has counted yet"),
+        pytest.param({"used": {"cpu": "1"}}, 2, "2", id="nobody has counted this yet"),
+        pytest.param({"used": {"pods": "many"}}, 2, "2", id="nobody can read it"),
+        pytest.param({"used": {"pods": "4"}}, 2, "4", id="counted"),
+        pytest.param({}, 0, None, id="nobody has counted, and nothing is there"),
+    ],
+)
+def test_what_is_used_of_a_quota_is_counted_where_its_status_does_not_say(
+    status: Object, others: int, there: str | None
+) -> None:
+    limits = [{**quota(pods="3"), "status": status}]
+    made = [pod(f"other-{index}", None) for index in range(others)]
+    made += [pod("done", None, phase="Succeeded"), pod("far", None, namespace="far")]
+    found = outcome(groups=[group(asks={"cpu": "3", "pods": "3"})], pods=made, quotas=limits, nodes=[node()])
+    told = f"quota limits allows 3 of pods: {there} are used, 3 more are needed"
+    assert words(found) == ({"gang": told} if there else {})
+
+
+def test_a_quota_for_some_pods_only_is_the_api_servers() -> None:
+    some = [quota(cpu="1", spec={"scopes": ["BestEffort"]})]
+    assert names(outcome(groups=[group()], quotas=some, nodes=[node()])) == ["gang"]
+
+
+def test_a_quota_of_another_namespace_says_nothing() -> None:
+    assert names(outcome(groups=[group(namespace="other")], quotas=[quota(cpu="1")], nodes=[node()])) == ["gang"]
+
+
+def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
+    known = [
+        group("a", phase="Running"),
+        group("b", phase="Completed"),
+        group("c", queue="child", created=-9),
+        group("d", queue="child", created=-8),
+    ]
+    queues = [queue(), queue("above", maxRunningJobs=1), queue("child", parent="above")]
+    found = outcome(groups=known, queues=queues)
+    assert names(found) == ["c"]
+    assert words(found) == {"d": "queue above runs 1 groups, and may run 1 at once"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "given"),
+    [
+        pytest.param(
+            "BackingOff",
+            {"status": {"backOff": {"count": 1, "since": at(-5), "until": at(5)}}},
+            id="it was not placed, and tries again later",
+        ),
+        pytest.param(None, {"status": {"backOff": {"count": 1, "since": at(-9), "until": at(0)}}}, id="later has come"),
+        pytest.param(
+            "WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "60s"}}, id="it waited long enough"
+        ),
+        pytest.param(None, {"annotations": {"penstock.dev/waiting-limit": "61s"}}, id="it may wait a second more"),
+        pytest.param(
+            None,
+            {"annotations": {"penstock.dev/waiting-limit": "1s"}, "status": {"conditions": [condition("Scheduled")]}},
+            id="it has been whole before",
+        ),
+        pytest.param("InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "soon"}}, id="no duration"),
+        pytest.param("InvalidSpec", {"asks": {"cpu": "much"}}, id="no quantity"),
+        pytest.param("InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}, id="less than nothing"),
+        pytest.param("InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}, id="no duration of Volcano's"),
+    ],
+)
+def test_groups_that_are_not_asked(reason: str | None, given: dict[str, Any]) -> None:
+    found = outcome(groups=[group(**given)], nodes=[node()])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+
+
+def test_a_group_that_is_going_is_not_let_through() -> None:
+    going = group()
+    going["metadata"]["deletionTimestamp"] = at(0)
+    found = outcome(groups=[going], nodes=[node()])
+    assert (names(found), reasons(found)) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        pytest.param(
+            "the cluster has 8 of 8 cpu left, the gang needs 9: it can never start as things are",
+            {"groups": [group(least=9)]},
+            id="never",
+        ),
+        pytest.param(
+            "the cluster has 0 of 0 nvidia.com/gpu left, the gang needs 1: it can never start as things are",
+            {"groups": [group(asks={"nvidia.com/gpu": "1"})]},
+            id="what no node has",
+        ),
+        pytest.param(
+            "the cluster has 2 of 8 cpu left besides the 6 that other queues are guaranteed, the gang needs 3:"
+            " it can never start as things are",
+            {"queues": [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})]},
+            id="what others are guaranteed",
+        ),
+        pytest.param(
+            "there is room for the gang on all nodes together, but not for each of its 2 pods on one that takes it,"
+            " even were they empty: it can never start as things are",
+            {
+                "groups": [group(least=2, asks={"cpu": "6", "pods": "2"})],
+                "nodes": [node("a", cpu=4, pods=9), node("b", cpu=2, pods=9)],
+            },
+            id="in pieces",
+        ),
+        pytest.param(
+            "queue default has 1500m of 2500m cpu left, the gang needs 2",
+            {
+                "groups": [
+                    group("old", phase="Inqueue", asks={"cpu": "1"}),
+                    group(asks={"cpu": "2", "memory": "2Gi"}),
+                ],
+                "queues": [queue(capability={"cpu": "2500m"})],
+            },
+            id="in thousandths",
+        ),
+        pytest.param(
+            "queue default has 512Mi of 1Gi memory left, the gang needs 1Gi",
+            {
+                "groups": [group("old", phase="Inqueue", asks={"memory": "512Mi"}), group(asks={"memory": "1024Mi"})],
+                "queues": [queue(capability={"memory": "1Gi"})],
+            },
+            id="in bytes",
+        ),
+        pytest.param("there is no queue default", {"queues": []}, id="no queue"),
+    ],
+)
+def test_the_reason_has_numbers(text: str, given: dict[str, Any]) -> None:
+    found = outcome(**{"groups": [group()], "nodes": [node(memory="8Gi", cpu=8, pods=9)], **given})
+    assert words(found) == {"gang": text}
+
+
+def test_a_resource_that_no_node_measures_is_no_obstacle() -> None:
+    asks = {"cpu": "1", "ephemeral-storage": "5Gi"}
+    assert names(outcome(groups=[group(asks=asks)], nodes=[node()])) == ["gang"]
+
+
+# What a round writes.
+
+
+def _patches(plan: Any) -> dict[str, Object]:
+    staged = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
+    return {step.ref.name: step.body["status"] for step in staged if isinstance(step, Patch)}
+
+
+def test_an_admitted_group_is_inqueue_and_knows_since_when() -> None:
+    plan = rounds.admit(everything(groups=[group()], nodes=[node()]), NOW)
+    what = {"minMember": 3, "minResources": {"cpu": "3", "pods": "3"}}
+    assert _patches(plan) == {"gang": {"phase": "Inqueue", "admitted": at(0), "admittedFor": what}}
+    assert not [step for step in plan.steps if isinstance(step, ComeBack)]
+
+
+def test_whoever_waits_is_told_why_once_and_the_round_comes_back() -> None:
+    waiting = group(least=9)
+    plan = rounds.admit(everything(groups=[waiting], nodes=[node()]), NOW)
+    status = _patches(plan)["gang"]
+    (told,) = status["conditions"]
+    assert (told["type"], told["status"], told["reason"]) == ("Unschedulable", "True", "NeverFits")
+    (event,) = [step for step in plan.steps if isinstance(step, Record)]
+    assert (event.type, event.reason) == ("Warning", "Unschedulable")
+    assert event.about is not None
+    assert event.about[1] is waiting
+    assert plan.steps[-1] == ComeBack(NOW + timedelta(seconds=1))
+    again = {**waiting, "status": status}
+    later = rounds.admit(everything(groups=[again], nodes=[node()]), NOW + timedelta(hours=1))
+    assert _patches(later) == {}
+    assert [type(step) for step in later.steps] == [ComeBack]
+
+
+def test_new_numbers_are_told_now_and_then_and_without_an_event() -> None:
+    waiting = group()
+    status = _patches(rounds.admit(everything(groups=[waiting], nodes=[node(cpu=1, pods=9)]), NOW))["gang"]
+    waiting = {**waiting, "status": status}
+    scene = everything(groups=[waiting], nodes=[node(cpu=2, pods=9)])
+    assert _patches(rounds.admit(scene, NOW + timedelta(seconds=9))) == {}
+    later = rounds.admit(scene, NOW + timedelta(seconds=10))
+    assert "2 of 2 cpu" in _patches(later)["gang"]["conditions"][0]["message"]
+    assert not [step for step in later.steps if isinstance(step, Record)]
+
+
+def test_a_group_that_waited_says_so_no_more_once_it_is_admitted() -> None:
+    told = condition("Unschedulable", reason="NotEnoughResources", message="…")
+    plan = rounds.admit(everything(groups=[group(status={"conditions": [told]})], nodes=[node()]), NOW)
+    (found,) = _patches(plan)["gang"]["conditions"]
+    assert (found["type"], found["status"]) == ("Unschedulable", "False")
+
+
+def test_a_round_tells_only_so_many_at_once() -> None:
+    crowd = [group(f"g{index:03}", least=9, created=-index) for index in range(150)]
+    plan = rounds.admit(everything(groups=crowd, nodes=[node()]), NOW)
+    assert len(_patches(plan)) == 100
+    assert isinstance(plan.steps[-1], ComeBack)
+
+
+def test_nonsense_in_one_object_is_no_obstacle_for_others() -> None:
+    odd = group("odd", asks={"cpu": "99"}, created=-99)
+    odd["status"] = {
+        "phase": "Pending",
+        "admitted": "noon",
+        "allocated": {"cpu": "some"},
+        "backOff": {"count": 1, "since": "once", "until": "later"},
+        "conditions": [condition("Unschedulable", reason="NeverFits") | {"lastTransitionTime": "then"}],
+    }
+    nodes = [node(), node("odd", cpu="plenty")]
+    plan = rounds.admit(everything(groups=[odd, group()], nodes=nodes, quotas=[quota(cpu="none")]), NOW)
+    assert {name: status["phase"] for name, status in _patches(plan).items()} == {"odd": "Pending", "gang": "Inqueue"}
+
+
+def test_nothing_waits_nothing_is_done() -> None:
+    assert rounds.admit(everything(groups=[group(phase="Running")], nodes=[node()]), NOW).steps == ()
+
+
+def test_a_round_over_many_is_followed_by_a_rest() -> None:
+    few, many = (
+        rounds.admit(everything(groups=[group(f"g{index}", phase="Running") for index in range(size)]), NOW)
+        for size in (50, 2000)
+    )
+    assert few.steps == ()
+    assert many.steps == (Rest(pytest.approx(0.2, rel=0.01)),)

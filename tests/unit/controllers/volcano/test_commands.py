@@ -1,0 +1,65 @@
+"""Commands that nobody can grant are answered and gone; the others are left to those who grant them."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW
+from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
+from workers.controllers.volcano.commands import CONTROLLER, decide
+from workers.reconcile.plan import NOTHING, Delete, Record, Together
+from workers.reconcile.snapshot import Snapshot
+
+ON_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": "u"}
+ON_JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}
+
+
+def command(target: Object | None, **metadata: Any) -> Object:
+    made = {"metadata": {"name": "c", "namespace": "team", "uid": "uid-c", **metadata}, "action": "Do"}
+    return {**made, "target": target} if target is not None else made
+
+
+def seen(body: Object | None, *, there: bool) -> Snapshot:
+    relatives = dict.fromkeys(CONTROLLER.relatives(body), {"metadata": {}} if there else None) if body else {}
+    return Snapshot(Ref(COMMAND, "team", "c"), body, relatives=relatives)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (ON_QUEUE, Ref(QUEUE, "", "q")),
+        (ON_JOB, Ref(VC_JOB, "team", "j")),
+        ({**ON_JOB, "apiVersion": "batch.volcano.sh/v1beta9"}, Ref(VC_JOB, "team", "j")),
+    ],
+    ids=["queue", "job", "another version"],
+)
+def test_what_has_somebody_to_grant_it_is_left_to_them(target: Object, expected: Ref) -> None:
+    body = command(target)
+    assert CONTROLLER.relatives(body) == (expected,)
+    assert decide(seen(body, there=True), NOW) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        pytest.param(ON_QUEUE, "Do: Queue q does not exist", id="no such queue"),
+        pytest.param(ON_JOB, "Do: Job team/j does not exist", id="no such job"),
+        pytest.param({**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands", id="a Job of Kubernetes"),
+        pytest.param({**ON_JOB, "kind": "Pod", "apiVersion": "v1"}, "Do: Pod j takes no commands", id="a pod"),
+        pytest.param({**ON_JOB, "kind": "Boat"}, "Do: Boat j takes no commands", id="an unknown kind"),
+        pytest.param({**ON_JOB, "name": ""}, "Do: Job takes no commands", id="nobody's name"),
+        pytest.param(None, "Do: nothing takes no commands", id="no target"),
+    ],
+)
+def test_what_nobody_can_grant_is_told_and_gone(target: Object | None, text: str) -> None:
+    told, together = decide(seen(command(target), there=False), NOW).steps
+    assert isinstance(told, Record)
+    assert (told.type, told.reason) == ("Warning", "CommandDropped")
+    assert told.message.startswith(text)
+    assert isinstance(together, Together)
+    assert together.steps == (Delete(Ref(COMMAND, "team", "c"), "uid-c"),)
+
+
+@pytest.mark.parametrize("body", [None, command(ON_QUEUE, deletionTimestamp="2026-03-01T11:00:00Z")])
+def test_what_is_gone_or_going_is_left_alone(body: Object | None) -> None:
+    assert decide(seen(body, there=False), NOW) == NOTHING

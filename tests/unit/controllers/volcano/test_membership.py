@@ -1,0 +1,373 @@
+"""PodGroups of ordinary pods: who gets which, what is in it, and how it follows its workload."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.unit.controllers.factories import NOW
+from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
+from workers.api.references import GANG_GATE, GROUP_NAME
+from workers.client.merge_patch import diff
+from workers.controllers.volcano.membership import WORKLOADS, controller
+from workers.reconcile.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
+from workers.reconcile.snapshot import Entry, Snapshot
+
+PODS = controller(frozenset({"volcano", "mine"}))
+
+
+def owned_by(kind: Kind, uid: str = "w", name: str = "web") -> Object:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": uid, "controller": True}
+
+
+def pod(
+    name: str = "p",
+    *,
+    owner: Object | None = None,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    phase: str = "Pending",
+    scheduler: str = "volcano",
+    gated: bool = False,
+    metadata: Object | None = None,
+    **spec: Any,
+) -> Object:
+    container = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "1"}}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "resourceVersion": "7",
+            "annotations": dict(annotations or {}),
+            "labels": dict(labels or {}),
+            **({"ownerReferences": [owner]} if owner else {}),
+            **(metadata or {}),
+        },
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [container],
+            **({"schedulingGates": [{"name": GANG_GATE}]} if gated else {}),
+            **spec,
+        },
+        "status": {"phase": phase},
+    }
+
+
+def workload(
+    kind: Kind = REPLICA_SET,
+    *,
+    uid: str = "w",
+    replicas: int | None = 3,
+    status: Object | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "web", "namespace": "team", "uid": uid, "annotations": dict(annotations or {})},
+        "spec": {} if replicas is None else {"replicas": replicas},
+        "status": status or {},
+    }
+
+
+def decided(body: Object, *, group: Object | None = None, owner: Object | None = None) -> Plan:
+    found: dict[Ref, Object | None] = {}
+    for ref in (*PODS.glances(body), *PODS.relatives(body)):
+        found[ref] = group if ref.kind is POD_GROUP else owner
+    return PODS.decide(Snapshot(ref_of(POD, body), body, relatives=found), NOW)
+
+
+def made(plan: Plan) -> Object:
+    (create,) = (each for step in plan.steps if isinstance(step, Together) for each in step.steps)
+    assert isinstance(create, Create)
+    return create.body
+
+
+# Who is ours
+
+
+@pytest.mark.parametrize(
+    ("body", "ours"),
+    [
+        pytest.param(pod(), True, id="one of our schedulers"),
+        pytest.param(pod(scheduler="mine"), True, id="another of ours"),
+        pytest.param(pod(scheduler="default-scheduler"), False, id="somebody else's"),
+        pytest.param(pod(scheduler="default-scheduler", gated=True), True, id="held back by us already"),
+        pytest.param(pod(annotations={GROUP_NAME: "g"}), False, id="has a group"),
+        pytest.param(pod(annotations={GROUP_NAME: ""}), True, id="has an empty one"),
+        pytest.param(pod(annotations={GROUP_NAME: "g"}, gated=True), False, id="waits for a group of its author's"),
+        pytest.param(pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True, id="waits for one of ours"),
+        pytest.param(pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False, id="was let go"),
+        pytest.param(pod(phase="Succeeded"), False, id="succeeded"),
+        pytest.param(pod(phase="Failed"), False, id="failed"),
+        pytest.param(pod(phase="Running"), True, id="runs already"),
+        pytest.param(pod(metadata={"deletionTimestamp": "2026-03-01T11:00:00Z"}), False, id="is leaving"),
+    ],
+)
+def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
+    assert PODS.accepts(body) is ours
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "asks"),
+    [
+        pytest.param(None, "podgroup-uid-p", None, id="nobody's"),
+        pytest.param(owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web"), id="a ReplicaSet's"),
+        pytest.param(owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web"), id="a StatefulSet's"),
+        pytest.param(owned_by(JOB), "podgroup-w", Ref(JOB, "team", "web"), id="a Job's"),
+        pytest.param(
+            {"apiVersion": "x/v1", "kind": "Boat", "name": "b", "uid": "w", "controller": True},
+            "podgroup-w",
+            None,
+            id="of a kind nobody knows",
+        ),
+    ],
+)
+def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, asks: Ref | None) -> None:
+    body = pod(owner=owner)
+    assert PODS.glances(body) == (Ref(POD_GROUP, "team", name),)
+    assert PODS.relatives(body) == ((asks,) if asks else ())
+    assert made(decided(body))["metadata"]["name"] == name
+
+
+# What is done
+
+
+def test_the_group_is_made_before_the_pod_is_told() -> None:
+    together, patch = decided(pod()).steps
+    assert isinstance(together, Together)
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"annotations": {GROUP_NAME: "podgroup-uid-p"}}}
+    assert (patch.ref, patch.resource_version) == (Ref(POD, "team", "p"), "7")
+
+
+def test_a_group_that_is_there_is_joined() -> None:
+    (patch,) = decided(pod(), group={"metadata": {}}).steps
+    assert isinstance(patch, Patch)
+
+
+def test_a_group_that_was_lost_is_made_again_for_those_who_wait() -> None:
+    body = pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True)
+    assert made(decided(body))["metadata"]["name"] == "podgroup-uid-p"
+    assert [type(step) for step in decided(body).steps] == [Together, ComeBack]
+    assert decided(body, group={"metadata": {}}).steps == (ComeBack(NOW + timedelta(minutes=5)),)
+
+
+def test_a_pod_that_is_not_held_back_looks_no_more() -> None:
+    assert not [step for step in decided(pod()).steps if isinstance(step, ComeBack)]
+
+
+def test_a_group_belongs_to_whom_its_pods_belong() -> None:
+    owner = owned_by(REPLICA_SET)
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"}
+    body = pod(owner=owner, metadata={"ownerReferences": [other, owner]})
+    assert made(decided(body))["metadata"]["ownerReferences"] == [other, owner]
+    (itself,) = made(decided(pod()))["metadata"]["ownerReferences"]
+    assert itself == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "p",
+        "uid": "uid-p",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def test_a_group_asks_for_what_its_pods_ask_for() -> None:
+    group = made(decided(pod(priorityClassName="high")))
+    assert group["status"] == {"phase": "Pending"}
+    assert group["spec"] == {
+        "minMember": 1,
+        "priorityClassName": "high",
+        "minResources": {
+            "cpu": "500m",
+            "requests.cpu": "500m",
+            "limits.cpu": "1",
+            "memory": "1Gi",
+            "requests.memory": "1Gi",
+            "pods": "1",
+            "count/pods": "1",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "least"), [("3", 3), ("0", 0), ("-1", 1), ("many", 1), ("", 1), ("2.5", 1), ("9" * 30, 1), ("٣", 1)]
+)
+def test_the_owner_says_how_many_start_together(text: str, least: int) -> None:
+    owner = workload(annotations={"scheduling.volcano.sh/group-min-member": text})
+    spec = made(decided(pod(owner=owned_by(REPLICA_SET)), owner=owner))["spec"]
+    assert spec["minMember"] == least
+    assert spec["minResources"].get("count/pods", "0") == str(least)
+
+
+def test_a_predecessor_of_the_owner_says_nothing() -> None:
+    owner = workload(uid="earlier", annotations={"scheduling.volcano.sh/group-min-member": "3"})
+    assert made(decided(pod(owner=owned_by(REPLICA_SET)), owner=owner))["spec"]["minMember"] == 1
+
+
+def test_annotations_of_the_owner_are_inherited_and_those_of_the_pod_win() -> None:
+    owner = workload(
+        annotations={
+            "volcano.sh/preemptable": "true",
+            "volcano.sh/anything": "goes",
+            "deployment.kubernetes.io/revision": "1",
+        }
+    )
+    body = pod(
+        owner=owned_by(REPLICA_SET),
+        annotations={
+            "volcano.sh/preemptable": "false",
+            "volcano.sh/revocable-zone": "*",
+            "volcano.sh/cooldown-time": "1m",
+            "volcano.sh/jdb-min-available": "1",
+            "volcano.sh/jdb-max-unavailable": "2",
+            "volcano.sh/of-the-pod-alone": "x",
+            "sla-waiting-time": "1h",
+            "penstock.dev/gang-timeout": "5m",
+        },
+        labels={"volcano.sh/preemptable": "false", "volcano.sh/cooldown-time": "1m", "app": "web"},
+    )
+    metadata = made(decided(body, owner=owner))["metadata"]
+    assert metadata["annotations"] == {
+        "volcano.sh/preemptable": "false",
+        "volcano.sh/anything": "goes",
+        "volcano.sh/revocable-zone": "*",
+        "volcano.sh/cooldown-time": "1m",
+        "volcano.sh/jdb-min-available": "1",
+        "sla-waiting-time": "1h",
+        "penstock.dev/gang-timeout": "5m",
+    }
+    assert metadata["labels"] == {"volcano.sh/preemptable": "false", "volcano.sh/cooldown-time": "1m"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field", "value"),
+    [
+        ({"scheduling.volcano.sh/queue-name": "lane"}, "queue", "lane"),
+        ({}, "queue", None),
+        ({"volcano.sh/network-topology-mode": "soft"}, "networkTopology", {"mode": "soft"}),
+        ({"volcano.sh/network-topology-highest-tier": "2"}, "networkTopology", {"highestTierAllowed": 2}),
+        ({"volcano.sh/network-topology-highest-tier": "two"}, "networkTopology", None),
+        ({"volcano.sh/network-topology-mode": "odd"}, "networkTopology", None),
+    ],
+)
+def test_what_a_pods_annotations_say(annotations: dict[str, str], field: str, value: Any) -> None:
+    assert made(decided(pod(annotations=annotations)))["spec"].get(field) == value
+
+
+# How a group follows its workload
+
+
+def group_of(body: Object, owner: Object) -> Object:
+    group = made(decided(body, owner=owner))
+    return {**group, "metadata": {**group["metadata"], "uid": "g", "resourceVersion": "9"}}
+
+
+def kept(group: Object, owner: Object | None, *pods: Object) -> Plan:
+    kind = STATEFUL_SET if owner and owner["kind"] == "StatefulSet" else REPLICA_SET
+    tied = {
+        POD.id: tuple(Entry(ref_of(POD, each), each, 1) for each in pods),
+        kind.id: (Entry(ref_of(kind, owner), owner, 1),) if owner else (),
+    }
+    return WORKLOADS.decide(Snapshot(ref_of(POD_GROUP, group), group, tied=tied), NOW)
+
+
+MEMBER = pod(owner=owned_by(REPLICA_SET), annotations={GROUP_NAME: "podgroup-w"})
+
+
+@pytest.mark.parametrize(
+    ("group", "ours"),
+    [
+        pytest.param(group_of(MEMBER, workload()), True, id="a ReplicaSet's"),
+        pytest.param(group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True, id="a StatefulSet's"),
+        pytest.param(group_of(pod(owner=owned_by(JOB)), workload()), False, id="a Job's"),
+        pytest.param(group_of(pod(), workload()), False, id="a pod's"),
+        pytest.param(
+            {"metadata": {"name": "mine", "ownerReferences": [owned_by(REPLICA_SET)]}}, False, id="of its author's"
+        ),
+    ],
+)
+def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
+    assert WORKLOADS.accepts(group) is ours
+
+
+@pytest.mark.parametrize(
+    ("owner", "gone"),
+    [
+        pytest.param(workload(replicas=0), True, id="no replicas"),
+        pytest.param(workload(replicas=1), False, id="one"),
+        pytest.param(workload(replicas=None), False, id="as many as nobody says"),
+        pytest.param(workload(replicas=0, uid="another"), False, id="of another uid"),
+        pytest.param(None, False, id="it is not known"),
+    ],
+)
+def test_the_group_goes_with_the_last_replica(owner: Object | None, gone: bool) -> None:
+    plan = kept(group_of(MEMBER, workload()), owner, MEMBER)
+    assert plan.steps == ((Delete(Ref(POD_GROUP, "team", "podgroup-w"), "g"),) if gone else ())
+
+
+def test_a_group_that_says_what_its_pods_say_is_left_alone() -> None:
+    group = group_of(MEMBER, workload())
+    group["spec"] |= {"queue": "set-by-hand", "minResources": {**group["spec"]["minResources"], "cpu": "0.5"}}
+    group["metadata"]["annotations"]["kubectl"] = "was here"
+    assert kept(group, workload(), MEMBER) == NOTHING
+
+
+def test_what_was_made_nonsense_of_by_hand_is_put_right() -> None:
+    group = group_of(MEMBER, workload())
+    group["spec"]["minResources"] = {"cpu": "lots", "boats": "1"}
+    (patch,) = kept(group, workload(), MEMBER).steps
+    assert isinstance(patch, Patch)
+    assert (patch.body["spec"]["minResources"]["cpu"], patch.body["spec"]["minResources"]["boats"]) == ("500m", None)
+
+
+def test_a_group_follows_what_its_workload_and_its_pods_say() -> None:
+    group = group_of(MEMBER, workload())
+    owner = workload(annotations={"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/new": "x"})
+    later = pod(
+        "z",
+        owner=owned_by(REPLICA_SET),
+        annotations={"scheduling.volcano.sh/queue-name": "lane"},
+        priorityClassName="low",
+    )
+    (patch,) = kept(group, owner, MEMBER, later).steps
+    assert isinstance(patch, Patch)
+    assert patch.resource_version == "9"
+    assert patch.body["metadata"] == {"annotations": {"volcano.sh/new": "x"}}
+    assert patch.body["spec"]["queue"] == "lane"
+    assert (patch.body["spec"]["minMember"], patch.body["spec"]["minResources"]["cpu"]) == (2, "1")
+    patched = {**group, "spec": {**group["spec"], **patch.body["spec"]}}
+    patched["metadata"] = {**group["metadata"], "annotations": {"volcano.sh/new": "x"}}
+    assert kept(patched, owner, MEMBER, later) == NOTHING
+    assert diff(patched, group) != {}
+
+
+def test_of_a_statefulset_the_revision_it_goes_to_counts() -> None:
+    owner = workload(STATEFUL_SET, status={"updateRevision": "new"})
+    by = owned_by(STATEFUL_SET)
+    old = pod("z", owner=by, labels={"controller-revision-hash": "old"}, priorityClassName="old")
+    new = pod("a", owner=by, labels={"controller-revision-hash": "new"}, priorityClassName="new")
+    group = group_of(old, owner)
+    (patch,) = kept(group, owner, old, new).steps
+    assert isinstance(patch, Patch)
+    assert patch.body == {"spec": {"priorityClassName": "new"}}
+    assert kept(group, owner, old) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pytest.param(pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x"), id="another's"),
+        pytest.param(pod("z", priorityClassName="x"), id="nobody's"),
+        pytest.param(
+            pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x"),
+            id="leaving",
+        ),
+    ],
+)
+def test_only_living_pods_of_the_workload_say_anything(stranger: Object) -> None:
+    assert kept(group_of(MEMBER, workload()), workload(), MEMBER, stranger) == NOTHING
+    assert kept(group_of(MEMBER, workload()), workload(), stranger) == NOTHING

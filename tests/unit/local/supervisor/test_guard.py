@@ -1,0 +1,107 @@
+"""The guard ends what a dead master left behind, unless the master said farewell or has a successor."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.supervisor import guard
+from tests.support.conditions import eventually
+from tests.support.processes import alive
+
+MASTER = """
+import subprocess, sys, time
+from pathlib import Path
+from deploy.local.supervisor.guard import Guard, hold
+
+home, delay, farewell = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+lock = home / "lock"
+assert hold(lock) is not None
+one = Guard(delay=delay, lock=lock, grace=0.2, pids=(home, "*/pid"))
+command = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done", "name", str(home / "noted")]
+child = subprocess.Popen(command, start_new_session=True)
+if farewell in ("noted", "recycled"):
+    folder = home / farewell
+    folder.mkdir()
+    (folder / "pid").write_text(str(child.pid))
+else:
+    one.add(child.pid)
+(home / "guard").write_text(str(one.pid))
+if farewell == "bye":
+    one.dismiss()
+elif farewell == "removed":
+    one.remove(child.pid)
+(home / "child").write_text(str(child.pid))
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path, pid_in: Callable[[str], int]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    masters: list[subprocess.Popen[bytes]] = []
+
+    def run(delay: float = 0.0, farewell: str = "none") -> subprocess.Popen[bytes]:
+        masters.append(subprocess.Popen([sys.executable, "-c", MASTER, str(tmp_path), str(delay), farewell]))
+        return masters[-1]
+
+    yield run
+    for master in masters:
+        master.kill()
+        master.wait()
+    if child := pid_in("child"):
+        guard.signal_group(child, signal.SIGKILL)
+
+
+async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
+    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
+) -> None:
+    master = start()
+    await eventually(lambda: pid_in("child"))
+    master.kill()
+    await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
+
+
+async def test_groups_are_found_by_the_files_that_note_them(
+    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
+) -> None:
+    master = start(farewell="noted")
+    await eventually(lambda: pid_in("child"))
+    master.kill()
+    await eventually(lambda: not alive(pid_in("child")))
+
+
+@pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])
+async def test_groups_are_left_alone_after(
+    farewell: str, start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
+) -> None:
+    master = start(farewell=farewell)
+    await eventually(lambda: pid_in("child"))
+    master.kill()
+    await eventually(lambda: not alive(pid_in("guard")))
+    assert alive(pid_in("child"))
+
+
+async def test_a_successor_that_holds_the_lock_keeps_the_groups(
+    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int], tmp_path: Path
+) -> None:
+    master = start(delay=3.0)
+    await eventually(lambda: pid_in("child"))
+    assert guard.hold(tmp_path / "lock") is None, "the master holds it"
+    master.kill()
+    master.wait()
+    descriptor: int | None = None
+
+    def taken() -> bool:
+        nonlocal descriptor
+        descriptor = guard.hold(tmp_path / "lock")
+        return descriptor is not None
+
+    await eventually(taken)
+    await eventually(lambda: not alive(pid_in("guard")))
+    assert alive(pid_in("child"))
+    assert descriptor is not None
+    os.close(descriptor)

@@ -1,0 +1,227 @@
+"""The supervisor: order, readiness, restarts, and that nothing is left behind, whatever dies."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from deploy.local.supervisor import supervisor
+from deploy.local.supervisor.leftovers import Notes
+from deploy.local.supervisor.supervisor import Component, StartFailed, Supervisor
+from tests.support.conditions import eventually
+from tests.support.processes import alive
+
+
+def shell(name: str, script: str, **kwargs: object) -> Component:
+    return Component(name, ("/bin/sh", "-c", script), **kwargs)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Supervisor]:
+    one = Supervisor(tmp_path / "logs")
+    yield one
+    await one.stop()
+
+
+async def test_a_part_is_ready_when_its_file_appears(running: Supervisor, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    flag.touch()  # left over from the last run: must not count
+    await running.start(shell("one", f"sleep 0.1; echo up > {flag}; exec sleep 60", ready=flag))
+    assert flag.read_text() == "up\n"
+
+
+async def test_a_part_is_ready_when_its_check_says_so(running: Supervisor) -> None:
+    answers = iter([False, False, True])
+
+    async def check() -> bool:
+        return next(answers)
+
+    await running.start(shell("one", "exec sleep 60", ready=check))
+    assert next(answers, None) is None
+
+
+async def test_a_part_that_ends_before_it_is_ready_is_named_and_quoted(running: Supervisor, tmp_path: Path) -> None:
+    with pytest.raises(StartFailed, match=r"component broken: ended with exit code 3[^|]*\n  no such luck") as raised:
+        await running.start(shell("broken", "echo no such luck >&2; exit 3", ready=tmp_path / "never"))
+    assert "broken" in str(raised.value)
+    assert running.pids() == {}
+
+
+async def test_a_part_that_is_never_ready_is_given_up_and_stopped(
+    running: Supervisor, tmp_path: Path, pid_in: Callable[[str], int]
+) -> None:
+    script = f"echo $$ > {tmp_path}/pid; exec sleep 60"
+    with pytest.raises(StartFailed, match=r"not ready within 0\.3 s"):
+        await running.start(shell("slow", script, ready=tmp_path / "never", timeout=0.3))
+    assert not alive(pid_in("pid"))
+
+
+async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "SHORTEST", 0.01)
+    await running.start(shell("one", "exec sleep 60"))
+    first = running.pids()["one"]
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: running.pids().get("one", first) != first)
+    assert alive(running.pids()["one"])
+
+
+async def test_output_goes_to_a_file_of_its_own_and_to_the_echo(tmp_path: Path) -> None:
+    heard: list[tuple[str, str]] = []
+    one = Supervisor(tmp_path / "logs", echo=lambda name, line: heard.append((name, line)))
+    await one.start(shell("talker", "echo hello; echo again >&2; head -c 200000 /dev/zero | tr '\\0' x; exec sleep 60"))
+    await eventually(lambda: ("talker", "again") in heard)
+    await eventually(lambda: "x" * 1000 in (tmp_path / "logs" / "talker.log").read_text())
+    await one.stop()
+    assert (tmp_path / "logs" / "talker.log").read_text().startswith("hello\nagain\n")
+
+
+async def test_parts_stop_in_reverse_order(tmp_path: Path) -> None:
+    one, order = Supervisor(tmp_path / "logs"), tmp_path / "order"
+    for name in ("a", "b", "c"):
+        ready = tmp_path / f"{name}.ready"
+        loop = f"trap 'echo {name} >> {order}; exit 0' TERM; touch {ready}; while :; do sleep 0.02; done"
+        await one.start(shell(name, loop, ready=ready))
+    await one.stop()
+    assert order.read_text().split() == ["c", "b", "a"]
+
+
+async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_path: Path) -> None:
+    one = Supervisor(tmp_path / "logs")
+    meet = (
+        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; touch {me}.ready; trap '{last}' TERM; sleep 60 & wait"
+    )
+    parts = []
+    for me, other in (("a", "b"), ("b", "a")):
+        # each ends only when the other has been told to end too
+        last = f"touch {tmp_path}/{me}.told; until [ -e {tmp_path}/{other}.told ]; do sleep 0.02; done; exit 0"
+        script = meet.format(me=tmp_path / me, other=tmp_path / other, last=last)
+        parts.append(shell(me, script, ready=tmp_path / f"{me}.ready"))
+    await one.start(*parts)
+    assert set(one.pids()) == {"a", "b"}
+    await one.stop()
+    assert one.pids() == {}
+    assert (tmp_path / "a.told").exists()
+    assert (tmp_path / "b.told").exists()
+
+
+async def test_a_part_that_fails_takes_those_started_with_it_along(running: Supervisor, tmp_path: Path) -> None:
+    waiting = shell("patient", f"echo $$ > {tmp_path}/pid; exec sleep 60", ready=tmp_path / "never")
+    broken = shell("broken", f"until [ -s {tmp_path}/pid ]; do sleep 0.02; done; exit 1", ready=tmp_path / "never")
+    with pytest.raises(StartFailed, match="component broken"):
+        await running.start(waiting, broken)
+    assert not alive(int((tmp_path / "pid").read_text()))
+    assert running.pids() == {}
+
+
+async def test_a_part_that_ignores_term_is_killed_with_all_its_children(
+    tmp_path: Path, pid_in: Callable[[str], int]
+) -> None:
+    one = Supervisor(tmp_path / "logs")
+    script = f"trap '' TERM; sleep 60 & echo $! > {tmp_path}/child; touch {tmp_path}/up; wait; sleep 60"
+    await one.start(shell("stubborn", script, ready=tmp_path / "up", grace=0.2))
+    pid = one.pids()["stubborn"]
+    await one.stop()
+    assert not alive(pid)
+    await eventually(lambda: not alive(pid_in("child")))
+
+
+async def test_a_part_that_appears_twice_is_refused(running: Supervisor) -> None:
+    await running.start(shell("one", "exec sleep 60"))
+    with pytest.raises(ValueError, match="component one: already started"):
+        await running.start(shell("one", "exec sleep 60"))
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from deploy.local.supervisor.leftovers import Notes
+from deploy.local.supervisor.supervisor import Component, Supervisor
+
+home = Path(sys.argv[1])
+async def started():
+    (home / "guard").write_text(str(one._guard.pid))
+    (home / "started").touch()
+script = f"{sys.argv[2]}sleep 60 & echo $! > {home}/child; echo $$ > {home}/part; wait; sleep 60"
+part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] else 1)
+one = Supervisor(home / "logs", notes=Notes(home / "parts"))
+asyncio.run(one.run([part], started=started))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
+async def test_no_process_is_left_when_the_supervisor_gets(
+    number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
+) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    assert alive(pid_in("child"))
+    process.send_signal(number)
+    code = await process.wait()
+    assert code == (-9 if number is signal.SIGKILL else 0)
+    await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+
+
+async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
+    tmp_path: Path, pid_in: Callable[[str], int]
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(tmp_path), "", stderr=asyncio.subprocess.PIPE
+    )
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    first = pid_in("guard")
+    os.kill(first, signal.SIGKILL)
+    assert process.stderr is not None
+    said = await asyncio.wait_for(process.stderr.readline(), 30)
+    assert said.startswith(b"the guard died and is started again"), said
+    process.kill()
+    await process.wait()
+    await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
+
+
+async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_next(
+    tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
+) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process.send_signal(signal.SIGSTOP)  # it must not start another guard
+    os.kill(pid_in("guard"), signal.SIGKILL)
+    process.kill()
+    await process.wait()
+    left = pid_in("part"), pid_in("child")
+    assert all(map(alive, left))
+    following = Supervisor(tmp_path / "logs", notes=Notes(tmp_path / "parts"))
+    await following.start(shell("next", "exec sleep 60"))
+    try:
+        assert not any(map(alive, left))
+        assert "left behind by an earlier run, and ended now" in caplog.text
+        assert [path.name for path in (tmp_path / "parts").iterdir()] == ["next"]
+    finally:
+        await following.stop()
+    assert list((tmp_path / "parts").iterdir()) == []
+
+
+@pytest.mark.parametrize("note", ["{pid} 1", "{pid}", "", "x y", "-1 1"], ids=lambda note: note or "nothing")
+async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part").write_text(note.format(pid=process.pid))
+    assert list(await Notes(tmp_path / "parts").end(0.1)) == []
+    assert alive(process.pid)
+    process.kill()
+    await process.wait()
+
+
+async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(tmp_path), f"trap 'touch {tmp_path}/told' TERM;"
+    )
+    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process.send_signal(signal.SIGINT)
+    await eventually((tmp_path / "told").exists)
+    process.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert not alive(pid_in("part"))

@@ -1,0 +1,78 @@
+"""Polls side by side: each is handed out when it is complete, and nothing that fails is lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from scalers.polling.as_completed import Round
+
+
+@pytest.fixture
+async def work() -> Any:
+    work = Round()
+    yield work
+    await work.close()
+
+
+async def test_complete_polls_are_handed_out_while_others_go_on(work: Round) -> None:
+    polls: list[Any] = ["first", "second"]
+    go_on = asyncio.Event()
+
+    async def one_by_one() -> None:
+        work.complete(polls[0])
+        await go_on.wait()
+        work.complete(polls[1])
+
+    work.begin(one_by_one())
+    found = []
+    async for complete in work.completed():
+        found.append(complete)
+        go_on.set()
+    assert found == [["first"], ["second"]]
+
+
+async def fail() -> None:
+    raise ValueError("nobody foresaw this")
+
+
+async def test_an_error_is_raised_while_others_go_on(work: Round) -> None:
+    async def for_ever() -> None:
+        await asyncio.Event().wait()
+
+    work.begin(for_ever())
+    work.begin(fail())
+    with pytest.raises(ValueError, match="nobody foresaw this"):
+        _ = [polls async for polls in work.completed()]
+
+
+async def test_an_error_of_the_last_one_is_raised_though_it_comes_while_polls_are_concluded(work: Round) -> None:
+    poll: Any = "complete"
+
+    async def complete() -> None:
+        work.complete(poll)
+
+    work.begin(complete())
+    completed = work.completed()
+    assert await anext(completed) == ["complete"]
+    work.begin(fail())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    with pytest.raises(ValueError, match="nobody foresaw this"):
+        await anext(completed)
+
+
+async def test_what_goes_on_ends_with_the_round() -> None:
+    work, ended = Round(), []
+
+    async def for_ever(name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+
+    work.begin(for_ever("work"))
+    work.aside(for_ever("aside"))
+    await asyncio.sleep(0)
+    await work.close()
+    assert sorted(ended) == ["aside", "work"]

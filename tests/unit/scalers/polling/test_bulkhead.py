@@ -1,0 +1,181 @@
+"""Whose turn it is: never more than the limit, fair among owners, and slow questions never have all turns."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalers.polling.bulkhead import NoTurn, Turns
+from scalers.polling.history import Standing, Standings
+
+ANSWERED, NEW, SLOW = Standing
+
+
+class Server:
+    """Asked with turns; nothing is answered until it is told to. log: whose turn it was."""
+
+    def __init__(self, limit: int) -> None:
+        self.turns = Turns(limit)
+        self.log: list[str] = []
+        self.under_way: list[tuple[str, Standing, asyncio.Event]] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def ask(self, owner: str, standing: Standing = ANSWERED) -> asyncio.Task[None]:
+        async def question() -> None:
+            async with self.turns.turn(owner, standing):
+                self.log.append(owner)
+                entry = (owner, standing, asyncio.Event())
+                self.under_way.append(entry)
+                try:
+                    await entry[2].wait()
+                finally:
+                    self.under_way.remove(entry)
+
+        self.tasks.append(task := asyncio.create_task(question()))
+        await settle()
+        return task
+
+    async def answer(self, place: int = 0) -> None:
+        self.under_way[place][2].set()
+        await settle()
+
+    async def finish(self) -> None:
+        while self.under_way:
+            await self.answer()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    def number(self, standing: Standing) -> int:
+        return sum(each == standing for _, each, _ in self.under_way)
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "standings", "under_way"),
+    [
+        pytest.param(8, [ANSWERED] * 20, {ANSWERED: 8}, id="answered ones may have all turns"),
+        pytest.param(8, [NEW] * 20, {NEW: 6}, id="new ones leave some"),
+        pytest.param(8, [SLOW] * 20, {SLOW: 4}, id="slow ones leave half"),
+        pytest.param(8, [SLOW] * 20 + [NEW] * 20, {SLOW: 4, NEW: 2}, id="slow and new ones leave some together"),
+        pytest.param(8, [NEW] * 20 + [SLOW] * 20, {NEW: 6}, id="in either order"),
+        pytest.param(8, [SLOW, NEW] * 9 + [ANSWERED] * 9, {SLOW: 3, NEW: 3, ANSWERED: 2}, id="all of them"),
+        pytest.param(2, [SLOW] * 9 + [ANSWERED] * 9, {SLOW: 1, ANSWERED: 1}, id="the fewest turns"),
+    ],
+)
+async def test_how_many_are_under_way(limit: int, standings: list[Standing], under_way: dict[Standing, int]) -> None:
+    server = Server(limit)
+    for place, standing in enumerate(standings):
+        await server.ask(f"{place}", standing)
+    assert {each: server.number(each) for each in Standing if server.number(each)} == under_way
+    await server.finish()
+    assert len(server.log) == len(standings)
+    assert server.turns.idle
+
+
+async def test_one_that_asks_much_waits_for_those_that_ask_little() -> None:
+    server = Server(1)
+    for owner in ["greedy"] * 5 + ["a", "b"]:
+        await server.ask(owner)
+    await server.finish()
+    assert server.log == ["greedy", "greedy", "a", "b", "greedy", "greedy", "greedy"]
+
+
+async def test_slow_ones_get_their_turn_however_many_others_wait() -> None:
+    server = Server(2)
+    for place in range(6):
+        await server.ask(f"{place}")
+    await server.ask("slow", SLOW)
+    await server.answer()
+    await server.answer()
+    assert "slow" in server.log
+    await server.finish()
+
+
+async def test_a_turn_that_does_not_come_in_time_is_none() -> None:
+    server = Server(1)
+    await server.ask("first")
+    with pytest.raises(NoTurn):
+        async with server.turns.turn("late", SLOW, within=0.001):
+            raise AssertionError
+    await server.ask("last")
+    await server.finish()
+    assert server.log == ["first", "last"]
+    assert server.turns.idle
+
+
+async def test_who_gives_up_waiting_loses_nobody_a_turn() -> None:
+    server = Server(1)
+    await server.ask("first")
+    given_up = await server.ask("given up")
+    await server.ask("last")
+    given_up.cancel()
+    await settle()
+    await server.answer()
+    assert server.log == ["first", "last"]
+    await server.finish()
+    assert server.turns.idle
+
+
+async def test_who_gives_up_in_the_moment_of_its_turn_passes_it_on() -> None:
+    server = Server(1)
+    await server.ask("first")
+    given_up = await server.ask("given up")
+    await server.ask("last")
+    server.under_way[0][2].set()
+    # Its turn has come once the first one is through, and it has not run since.
+    while not server.turns._taken[ANSWERED] or server.under_way:
+        await asyncio.sleep(0)
+    given_up.cancel()
+    await settle()
+    assert server.log == ["first", "last"]
+    await server.finish()
+    assert server.turns.idle
+
+
+@given(
+    limit=st.integers(2, 9),
+    steps=st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from(Standing)), st.integers(0, 9))),
+)
+def test_the_limits_hold_and_everybody_has_a_turn(limit: int, steps: list[tuple[str, Standing] | int]) -> None:
+    async def run() -> None:
+        server = Server(limit)
+        for step in steps:
+            if isinstance(step, tuple):
+                await server.ask(*step)
+            elif server.under_way:
+                await server.answer(step % len(server.under_way))
+            assert len(server.under_way) <= limit
+            assert server.number(SLOW) <= max(1, limit // 2)
+            assert server.number(SLOW) + server.number(NEW) < limit
+        asked = sum(isinstance(step, tuple) for step in steps)
+        await server.finish()
+        assert len(server.log) == asked
+        assert server.turns.idle
+
+    asyncio.run(run())
+
+
+def test_what_was_not_asked_for_the_longest_time_is_new_again() -> None:
+    standings = Standings(limit=2)
+    for asker, standing in (("a", ANSWERED), ("b", SLOW), ("a", SLOW), ("c", ANSWERED)):
+        standings.note("server", asker, standing)
+    assert [standings.of("server", asker) for asker in "abc"] == [SLOW, NEW, ANSWERED]
+    assert standings.of("another", "c") == NEW
+
+
+def test_whether_a_server_answers_anybody() -> None:
+    standings = Standings(limit=2)
+    assert not standings.answers("server")
+    standings.note("server", "a", ANSWERED)
+    standings.note("server", "a", ANSWERED)
+    assert standings.answers("server")
+    standings.note("server", "a", SLOW)
+    assert not standings.answers("server")
+    standings.note("server", "b", ANSWERED)
+    for asker in "cd":
+        standings.note("another", asker, SLOW)
+    assert not standings.answers("server"), "it is forgotten"

@@ -1,0 +1,115 @@
+"""The circuit breaker: when a failing server is left alone, and how it is tried again."""
+
+import pytest
+
+from scalers.polling.circuit_breaker import Breaker, Breakers, Policy
+
+SECOND = 1_000_000
+POLICY = Policy(threshold=3, base=1.0, cap=8.0, probe=2.0)
+
+
+def opened(now: int = 0) -> Breakers:
+    breakers = Breakers(POLICY)
+    for _ in range(3):
+        assert breakers.enter("s", now) is None
+        breakers.failed("s", now, "refused")
+    return breakers
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait"),
+    [
+        pytest.param(0, 0.0, id="none"),
+        pytest.param(2, 0.0, id="below the threshold"),
+        pytest.param(3, 1.0, id="at the threshold"),
+        pytest.param(5, 4.0, id="doubling"),
+        pytest.param(6, 8.0, id="the cap"),
+        pytest.param(10_000, 8.0, id="far beyond"),
+    ],
+)
+def test_the_wait_grows_with_the_failures(failures: int, wait: float) -> None:
+    assert POLICY.wait(failures) == wait
+
+
+def test_a_server_is_left_alone_from_the_threshold_on_until_it_answers() -> None:
+    breakers = Breakers(POLICY)
+    breakers.failed("s", 0, "refused")
+    breakers.failed("s", 0, "refused")
+    assert breakers.left_alone("s") is None
+    breakers.failed("s", 0, "refused")
+    assert breakers.left_alone("s") == Breaker(3, SECOND, "refused")
+    assert breakers.left_alone("other") is None
+    breakers.succeeded("s")
+    assert breakers.left_alone("s") is None
+
+
+def test_a_server_that_fails_now_and_then_is_always_tried() -> None:
+    breakers = Breakers(POLICY)
+    for _ in range(5):
+        breakers.failed("s", 0, "refused")
+        breakers.failed("s", 0, "refused")
+        assert breakers.enter("s", 0) is None
+        assert not breakers.succeeded("s")
+
+
+def test_it_opens_at_the_threshold_and_says_so_once() -> None:
+    breakers = Breakers(POLICY)
+    assert [breakers.failed("s", 0, "refused") for _ in range(4)] == [False, False, True, False]
+
+
+def test_an_open_one_answers_the_last_reason_until_its_wait_is_over() -> None:
+    breakers = opened()
+    assert breakers.enter("s", 0) == "refused"
+    assert breakers.enter("s", SECOND - 1) == "refused"
+    assert breakers.enter("s", SECOND) is None
+
+
+def test_only_one_attempt_at_a_time_is_let_through() -> None:
+    breakers = opened()
+    assert breakers.enter("s", SECOND) is None
+    assert breakers.enter("s", SECOND) == "refused"
+    assert breakers.enter("s", 3 * SECOND) is None, "an attempt that never came back blocks nobody for ever"
+
+
+def test_a_failed_attempt_doubles_the_wait() -> None:
+    breakers = opened()
+    breakers.enter("s", SECOND)
+    breakers.failed("s", SECOND, "still refused")
+    assert breakers.enter("s", 3 * SECOND - 1) == "still refused"
+    assert breakers.enter("s", 3 * SECOND) is None
+
+
+def test_success_closes_it() -> None:
+    breakers = opened()
+    breakers.enter("s", SECOND)
+    assert breakers.succeeded("s")
+    breakers.failed("s", SECOND, "refused")
+    assert breakers.enter("s", SECOND) is None
+
+
+def test_servers_do_not_share_a_breaker() -> None:
+    assert opened().enter("another", 0) is None
+
+
+def test_the_oldest_failure_makes_room() -> None:
+    breakers = Breakers(Policy(threshold=1), limit=2)
+    for server in ("a", "b", "c"):
+        breakers.failed(server, 0, "refused")
+    assert [breakers.enter(server, 0) for server in ("a", "b", "c")] == [None, "refused", "refused"]
+
+
+def test_a_clock_that_was_set_back_leaves_no_server_alone_for_longer() -> None:
+    breakers = opened(3600 * SECOND)
+    assert breakers.refusal("s", 60 * SECOND) is None
+    assert breakers.enter("s", 60 * SECOND) is None
+    assert breakers.enter("s", 61 * SECOND) == "refused", "one attempt at a time still"
+    breakers.failed("s", 61 * SECOND, "still refused", began=60 * SECOND)
+    assert breakers.enter("s", 62 * SECOND) == "still refused"
+    assert breakers.enter("s", 63 * SECOND) is None
+
+
+def test_a_poll_that_began_before_the_last_failure_is_refused_too() -> None:
+    breakers = Breakers(POLICY)
+    for _ in range(10):
+        breakers.failed("s", 100 * SECOND, "refused")
+    assert breakers.enter("s", 98 * SECOND) == "refused"

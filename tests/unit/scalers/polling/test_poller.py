@@ -1,0 +1,104 @@
+"""How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
+
+import pytest
+from prometheus_client import REGISTRY
+
+from penstock.scaler import Measure, Scaler
+from scalers.polling.batched import Source
+from scalers.polling.object_poll import Poll
+from scalers.triggers.parse import Parsed, Probe
+from scheduler.queue import Lease
+from tests.unit.controllers.factories import UID, sample
+from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
+from workers.handoff.claims import LEDGER
+from workers.reconcile.snapshot import Reading
+
+
+def poll(
+    *,
+    interval: int | None = 30,
+    before: float | None = None,
+    uid: str = UID,
+    kind: Kind = SCALED_JOB,
+    name: str = "late",
+) -> Poll:
+    """One that began a hundred seconds into the epoch. before: when the one before did."""
+    spec = {"triggers": [{"type": "redis"}], **({} if interval is None else {"pollingInterval": interval})}
+    body = {"metadata": {"name": name, "namespace": "default", "uid": UID}, "spec": spec}
+    previous = None if before is None else Reading(id=1, started=round(before * 1e6), generation=1, uid=uid)
+    lease = Lease(Ref(kind, "default", name).key, token=1, deadline=1.0, failures=0, reason=None, generation="")
+    return Poll(lease, body, Parsed(()), previous, started=100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "late"),
+    [
+        ({}, None),
+        ({"before": 70.0}, 0.0),
+        ({"before": 65.5}, 4.5),
+        ({"before": 90.0}, -20.0),
+        ({"before": 88.0, "interval": None}, 2.0),
+        ({"before": 10.0, "uid": "another"}, None),
+    ],
+    ids=["the first", "in time", "late", "woken", "by the settings' interval", "an object of its name, now gone"],
+)
+def test_how_late_a_poll_is(given, late):
+    assert poll(**given).late(10.0) == late
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(SCALED_JOB, 3), (JOB_FLOW, None)], ids=["ScaledJob", "JobFlow"])
+def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
+    name = f"shown-{kind.plural}"
+    polled = poll(kind=kind, name=name)
+    polled.samples[0] = sample(3)
+    polled.show(0, 0.5)
+    labels = {
+        "namespace": "default",
+        "metric": polled.samples[0].name,
+        "scaledObject": name,
+        "scaler": "redis",
+        "triggerIndex": "0",
+        "type": "scaledjob",
+    }
+    assert REGISTRY.get_sample_value("keda_scaler_metrics_value", labels) == shown
+
+
+@pytest.mark.parametrize("triggers", [[], None], ids=["no trigger", "null"])
+def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(triggers):
+    polled = poll(name="let-go")
+    polled.body["spec"]["triggers"] = triggers
+    polled.body["metadata"]["annotations"] = {LEDGER: '{"type": "redis", "metadata": {"listName": "work"}}'}
+    polled.samples[0] = sample(3)
+    polled.show(0, 0.5)
+    shown = [
+        one.value
+        for metric in REGISTRY.collect()
+        for one in metric.samples
+        if one.name == "keda_scaler_metrics_value" and one.labels["scaledObject"] == "let-go"
+    ]
+    assert shown == [3]
+
+
+class Careless(Scaler):
+    """Of somebody else: it does not say when it is active, nor what one Job is meant for."""
+
+    @property
+    def metric(self):
+        return "careless"
+
+    @property
+    def target(self):
+        return None
+
+    @property
+    def server(self):
+        return "the server"
+
+
+def test_a_scaler_that_says_nonsense_is_unknown_by_itself():
+    polled, scaler = poll(), Careless()
+    polled.parsed = Parsed((Probe("s0-careless", "careless", scaler, Source.of(scaler, None)),))
+    polled.take(0, Measure(3.0))
+    assert polled.complete
+    assert (polled.samples[0].value, polled.samples[0].active) == (0.0, False)
+    assert polled.samples[0].error.startswith("the server: TypeError: ")

@@ -1,0 +1,235 @@
+"""Parameters of the `celery` trigger, the broker URLs it takes, and which messages come from which queue."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock.connections import Connections
+from penstock.parameters import SettingsError, Trigger
+from scalers.errors import SourceError
+from scalers.registry import REGISTRY
+from scalers.sources.celery.backlog import Backlog, Layout, Tables, matches
+from scalers.sources.celery.broker_url import BrokerURL, parse
+from scalers.sources.celery.tasks import CeleryTasks
+from scalers.sources.http.web import Server
+from scalers.sources.messaging.rabbitmq import RabbitMQ
+from scalers.sources.redis.connection import RedisServer
+from scalers.sources.redis.sentinel import RedisSentinel
+from scalers.sources.tls import TLS
+from tests.unit.scalers import malformed
+
+REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"
+GOOD = Trigger(3, "celery", metadata={"broker": REDIS})
+
+
+def trigger(broker: str = REDIS, *, authentication: dict[str, str] | None = None, **metadata: str) -> Trigger:
+    return Trigger(3, "celery", metadata={"broker": broker, **metadata}, authentication=authentication or {})
+
+
+def scaler(broker: str = REDIS, **more: Any) -> CeleryTasks:
+    return CeleryTasks.parse(trigger(broker, **more))
+
+
+@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(CeleryTasks, GOOD))
+def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    malformed.refused(CeleryTasks, trigger, field, complaint)
+
+
+def test_no_text_of_a_scaler_shows_a_secret() -> None:
+    malformed.tells_no_secret(CeleryTasks, GOOD)
+    for broker, more in ((REDIS, {}), (RABBIT, {}), (SENTINEL, {"sentinelMaster": "m"})):
+        found = scaler(broker, **more)
+        assert "hush" not in f"{found} {found!r} {found.server} {found.server!r}"
+
+
+def test_it_is_found_by_its_name() -> None:
+    assert REGISTRY.find("celery") is CeleryTasks
+
+
+@pytest.mark.parametrize(
+    ("broker", "metadata", "field", "complaint"),
+    [
+        pytest.param("a:1", {}, "broker", "must be a URL", id="no scheme"),
+        pytest.param("redis://", {}, "broker", "must be a URL", id="no host"),
+        pytest.param("redis://a:many", {}, "broker", "must be a URL", id="no port"),
+        pytest.param("redis+socket:///tmp/x", {}, "broker", "must be a URL", id="a socket"),
+        pytest.param("redis://[a", {}, "broker", "must be a URL", id="half an address"),
+        pytest.param("redis://a;amqp://b", {}, "broker", "must be a URL", id="two kinds"),
+        pytest.param("redis://a;redis://b", {}, "broker", "one server", id="two servers"),
+        pytest.param("redis://a/work", {}, "broker", "number of a database", id="no number"),
+        pytest.param("redis://a/-1", {}, "broker", "number of a database", id="below 0"),
+        pytest.param("sentinel://a", {}, "sentinelMaster", "come together", id="which master?"),
+        pytest.param(
+            REDIS, {"sentinelMaster": "m"}, "sentinelMaster", "come together", id="a master without sentinels"
+        ),
+        pytest.param(REDIS, {"management": "http://a"}, "management", "RabbitMQ only", id="Redis has no plugin"),
+        pytest.param(REDIS, {"queues": "a,,b"}, "queues", "names of queues", id="a queue without a name"),
+        pytest.param(REDIS, {"prioritySteps": "0,x"}, "prioritySteps", "whole numbers", id="a step that is none"),
+        pytest.param(REDIS, {"prioritySteps": "-1"}, "prioritySteps", "whole numbers", id="a step below 0"),
+        pytest.param(RABBIT, {"countFutureTasks": "false"}, "countFutureTasks", "Redis only", id="RabbitMQ: etas"),
+        pytest.param(RABBIT, {"globalKeyprefix": "x"}, "globalKeyprefix", "Redis only", id="RabbitMQ: prefix"),
+        pytest.param(RABBIT, {"prioritySteps": "0"}, "prioritySteps", "Redis only", id="RabbitMQ: steps"),
+        pytest.param(RABBIT, {"separator": ":"}, "separator", "Redis only", id="RabbitMQ: separator"),
+        pytest.param(RABBIT, {"unackedKey": "x"}, "unackedKey", "Redis only", id="RabbitMQ: unacked"),
+        pytest.param(RABBIT, {"management": "rabbit:15672"}, "management", "must be a URL", id="a plugin nowhere"),
+        pytest.param(RABBIT, {"management": "http://"}, "management", "must be a URL", id="a plugin without host"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    broker: str, metadata: dict[str, str], field: str, complaint: str
+) -> None:
+    malformed.refused(CeleryTasks, trigger(broker, **metadata), field, complaint)
+
+
+@pytest.mark.parametrize(
+    ("broker", "authentication", "field", "complaint"),
+    [
+        pytest.param(REDIS, {"cert": "x"}, "key", "come together", id="a certificate without its key"),
+        pytest.param(REDIS, {"key": "x"}, "cert", "come together", id="a key without its certificate"),
+        pytest.param("rediss://a", {"ca": "x"}, "ca", "is not a certificate", id="no certificate"),
+        pytest.param(RABBIT, {"ca": "x"}, "ca", "is not a certificate", id="RabbitMQ: no certificate"),
+        pytest.param(RABBIT, {"cert": "x", "key": "y"}, "cert", "Redis only", id="RabbitMQ: a client's certificate"),
+    ],
+)
+def test_certificates(broker: str, authentication: dict[str, str], field: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=rf"trigger 3 \(celery\): {field}: .*{complaint}") as refused:
+        scaler(broker, authentication=authentication)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        pytest.param("redis://a", BrokerURL("redis", (("a", 6379),), "", None, None), id="host"),
+        pytest.param("redis://u:p%40%2F@a:1/3", BrokerURL("redis", (("a", 1),), "3", "u", "p@/"), id="all of it"),
+        pytest.param(
+            "rediss://[::1]?ssl_cert_reqs=CERT_NONE",
+            BrokerURL("rediss", (("::1", 6379),), "", None, None, verify=False),
+            id="TLS unchecked, in Celery's words",
+        ),
+        pytest.param(
+            "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
+            BrokerURL("rediss", (("a", 6379),), "", None, None, verify=True, authorities="/a.pem"),
+            id="TLS checked",
+        ),
+        pytest.param(
+            "sentinel://:p@a:1/2; sentinel://b",
+            BrokerURL("sentinel", (("a", 1), ("b", 26379)), "2", None, "p"),
+            id="sentinels",
+        ),
+        pytest.param("amqp://a", BrokerURL("amqp", (("a", 0),), "", None, None), id="RabbitMQ"),
+        pytest.param("pyamqp://a//", BrokerURL("pyamqp", (("a", 0),), "/", None, None), id="the virtual host /"),
+    ],
+)
+def test_broker_urls(text: str, parsed: BrokerURL) -> None:
+    assert parse(text) == parsed
+
+
+@pytest.mark.parametrize(
+    ("broker", "metadata", "server"),
+    [
+        pytest.param(REDIS, {}, RedisServer("a", 1, 2, None, "hush"), id="Redis"),
+        pytest.param("rediss://a", {}, RedisServer("a", 6379, 0, tls=TLS()), id="TLS, checked unless told otherwise"),
+        pytest.param(
+            "rediss://a?ssl_cert_reqs=none", {}, RedisServer("a", 6379, 0, tls=TLS(verify=False)), id="TLS, unchecked"
+        ),
+        pytest.param(
+            "rediss://a", {"unsafeSsl": "true"}, RedisServer("a", 6379, 0, tls=TLS(verify=False)), id="by the parameter"
+        ),
+        pytest.param(
+            SENTINEL,
+            {"sentinelMaster": "m", "sentinelUsername": "su", "sentinelPassword": "sp"},
+            RedisSentinel(
+                (RedisServer("a", 1, 0, "su", "sp"), RedisServer("b", 26379, 0, "su", "sp")),
+                "m",
+                RedisServer("", 0, 2, None, "hush"),
+            ),
+            id="sentinels: the URL's login and database are the master's",
+        ),
+        pytest.param(RABBIT, {}, Server("http://rabbit:15672", TLS()), id="RabbitMQ's plugin, where it usually is"),
+        pytest.param("amqps://r", {}, Server("https://r:15671", TLS()), id="with TLS"),
+        pytest.param(RABBIT, {"management": "https://m:1"}, Server("https://m:1", TLS()), id="or somewhere else"),
+    ],
+)
+def test_where_to_ask(broker: str, metadata: dict[str, str], server: object) -> None:
+    assert scaler(broker, **metadata).server == server
+
+
+def test_the_numbers() -> None:
+    found = scaler(queues="a,b", tasksPerJob="7", activationTasks="2")
+    assert (found.metric, found.target, found.activation) == ("celery-a-b", 7, 2)
+    assert found.watched == tuple(f"{name}{end}" for name in "ab" for end in ("", *(f"\x06\x16{n}" for n in (3, 6, 9))))
+
+
+def test_transport_options_say_where_messages_are() -> None:
+    found = scaler(globalKeyprefix="app:", prioritySteps="0,1", separator=":", unackedKey="held", queue="a")
+    assert found.question == Backlog(("a",), Layout("app:", ":", "held"), (0, 1))
+    assert found.watched == ("app:a", "app:a:1")
+    assert scaler(countFutureTasks="true").question == Backlog(("celery",), future=True)
+
+
+SEP = "\x06\x16"
+TABLES = Tables(
+    {
+        "direct": [SEP.join(("key", "", "work")), SEP.join(("other", "", "else"))],
+        "topic": [SEP.join(("img.*", "^img\\..*?[^\\.]$", "work"))],
+        "broken": ["no separators"],
+    },
+    SEP,
+)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "key", "reaches"),
+    [
+        pytest.param("", "work", True, id="by the queue's name"),
+        pytest.param("", "else", False, id="another queue"),
+        pytest.param("direct", "key", True, id="bound"),
+        pytest.param("direct", "other", False, id="bound to another queue"),
+        pytest.param("direct", "work", False, id="the queue's name is no key of this exchange"),
+        pytest.param("topic", "img.png", True, id="a topic"),
+        pytest.param("topic", "img.a.png", False, id="a longer topic"),
+        pytest.param("broken", "work", False, id="an entry that is none"),
+        pytest.param("broadcast", "", False, id="a broadcast"),
+    ],
+)
+def test_which_queue_a_held_message_came_from(exchange: str, key: str, reaches: bool) -> None:
+    assert TABLES.reaches("work", exchange, key) is reaches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "fits"),
+    [
+        pytest.param("a.b", "a.b", True, id="the same"),
+        pytest.param("a.b", "a.c", False, id="another word"),
+        pytest.param("a.*", "a", False, id="a word is missing"),
+        pytest.param("*.b", "a.b", True, id="any word"),
+        pytest.param("#", "a.b.c", True, id="everything"),
+        pytest.param("a.#", "a", True, id="no further word"),
+        pytest.param("a.#.c", "a.x.y.c", True, id="words between"),
+        pytest.param("a.#.c", "a.x.y.d", False, id="words between, and a wrong end"),
+    ],
+)
+def test_topics(pattern: str, key: str, fits: bool) -> None:
+    assert matches(pattern.split("."), key.split(".")) is fits
+
+
+async def test_on_rabbitmq_nothing_of_a_question_goes_on_when_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way: set[str] = set()
+
+    async def answer(self: RabbitMQ, connections: Connections) -> float:
+        under_way.add(self.queue_name)
+        try:
+            await asyncio.sleep(0)
+            if self.queue_name == "gone":
+                raise SourceError("no queue gone")
+            await asyncio.Event().wait()
+        finally:
+            under_way.discard(self.queue_name)
+        return 0.0
+
+    monkeypatch.setattr(RabbitMQ, "answer", answer)
+    with pytest.raises(SourceError, match="no queue gone"):
+        await scaler(RABBIT, queues="hangs,gone").answer(Connections())
+    assert not under_way

@@ -1,0 +1,76 @@
+"""The `cron` trigger: when its window is open, and what it refuses."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from penstock.parameters import SettingsError, Trigger
+from scalers.sources.cron import Cron
+
+BERLIN = {"timezone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "30 17 * * 1-5", "desiredReplicas": "3"}
+
+
+def cron(**metadata: str) -> Cron:
+    return Cron.parse(Trigger(0, "cron", metadata={**BERLIN, **metadata}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "at", "is_open"),
+    [
+        pytest.param({}, "2026-03-02 07:59:59", False, id="Monday, before the start"),
+        pytest.param({}, "2026-03-02 08:00", True, id="Monday, at the start"),
+        pytest.param({}, "2026-03-02 17:29:59", True, id="Monday, just before the end"),
+        pytest.param({}, "2026-03-02 17:30", False, id="Monday, at the end"),
+        pytest.param({}, "2026-03-07 12:00", False, id="Saturday"),
+        pytest.param({"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 01:00", True, id="over midnight"),
+        pytest.param({"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 21:00", False, id="by day"),
+        pytest.param(
+            {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-29 04:00", False, id="a start in the spring gap"
+        ),
+        pytest.param(
+            {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-28 12:00", False, id="the day before such a start"
+        ),
+        pytest.param({"start": "0 1 1 1 *", "end": "0 1 1 7 *"}, "2026-05-01 00:00", True, id="half a year"),
+        pytest.param({"start": "0 8 ? * MON-FRI"}, "2026-03-02 09:00", True, id="a question mark and names"),
+        pytest.param(
+            {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False, id="one tick, spelled twice"
+        ),
+    ],
+)
+def test_the_window(metadata: dict[str, str], at: str, is_open: bool) -> None:
+    now = datetime.fromisoformat(at).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+    assert cron(**metadata).is_open(now) is is_open
+
+
+def test_names_and_numbers() -> None:
+    trigger = cron(start="*/5 8,9 * * ?")
+    assert trigger.metric == "cron-Europe/Berlin-xSl58Cm9xxQm-3017xx1-5"
+    assert trigger.target == 1
+
+
+async def test_it_measures_replicas() -> None:
+    assert await cron(start="* * * * *", end="0 0 29 2 *").measure() == 3.0
+    assert await cron(start="0 0 29 2 *", end="* * * * *").measure() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field", "message"),
+    [
+        pytest.param({"timezone": "Mars/Base"}, "timezone", "Mars/Base", id="unknown zone"),
+        pytest.param({"timezone": ""}, "timezone", "is required", id="no zone"),
+        pytest.param({"start": "0 8 * *"}, "start", "expected exactly 5 fields", id="four fields"),
+        pytest.param({"end": "0 25 * * *"}, "end", "above maximum", id="an hour too many"),
+        pytest.param({"start": "0 0 30 2 *"}, "start", "never fires", id="30 February"),
+        pytest.param({"start": "@daily"}, "start", "five fields", id="a descriptor"),
+        pytest.param({"start": "TZ=UTC 0 8 * * *"}, "start", "five fields", id="a zone inside"),
+        pytest.param({"end": " 0 8 * *  1-5"}, "end", "must differ", id="start and end are the same"),
+        pytest.param({"desiredReplicas": "0"}, "desiredReplicas", "above 0", id="none"),
+        pytest.param({"desiredReplicas": "-1"}, "desiredReplicas", "above 0", id="less than none"),
+        pytest.param({"desiredReplicas": "x"}, "desiredReplicas", "whole number", id="no number"),
+    ],
+)
+def test_refused(metadata: dict[str, str], field: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as error:
+        cron(**metadata)
+    assert error.value.field == field

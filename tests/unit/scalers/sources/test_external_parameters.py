@@ -1,0 +1,97 @@
+"""What the `external` triggers accept, refuse and pass on."""
+
+import sys
+
+import pytest
+
+from penstock.parameters import SettingsError, Trigger
+from scalers.sources.external.client import Address
+from scalers.sources.external.messages import Reference, message
+from scalers.sources.external.trigger import External, ExternalPush
+from tests.support.certificates import certificates
+from tests.unit.scalers import malformed
+
+GOOD = Trigger(2, "external", metadata={"scalerAddress": "scaler.team:9090"}, namespace="team", owner="work")
+CERTIFICATES = certificates()
+SHOWN = {"tlsClientCert": CERTIFICATES.client, "tlsClientKey": CERTIFICATES.client_key}
+
+
+def of(authentication: dict[str, str] | None = None, **metadata: str) -> Trigger:
+    return Trigger(
+        2, "external", metadata={**GOOD.metadata, **metadata}, authentication=authentication or {}, owner="work"
+    )
+
+
+def rows() -> list[object]:
+    """All but the rows on unknown keys: those are for the server."""
+    return [row for row in malformed.rows(External, GOOD) if "is not a parameter" not in row.values[2]]
+
+
+@pytest.mark.parametrize(("trigger", "field", "complaint"), rows())
+def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    malformed.refused(External, trigger, field, complaint)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field", "complaint"),
+    [
+        pytest.param(
+            of(scalerAddress="dns:///scaler:1", enableTLS="true", unsafeSsl="true"),
+            "unsafeSsl",
+            "needs an address",
+            id="no check of a name that gRPC looks up",
+        ),
+        pytest.param(of({"tlsClientCert": "x"}), "tlsClientCert", "must come together", id="no key"),
+        pytest.param(of({"tlsClientKey": "x"}), "tlsClientCert", "must come together", id="no certificate"),
+        pytest.param(of({"caCert": "x"}), "caCert", "is not a certificate", id="no authority"),
+        pytest.param(of({"tlsClientCert": "#", "tlsClientKey": "%"}), "tlsClientCert", "cannot be used", id="no PEM"),
+    ],
+)
+def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    malformed.refused(External, trigger, field, complaint)
+
+
+def test_secrets_are_hidden() -> None:
+    malformed.tells_no_secret(External, GOOD)
+
+
+def test_only_external_push_is_listened_to() -> None:
+    trigger = of(tokenFromEnv="TOKEN", more="1")
+    assert External.parse(trigger).watched == ()
+    told = {("scalerAddress", "scaler.team:9090"), ("more", "1")}
+    assert ExternalPush.parse(trigger).watched == (Reference("work", "", frozenset(told)),)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "encrypted"),
+    [
+        pytest.param(of(), False, id="in the clear"),
+        pytest.param(of(enableTLS="true"), True, id="with the system's authorities"),
+        pytest.param(of({"caCert": CERTIFICATES.authority}), True, id="with an authority"),
+        pytest.param(of(SHOWN), True, id="with a client's certificate"),
+    ],
+)
+def test_when_tls_is_spoken(trigger: Trigger, encrypted: bool) -> None:
+    server = External.parse(trigger).server
+    assert isinstance(server, Address)
+    assert (server.tls is not None) is encrypted
+    assert str(server) == "scaler.team:9090"
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(SettingsError, match=r"pip install 'penstock\[external\]'"):
+        External.parse(GOOD)
+
+
+def test_messages_are_on_the_wire_what_keda_speaks() -> None:
+    """Bytes worked out by hand from the field numbers and types of KEDA's service."""
+    reference = Reference("n", "s", frozenset({("k", "v")})).message()
+    assert reference.SerializeToString() == b"\n\x01n\x12\x01s\x1a\x06\n\x01k\x12\x01v"
+    spec = message("GetMetricSpecResponse").FromString(b"\n\x0e\n\x01m\x10\x05\x19" + b"\0" * 6 + b"\x04\x40")
+    assert [(one.metricName, one.targetSize, one.targetSizeFloat) for one in spec.metricSpecs] == [("m", 5, 2.5)]
+    value = message("GetMetricsResponse").FromString(b"\n\x05\n\x01m\x10\x07")
+    assert [(one.metricName, one.metricValue) for one in value.metricValues] == [("m", 7)]
+    asked = message("GetMetricsRequest")(scaledObjectRef=reference, metricName="m")
+    assert asked.SerializeToString() == b"\n\x0e" + reference.SerializeToString() + b"\x12\x01m"
+    assert message("IsActiveResponse").FromString(b"\x08\x01").result is True

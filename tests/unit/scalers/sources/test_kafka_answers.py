@@ -1,0 +1,204 @@
+"""What a Kafka cluster's answers mean that the broker of the other tests does not give: all topics of a group."""
+
+import asyncio
+import math
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import aiokafka.admin
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+
+from penstock.connections import Connections
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, SourceError
+from scalers.sources.messaging import kafka_client
+from scalers.sources.messaging.kafka import ApacheKafka
+from scalers.sources.messaging.kafka_client import Client, Cluster
+
+
+class Answers:
+    """A client of the library that answers what it is told. refused: the error code of the group."""
+
+    def __init__(self, committed: dict[tuple[str, int], int], *, refused: int = 0) -> None:
+        self.offsets = {TopicPartition(*each): SimpleNamespace(offset=offset) for each, offset in committed.items()}
+        self.refused = refused
+
+    async def list_consumer_group_offsets(self, group: str, partitions: list[TopicPartition] | None = None) -> Any:
+        if self.refused:
+            return {}
+        if partitions is None:
+            return self.offsets
+        return {each: self.offsets.get(each, SimpleNamespace(offset=-1)) for each in partitions}
+
+    async def describe_consumer_groups(self, groups: list[str]) -> Any:
+        return [SimpleNamespace(groups=[(self.refused, groups[0], "Empty", "", "", [])])]
+
+    async def describe_topics(self) -> Any:
+        partitions = [{"partition": 0}, {"partition": 1}]
+        return [{"topic": name, "partitions": partitions, "error_code": 0} for name in ("a", "b", "c")]
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> Any:
+        return dict.fromkeys(partitions, 10)
+
+
+async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) -> Any:
+    metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", **metadata}
+    scaler = ApacheKafka.parse(Trigger(0, "t", metadata=metadata))
+    client: Any = Client(scaler.server)
+    client._admin = client._consumer = answers
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    connections.timeout = timeout
+    async with connections.use(scaler.server, lambda: client, close):
+        [found] = await ApacheKafka.read([scaler], connections)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("committed", "expected"),
+    [
+        pytest.param({}, Measure(0.0, False), id="a group that has committed nothing"),
+        pytest.param({("a", 0): 7, ("a", 1): 9}, Measure(4.0, True), id="one topic"),
+        pytest.param({("a", 0): 7, ("a", 1): 10, ("b", 0): 8, ("b", 1): 10}, Measure(5.0, True), id="two topics"),
+        pytest.param({("a", 0): 7}, Measure(4.0, True), id="a partition without an offset counts one"),
+        pytest.param({("gone", 0): 7}, Measure(0.0, False), id="a topic that is gone"),
+    ],
+)
+async def test_all_topics_of_a_group(committed: dict[tuple[str, int], int], expected: Measure) -> None:
+    assert await read(Answers(committed)) == expected
+
+
+class Partly(Answers):
+    """Answers nothing of group `slow`, nothing of where topic `c` ends, and refuses group `away`."""
+
+    async def list_consumer_group_offsets(self, group: str, partitions: list[TopicPartition] | None = None) -> Any:
+        if group == "slow":
+            await asyncio.Event().wait()
+        if group == "away":
+            raise KafkaConnectionError("its broker is gone")
+        return await super().list_consumer_group_offsets(group, partitions)
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> Any:
+        if any(each.topic == "c" for each in partitions):
+            await asyncio.Event().wait()
+        return await super().end_offsets(partitions)
+
+
+async def test_what_one_broker_does_not_tell_is_unknown_by_itself() -> None:
+    asked = [("g", "a"), ("slow", "a"), ("away", "a"), ("slow", ""), ("g", "c"), ("g", "b")]
+    scalers = [
+        ApacheKafka.parse(
+            Trigger(
+                0,
+                "t",
+                metadata={"bootstrapServers": "a:1", "consumerGroup": group, **({"topic": name} if name else {})},
+            )
+        )
+        for group, name in asked
+    ]
+    client: Any = Client(scalers[0].server)
+    client._admin = client._consumer = Partly({("a", 0): 7, ("a", 1): 9, ("b", 0): 10, ("b", 1): 10, ("c", 0): 1})
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    connections.timeout = 0.2
+    async with connections.use(scalers[0].server, lambda: client, close):
+        answers = await ApacheKafka.read(scalers, connections)
+    assert [answers[0], answers[5]] == [Measure(4.0, True), Measure(0.0, False)]
+    assert [str(answer) for answer in answers[1:5]] == [
+        "kafka://a:1: group slow: no answer within 0.12 s",
+        "kafka://a:1: KafkaConnectionError: its broker is gone",
+        "kafka://a:1: group slow: no answer within 0.12 s",
+        "kafka://a:1: the ends of partitions: no answer within 0.06 s",
+    ]
+
+
+async def test_a_cluster_that_tells_nothing_has_failed() -> None:
+    with pytest.raises(SourceError, match=r"group slow: no answer within 0\.12 s"):
+        await read(Partly({}), timeout=0.2, topic="a", consumerGroup="slow")
+
+
+class Starting(Answers):
+    """A client of the library that has to be started first, which the first time takes for ever."""
+
+    made: ClassVar[list["Starting"]] = []
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__({("a", 0): 7})
+        self.started = self.closed = False
+        self.made.append(self)
+
+    async def start(self) -> None:
+        if self.made[0] is self:
+            await asyncio.Event().wait()
+        self.started = True
+
+    async def close(self) -> None:
+        self.closed = True
+
+    stop = close
+
+
+async def test_a_connection_that_was_given_up_while_it_was_opened_is_opened_afresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Starting, "made", [])
+    monkeypatch.setattr(aiokafka.admin, "AIOKafkaAdminClient", Starting)
+    monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", Starting)
+    client = Client(Cluster(("a:1",)))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await client.topics("g")
+    assert await client.topics("g") == {"a"}
+    assert [(each.started, each.closed) for each in Starting.made] == [(False, True), (True, False), (True, False)]
+    await client.close()
+    assert all(each.closed for each in Starting.made)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "complaint"), [({}, "GroupAuthorizationFailed"), ({"topic": "a"}, "its offsets are not told")]
+)
+async def test_a_group_that_may_not_be_read_is_unknown(metadata: dict[str, str], complaint: str) -> None:
+    answer = await read(Answers({}, refused=30), **metadata)
+    assert isinstance(answer, SourceError)
+    assert complaint in str(answer)
+
+
+async def test_partitions_that_no_topic_has_are_an_error() -> None:
+    answer = await read(Answers({}), topic="a", partitionLimitation="7")
+    assert isinstance(answer, SourceError)
+    assert "no partition of partitionLimitation" in str(answer)
+
+
+def test_what_was_committed_before_is_remembered_of_so_many_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_client, "_REMEMBERED", 2)
+    client = Client(Cluster(("a:1",)))
+    told = [client.previous(*each) for each in [("a", {("t", 0): 1}), ("b", {("t", 0): 2}), ("a", {("t", 0): 3})]]
+    assert told == [{}, {}, {("t", 0): 1}]
+    client.previous("c", {})
+    assert client.previous("a", {}) == {("t", 0): 3}
+    assert client.previous("b", {}) == {}, "the one that was not asked for the longest time"
+
+
+async def test_two_objects_with_the_same_trigger_measure_the_same() -> None:
+    """Though what the first one saw is what the second one would take for the last poll's."""
+    metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", "topic": "a", "excludePersistentLag": "true"}
+    scalers = [ApacheKafka.parse(Trigger(index, "t", metadata=metadata)) for index in range(2)]
+    client: Any = Client(scalers[0].server)
+
+    async def close(_: Any) -> None:
+        return None
+
+    connections = Connections()
+    async with connections.use(scalers[0].server, lambda: client, close):
+        for committed in ({("a", 0): 5, ("a", 1): 5}, {("a", 0): 7, ("a", 1): 9}):
+            client._admin = client._consumer = Answers(committed)
+            answers = await ApacheKafka.read(scalers, connections)
+    assert answers == [Measure(4.0, True)] * 2

@@ -1,0 +1,72 @@
+"""What the `mongodb` trigger accepts and refuses."""
+
+import sys
+
+import pytest
+
+from penstock.parameters import SettingsError, Trigger
+from scalers.sources.databases.mongodb import MongoDB
+from tests.unit.scalers import malformed
+
+METADATA = {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"}
+GOOD = Trigger(1, "mongodb", metadata=METADATA, authentication={"connectionString": "mongodb://u:hush-hush@a:1/x"})
+PARTS = {"host": "a", "port": "1", "username": "u"}
+
+
+def of(authentication: dict[str, str], **metadata: str) -> Trigger:
+    return Trigger(1, "mongodb", metadata={**METADATA, **metadata}, authentication=authentication)
+
+
+@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(MongoDB, GOOD))
+def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    malformed.refused(MongoDB, trigger, field, complaint)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field", "complaint"),
+    [
+        pytest.param(of({}), "host", "is required, or connectionString", id="nowhere"),
+        pytest.param(of({"password": "hush"}, host="a", username="u"), "port", "is required", id="no port"),
+        pytest.param(of({}, **PARTS), "password", "is required", id="no password"),
+        pytest.param(of({"connectionString": "redis://hush"}), "connectionString", "does not name", id="not a URI"),
+        pytest.param(of(dict(GOOD.authentication), query="{"), "query", "must be a JSON document", id="no JSON"),
+        pytest.param(of(dict(GOOD.authentication), query="[1]"), "query", "must be a JSON document", id="a list"),
+        pytest.param(of({**GOOD.authentication, "cert": "no-pem"}), "cert", "must come together", id="no key"),
+        pytest.param(of({**GOOD.authentication, "tls": "enable", "ca": "no-pem"}), "ca", "certificate", id="no CA"),
+    ],
+)
+def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint) as caught:
+        MongoDB.parse(trigger)
+    assert caught.value.field == field
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "name", "uri"),
+    [
+        pytest.param(GOOD, "a:1", "mongodb://u:hush-hush@a:1/x", id="a connection string"),
+        pytest.param(of({"password": "p/@:"}, **PARTS), "a:1", "mongodb://u:p%2F%40%3A@a:1/shop", id="parts"),
+        pytest.param(
+            of({"password": "p"}, scheme="mongodb+srv", host="a.b.c", username="u"),
+            "a.b.c",
+            "mongodb+srv://u:p@a.b.c/shop",
+            id="parts of a name that is looked up",
+        ),
+    ],
+)
+def test_where_it_is(trigger: Trigger, name: str, uri: str) -> None:
+    parsed = MongoDB.parse(trigger)
+    assert (parsed.server.name, parsed.server.uri) == (name, uri)
+    assert (parsed.metric, parsed.target, parsed.activation) == ("mongodb-jobs", 5, 0)
+    assert "hush" not in f"{parsed!r} {parsed.server} {parsed.server!r}"
+
+
+def test_secrets_are_hidden() -> None:
+    malformed.tells_no_secret(MongoDB, GOOD)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymongo", None)
+    with pytest.raises(SettingsError, match=r"pip install 'penstock\[mongodb\]'"):
+        MongoDB.parse(GOOD)

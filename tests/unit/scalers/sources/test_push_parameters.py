@@ -1,0 +1,262 @@
+"""Parameters of the `push` trigger, and what an event is."""
+
+from typing import Any
+
+import pytest
+
+from penstock.parameters import SettingsError, Trigger
+from scalers.registry import REGISTRY
+from scalers.sources.events import intake
+from scalers.sources.events.push import Push
+from scalers.sources.redis.connection import RedisServer
+from scalers.sources.tls import TLS
+from tests.support.certificates import certificates
+from tests.unit.scalers import malformed
+
+OWN = "redis://:hush@broker:1/2"
+
+
+def trigger(*, broker: str = OWN, authentication: dict[str, str] | None = None, **metadata: str) -> Trigger:
+    return Trigger(
+        *(3, "push"),
+        metadata=metadata,
+        authentication=authentication or {},
+        namespace="team",
+        owner="orders",
+        broker=broker,
+        prefix="penstock",
+    )
+
+
+def scaler(**more: Any) -> Push:
+    return Push.parse(trigger(**more))
+
+
+@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(Push, trigger(address="a:1")))
+def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
+    malformed.refused(Push, trigger, field, complaint)
+
+
+def test_no_text_of_a_scaler_shows_a_secret() -> None:
+    malformed.tells_no_secret(Push, trigger(address="a:1"))
+    found = scaler()
+    assert "hush" not in f"{found} {found!r} {found.server} {found.server!r} {trigger()!r}"
+
+
+def test_it_is_found_by_its_name() -> None:
+    assert REGISTRY.find("push") is Push
+
+
+@pytest.mark.parametrize(
+    ("more", "server"),
+    [
+        pytest.param({}, RedisServer("broker", 1, 2, None, "hush"), id="Penstock's own broker"),
+        pytest.param({"broker": "rediss://b"}, RedisServer("b", 6379, tls=TLS()), id="with TLS"),
+        pytest.param(
+            {"broker": "rediss://b?ssl_cert_reqs=none"}, RedisServer("b", 6379, tls=TLS(verify=False)), id="unchecked"
+        ),
+        pytest.param({"address": "a:1"}, RedisServer("a", 1), id="another server"),
+        pytest.param({"host": "a", "port": "1"}, RedisServer("a", 1), id="by host and port"),
+        pytest.param({"address": "a:1", "broker": ""}, RedisServer("a", 1), id="without a broker of one's own"),
+    ],
+)
+def test_where_the_intake_is(more: dict[str, str], server: RedisServer) -> None:
+    assert scaler(**more).server == server
+
+
+def test_the_brokers_authorities_come_from_their_file(tmp_path: Any) -> None:
+    authority = certificates().authority
+    (tmp_path / "ca.pem").write_text(authority)
+    found = scaler(broker=f"rediss://b?ssl_ca_certs={tmp_path / 'ca.pem'}")
+    assert found.server == RedisServer("b", 6379, tls=TLS(authority))
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "complaint"),
+    [
+        pytest.param({"broker": ""}, "address", "is required", id="nowhere"),
+        pytest.param({"broker": "unix:///tmp/x"}, "address", "own broker", id="a broker that cannot be measured"),
+        pytest.param({"broker": "amqp://a"}, "address", "own broker: is no redis", id="a broker of another kind"),
+        pytest.param({"databaseIndex": "1"}, "address", "is required by", id="a database of no server"),
+        pytest.param({"enableTLS": "true"}, "address", "is required by", id="TLS to no server"),
+        pytest.param({"username": "u"}, "address", "is required by", id="a user of no server"),
+        pytest.param({"host": "a"}, "host", "as many hosts as ports", id="a host without port"),
+    ],
+)
+def test_servers_that_are_none_are_refused(more: dict[str, str], field: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint) as refused:
+        scaler(**more)
+    assert refused.value.field == field
+    assert "hush" not in str(refused.value)
+
+
+def test_the_numbers() -> None:
+    found = scaler(
+        eventsPerJob="7", activationEvents="2", maxEvents="5", deduplicationWindow="1m30s", countTaken="false"
+    )
+    assert (found.target, found.activation) == (7, 2)
+    assert (found.question.limit, found.question.window, found.question.held) == (5, 90_000, False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "stream", "accepted"),
+    [
+        pytest.param({}, "{penstock}:events:team/orders", "{penstock}:events:team/orders:accepted", id="its own"),
+        pytest.param({"stream": "in"}, "in", "{in}:accepted", id="given: its name becomes the tag of the others"),
+        pytest.param({"stream": "{in}:x"}, "{in}:x", "{in}:x:accepted", id="given with a tag"),
+    ],
+)
+def test_where_events_are(metadata: dict[str, str], stream: str, accepted: str) -> None:
+    found = scaler(**metadata)
+    assert (found.question.stream, found.watched, found.queue) == (stream, (stream,), accepted)
+    assert found.metric == f"push-{stream}"
+
+
+@pytest.mark.parametrize(
+    ("stream", "elsewhere", "refused"),
+    [
+        pytest.param("{penstock}:events:team/others", {}, False, id="of its namespace"),
+        pytest.param("{penstock}:events:other/orders", {}, True, id="of another namespace"),
+        pytest.param("{penstock}:events:team", {}, True, id="of no namespace"),
+        pytest.param("{penstock}:mirror", {}, True, id="what is no stream of events"),
+        pytest.param("penstock", {}, True, id="the keys beside it would be Penstock's"),
+        pytest.param("orders", {}, False, id="any other name"),
+        pytest.param("{penstock}:events:other/orders", {"address": "redis.example:6379"}, False, id="another server"),
+    ],
+)
+def test_of_penstocks_own_keys_only_its_namespaces_events_are_named(
+    stream: str, elsewhere: dict[str, str], refused: bool
+) -> None:
+    if not refused:
+        assert scaler(stream=stream, **elsewhere).question.stream == stream
+        return
+    with pytest.raises(SettingsError, match=r"must begin with \{penstock\}:events:team/") as error:
+        scaler(stream=stream, **elsewhere)
+    assert error.value.field == "stream"
+
+
+GOOD = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order"}
+
+#: What was pushed, and a part of the complaint; None for an event. Lua is asked the same in test_push.
+EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
+    "the least": (GOOD, None),
+    "everything": (
+        {
+            **GOOD,
+            "time": "2026-03-01T08:00:00.25+01:00",
+            "subject": "s",
+            "datacontenttype": "text/plain",
+            "dataschema": "http://a/b",
+            "data": "{}",
+            "traceparent": "00-1",
+        },
+        None,
+    ),
+    "binary data": ({**GOOD, "data_base64": "AA=="}, None),
+    "UTC": ({**GOOD, "time": "2026-03-01T08:00:00Z"}, None),
+    "empty data": ({**GOOD, "data": ""}, None),
+    "no version": ({name: GOOD[name] for name in ("id", "source", "type")}, "specversion must be 1.0"),
+    "another version": ({**GOOD, "specversion": "0.3"}, "specversion must be 1.0"),
+    "no id": ({**GOOD, "id": ""}, "id is required"),
+    "no source": ({**GOOD, "source": ""}, "source is required"),
+    "no type": ({**GOOD, "type": ""}, "type is required"),
+    "time in words": ({**GOOD, "time": "yesterday"}, "time must be"),
+    "time without zone": ({**GOOD, "time": "2026-03-01T08:00:00"}, "time must be"),
+    "a month too many": ({**GOOD, "time": "2026-13-01T08:00:00Z"}, "time must be"),
+    "an hour too many": ({**GOOD, "time": "2026-03-01T24:00:00Z"}, "time must be"),
+    "a broken zone": ({**GOOD, "time": "2026-03-01T08:00:00+1"}, "time must be"),
+    "a point and no fraction": ({**GOOD, "time": "2026-03-01T08:00:00.Z"}, "time must be"),
+    "a leap second": ({**GOOD, "time": "2016-12-31t23:59:60-00:00"}, None),
+    **{
+        f"source {source}": ({**GOOD, "source": source}, None)
+        for source in (
+            "https://github.com/cloudevents",
+            "mailto:a@example.org",
+            "urn:uuid:6e8bc430-9c3a-11d9-9669-0800200c9a66",
+            "/cloudevents/spec/pull/123",
+            "1-555-123-4567",
+            "a%20b",
+            "?q",
+            "#f",
+            ".",
+            "a/b:c",
+        )
+    },
+    "a source with an address": ({**GOOD, "source": "http://u@[2001:db8::1]:80/x?y#z"}, None),
+    **{
+        f"source {source!r}": ({**GOOD, "source": source}, "source must be a URI reference")
+        for source in (
+            "bad source %zz",
+            "a b",
+            "%zz",
+            "%2",
+            "a%",
+            "ü",
+            "<x>",
+            "a#b#c",
+            "1:2",
+            ":a",
+            "/[",
+            "a\\b",
+            "[::1]",
+        )
+    },
+    "a control character": ({**GOOD, "type": "a\nb"}, "type has control characters"),
+    "a control character in data": ({**GOOD, "data": "a\nb\x00"}, None),
+    "an empty subject": ({**GOOD, "subject": ""}, "subject must not be empty"),
+    "a schema that is relative": ({**GOOD, "dataschema": "/a"}, "dataschema must be a URI"),
+    "a schema that is none": ({**GOOD, "dataschema": "http://a b"}, "dataschema must be a URI"),
+    "a type with parameters": ({**GOOD, "datacontenttype": "text/plain; charset=utf-8"}, None),
+    **{
+        f"content type {text!r}": ({**GOOD, "datacontenttype": text}, "datacontenttype must be a media type")
+        for text in ("", "json", "a/", "a/b/c", "a b/c", "a/b;")
+    },
+    **{f"base64 {text!r}": ({**GOOD, "data_base64": text}, None) for text in ("", "AAAA", "AAA=", "AA==", "+/+/")},
+    **{
+        f"base64 {text!r}": ({**GOOD, "data_base64": text}, "data_base64 must be base64")
+        for text in ("***", "AAA", "A===", "AA=A", "A-_A", "AAAA=", "====", "AA AA=AA")
+    },
+    "an attribute in capitals": ({**GOOD, "traceParent": "x"}, "attribute names"),
+    "an attribute without a name": ({**GOOD, "": "x"}, "attribute names"),
+    "data twice": ({**GOOD, "data": "x", "data_base64": "eA=="}, "exclude each other"),
+    "too large": ({**GOOD, "data": "x" * (1 << 20)}, "is larger than 1048576 bytes"),
+    "too many": ({**GOOD, **{f"a{n}": "" for n in range(97)}}, "more than 100 attributes"),
+    "as many as there may be": ({**GOOD, **{f"a{n}": "" for n in range(96)}}, None),
+}
+
+
+@pytest.mark.parametrize(("event", "complaint"), EVENTS.values(), ids=EVENTS.keys())
+def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
+    found = intake.wrong(event)
+    assert found is None if complaint is None else complaint in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "event"),
+    [
+        pytest.param({"id": 5, "flag": True, "subject": None}, {"id": "5", "flag": "true"}, id="attributes"),
+        pytest.param({"data": "text"}, {"data": "text"}, id="text"),
+        pytest.param(
+            {"data": {"n": 1}}, {"data": '{"n":1}', "datacontenttype": "application/json"}, id="an object as JSON"
+        ),
+        pytest.param(
+            {"data": [1], "datacontenttype": "a/b+json"}, {"data": "[1]", "datacontenttype": "a/b+json"}, id="its type"
+        ),
+    ],
+)
+def test_events_in_json(body: dict[str, Any], event: dict[str, str]) -> None:
+    assert intake.from_json(body) == event
+
+
+@pytest.mark.parametrize("body", [5, ["a"], "a", None, {"subject": {"a": 1}}, {"id": 1.5}])
+def test_json_that_is_no_event(body: Any) -> None:
+    with pytest.raises(ValueError, match=r"no JSON object|must be a text"):
+        intake.from_json(body)
+
+
+@pytest.mark.parametrize(
+    ("data", "more"),
+    [pytest.param("ü".encode(), {"data": "ü"}, id="text"), pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary")],
+)
+def test_data(data: bytes, more: dict[str, str]) -> None:
+    assert intake.with_data(GOOD, data) == {**GOOD, **more}

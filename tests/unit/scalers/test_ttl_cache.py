@@ -1,0 +1,130 @@
+"""Answers that are remembered for a short while."""
+
+import asyncio
+
+import pytest
+
+from scalers.ttl_cache import Recent
+
+
+class Oracle:
+    """Answers with how often it was asked, when it is let."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.let = asyncio.Event()
+        self.let.set()
+        self.error: Exception | None = None
+        self.now = 0.0
+
+    async def __call__(self) -> int:
+        self.asked += 1
+        answer = self.asked
+        await self.let.wait()
+        if self.error:
+            raise self.error
+        return answer
+
+
+@pytest.fixture
+def oracle() -> Oracle:
+    return Oracle()
+
+
+@pytest.fixture
+def recent(oracle: Oracle) -> Recent:
+    return Recent(seconds=10, limit=3, clock=lambda: oracle.now)
+
+
+async def test_an_answer_is_remembered_until_it_is_old(oracle: Oracle, recent: Recent) -> None:
+    assert [await recent.get("a", oracle), await recent.get("a", oracle)] == [1, 1]
+    oracle.now = 9.9
+    assert await recent.get("a", oracle) == 1
+    oracle.now = 10.0
+    assert await recent.get("a", oracle) == 2
+
+
+async def test_an_answer_may_say_how_long_it_lasts(oracle: Oracle, recent: Recent) -> None:
+    await recent.get("a", oracle, seconds=lambda answer: 100.0 * answer)
+    oracle.now = 99.0
+    assert await recent.get("a", oracle) == 1
+    oracle.now = 100.0
+    assert await recent.get("a", oracle) == 2
+
+
+async def test_who_needs_a_later_answer_asks_again_and_others_share_it(oracle: Oracle, recent: Recent) -> None:
+    await recent.get("a", oracle)
+    oracle.now = 5.0
+    assert await recent.get("a", oracle, since=1.0) == 2
+    assert await recent.get("a", oracle, since=4.0) == 2
+
+
+async def test_many_who_ask_at_once_ask_once(oracle: Oracle, recent: Recent) -> None:
+    assert await asyncio.gather(*(recent.get("a", oracle) for _ in range(50))) == [1] * 50
+
+
+async def test_one_who_gives_up_takes_nothing_from_the_others(oracle: Oracle, recent: Recent) -> None:
+    oracle.let.clear()
+    first, second = (asyncio.create_task(recent.get("a", oracle)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    oracle.let.set()
+    assert await second == 1
+    assert first.cancelled()
+
+
+async def test_a_question_that_is_open_too_early_is_not_shared(oracle: Oracle, recent: Recent) -> None:
+    oracle.let.clear()
+    early = asyncio.create_task(recent.get("a", oracle))
+    await asyncio.sleep(0)
+    oracle.now = 2.0
+    late = asyncio.create_task(recent.get("a", oracle, since=1.0))
+    await asyncio.sleep(0)
+    oracle.let.set()
+    assert (await early, await late) == (1, 2)
+    assert await recent.get("a", oracle) == 2
+
+
+async def test_a_late_answer_to_an_early_question_replaces_nothing(oracle: Oracle, recent: Recent) -> None:
+    oracle.let.clear()
+    early = asyncio.create_task(recent.get("a", oracle))
+    await asyncio.sleep(0)
+    oracle.now = 2.0
+
+    async def quick() -> int:
+        return 7
+
+    assert await recent.get("a", quick, since=1.0) == 7
+    oracle.let.set()
+    assert await early == 1
+    assert await recent.get("a", oracle) == 7
+
+
+async def test_a_failure_is_told_to_all_and_not_remembered(oracle: Oracle, recent: Recent) -> None:
+    oracle.error = ValueError("no")
+    failures = await asyncio.gather(*(recent.get("a", oracle) for _ in range(2)), return_exceptions=True)
+    assert [str(failure) for failure in failures] == ["no", "no"]
+    assert oracle.asked == 1
+    oracle.error = None
+    assert await recent.get("a", oracle) == 2
+
+
+async def test_no_answer_is_not_remembered(recent: Recent) -> None:
+    asked = []
+
+    async def nothing() -> None:
+        asked.append(1)
+
+    await recent.get("a", nothing)
+    await recent.get("a", nothing)
+    assert len(asked) == 2
+
+
+async def test_only_so_many_are_remembered(oracle: Oracle, recent: Recent) -> None:
+    for key in "abc":
+        await recent.get(key, oracle)
+    await recent.get("a", oracle)
+    await recent.get("d", oracle)
+    assert [await recent.get(key, oracle) for key in "acd"] == [1, 3, 4], "b was unused for longest"
+    assert await recent.get("b", oracle) == 5

@@ -1,0 +1,147 @@
+"""Probes of flows: which are asked, of which pods, and what their answers say."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from scalers.triggers import flow_probes
+from scalers.triggers.flow_probes import PodProbe
+from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
+from workers.api.volcano.jobflow import HttpGet, TcpSocket
+from workers.reconcile.snapshot import Entry
+
+LOOPBACK = "127.0.0.1"
+
+
+class Mirror:
+    """Children by kind and owner."""
+
+    def __init__(self, **children: Sequence[tuple[Kind, Object]]) -> None:
+        self.children = children
+
+    async def children_many(self, owners: Sequence[tuple[Kind, str]]) -> list[tuple[Entry, ...]]:
+        return [
+            tuple(
+                Entry(Ref(kind, "default", body["metadata"]["name"]), body, 0)
+                for kind, body in self.children.get(uid, ())
+                if kind == wanted
+            )
+            for wanted, uid in owners
+        ]
+
+
+def flow(probe: Object, **status: Any) -> Object:
+    entries = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}}]
+    return {"metadata": {"name": "f", "namespace": "default", "uid": "f"}, "spec": {"flows": entries}, "status": status}
+
+
+def pod(name: str, address: str = LOOPBACK, phase: str = "Running", task: str = "server") -> tuple[Kind, Object]:
+    metadata = {"name": name, "namespace": "default", "uid": name, "annotations": {"volcano.sh/task-spec": task}}
+    return POD, {"metadata": metadata, "status": {"phase": phase, "podIP": address}}
+
+
+def job(**task: Any) -> tuple[Kind, Object]:
+    tasks = [{"name": "server", "replicas": 2, **task}, {"name": "other", "replicas": 1}]
+    return VC_JOB, {"metadata": {"name": "f-a", "namespace": "default", "uid": "j"}, "spec": {"tasks": tasks}}
+
+
+TCP = {"tcpSocketList": [{"taskName": "server", "port": 80}]}
+BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/ready"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        pytest.param(flow(TCP), True, id="nothing has begun"),
+        pytest.param(flow(TCP, entries={"a": {"phase": "Running"}}), True, id="the target runs"),
+        pytest.param(flow(TCP, entries={"b": {"phase": "Pending"}}), False, id="the entry has begun"),
+        pytest.param(flow(TCP, state={"phase": "Failed"}), False, id="the flow is over"),
+        pytest.param(flow({}), False, id="nothing is asked"),
+        pytest.param(
+            {**flow(TCP), "spec": {**flow(TCP)["spec"], "schedule": "@hourly"}}, False, id="it runs nothing itself"
+        ),
+    ],
+)
+def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool) -> None:
+    assert flow_probes.asks(body) == asked
+
+
+@pytest.mark.parametrize(
+    ("probe", "children", "expected"),
+    [
+        pytest.param(TCP, {}, {}, id="no Job yet"),
+        pytest.param(TCP, {"f": [job()]}, {"tcp://f-a/server:80": ((), 2)}, id="no pods yet"),
+        pytest.param(
+            TCP,
+            {"f": [job()], "j": [pod("p"), pod("q", "127.0.0.2"), pod("r", phase="Pending"), pod("s", task="other")]},
+            {"tcp://f-a/server:80": ((LOOPBACK, "127.0.0.2"), 2)},
+            id="running pods of the task",
+        ),
+        pytest.param(TCP, {"f": [job(minAvailable=1)]}, {"tcp://f-a/server:80": ((), 1)}, id="the gang is enough"),
+        pytest.param(
+            BOTH,
+            {"f": [job()]},
+            {"tcp://f-a/server:80": ((), 2), "http://f-a/other:8080/ready": ((), 1)},
+            id="several",
+        ),
+    ],
+)
+async def test_what_is_asked_of_whom(probe: Object, children: Any, expected: Any) -> None:
+    parsed = await flow_probes.parse(flow(probe), Mirror(**children))  # type: ignore[arg-type]
+    assert parsed.problem is None
+    scalers = {each.name: each.scaler for each in parsed.probes}
+    assert {name: (each.addresses, each.wanted) for name, each in scalers.items()} == expected  # type: ignore[attr-defined]
+
+
+@asynccontextmanager
+async def server(answer: bytes = b"") -> AsyncIterator[int]:
+    """Something that listens, and answers every request with this."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answer:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(serve, LOOPBACK, 0)
+    async with listening:
+        yield listening.sockets[0].getsockname()[1]
+
+
+def http(status: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "ready"),
+    [(http("200 OK"), True), (http("302 Found"), True), (http("503 Busy"), False), (b"nonsense\r\n\r\n", False)],
+    ids=["success", "elsewhere", "not yet", "no HTTP"],
+)
+async def test_http(answer: bytes, ready: bool) -> None:
+    async with server(answer) as port:
+        asked = HttpGet(task_name="server", port=port, path="/ready")
+        measure = await PodProbe(asked=asked, addresses=(LOOPBACK,), wanted=1).measure()
+    assert (measure.active, measure.value) == (ready, float(ready))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "wanted", "ready"), [((), 1, False), ((LOOPBACK,), 1, True), ((LOOPBACK,), 2, False)]
+)
+async def test_so_many_pods_must_listen_as_the_gang_has(addresses: tuple[str, ...], wanted: int, ready: bool) -> None:
+    async with server() as port:
+        measure = await PodProbe(
+            asked=TcpSocket(task_name="s", port=port), addresses=addresses, wanted=wanted
+        ).measure()
+    assert measure.active is ready
+
+
+async def test_who_does_not_listen_is_not_ready_and_is_asked_again_soon() -> None:
+    async with server() as port:
+        pass
+    measure = await PodProbe(asked=TcpSocket(task_name="s", port=port), addresses=(LOOPBACK,), wanted=1).measure()
+    assert measure.active is False
+    assert measure.again == flow_probes.AGAIN

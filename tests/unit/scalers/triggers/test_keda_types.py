@@ -1,0 +1,70 @@
+"""Every trigger type of KEDA's list is either measured, or refused by a name that the user knows."""
+
+import pytest
+
+from scalers.registry import Registry
+from scalers.triggers.keda_types import TYPES
+from workers.errors import UserError
+
+#: KEDA's types that nothing here measures yet.
+MISSING = [
+    "activemq",
+    "arangodb",
+    "artemis-queue",
+    "aws-cloudwatch",
+    "aws-dynamodb",
+    "aws-dynamodb-streams",
+    "aws-kinesis-stream",
+    "aws-sqs-queue",
+    "azure-app-insights",
+    "azure-blob",
+    "azure-data-explorer",
+    "azure-eventhub",
+    "azure-log-analytics",
+    "azure-monitor",
+    "azure-pipelines",
+    "azure-queue",
+    "azure-servicebus",
+    "beanstalkd",
+    "cassandra",
+    "couchdb",
+    "datadog",
+    "dynatrace",
+    "elastic-forecast",
+    "external-mock",
+    "forgejo-runner",
+    "gcp-cloudtasks",
+    "gcp-pubsub",
+    "gcp-stackdriver",
+    "gcp-storage",
+    "huawei-cloudeye",
+    "ibmmq",
+    "liiklus",
+    "mssql",
+    "new-relic",
+    "nsq",
+    "openstack-metric",
+    "openstack-swift",
+    "predictkube",
+    "pulsar",
+    "selenium-grid",
+    "solace-direct-messaging",
+    "solace-event-queue",
+    "solarwinds",
+    "solr",
+    "splunk",
+    "splunk-observability",
+    "sumologic",
+    "temporal",
+]
+
+
+@pytest.mark.parametrize("type_", MISSING)
+def test_a_type_that_is_missing_is_refused_as_not_supported_yet(type_: str) -> None:
+    with pytest.raises(UserError, match=rf"^trigger type {type_} is not supported yet; supported are "):
+        Registry().find(type_)
+
+
+@pytest.mark.parametrize("type_", sorted(TYPES.difference(MISSING)))
+def test_all_others_are_measured(type_: str) -> None:
+    assert Registry().find(type_).model_fields

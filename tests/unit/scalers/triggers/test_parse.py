@@ -1,0 +1,204 @@
+"""From specs with authenticationRefs to scalers: when credentials are read again, and when they are not."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from scalers.triggers.parse import Parsed, Triggers
+from tests.unit.scalers.cluster import Cluster
+from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.errors import Unavailable
+
+REF = Ref(SCALED_JOB, "team", "work")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    cluster.authentication(secretTargetRef=[{"parameter": "password", "name": "login", "key": "pw"}])
+    cluster.secret("login", pw="hunter2")
+    return cluster
+
+
+def trigger(authentication: str | None = "login", **metadata: str) -> Object:
+    reference = {"authenticationRef": {"name": authentication}} if authentication else {}
+    return {"type": "redis", "metadata": {"address": "a:1", "listName": "work", **metadata}, **reference}
+
+
+def body(*triggers: Object, generation: int = 1, env: Any = ()) -> Object:
+    template = {"spec": {"containers": [{"name": "main", "env": list(env)}]}}
+    spec = {"triggers": list(triggers), "jobTargetRef": {"template": template}}
+    return {"metadata": {"namespace": "team", "name": "work", "uid": "u", "generation": generation}, "spec": spec}
+
+
+def password(parsed: Parsed) -> str:
+    [probe] = parsed.probes
+    scaler: Any = probe.scaler
+    assert scaler.password is not None
+    return str(scaler.password.get_secret_value())
+
+
+async def test_a_trigger_gets_what_its_authentication_supplies(cluster: Cluster) -> None:
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(trigger()))
+    assert password(parsed) == "hunter2"
+    assert "hunter2" not in f"{parsed}"
+
+
+async def test_nothing_is_parsed_anew_while_nothing_changes(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    first = await triggers.parse(REF, body(trigger()))
+    asked = len(cluster.asked)
+    assert await triggers.parse(REF, body(trigger())) is first
+    assert len(cluster.asked) == asked
+    cluster.now += 31
+    assert await triggers.parse(REF, body(trigger())) is first, "read again, and found the same"
+    assert len(cluster.asked) == 2 * asked
+
+
+async def test_a_changed_secret_is_seen_when_the_old_one_is_too_old(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    await triggers.parse(REF, body(trigger()))
+    cluster.secret("login", pw="changed")
+    assert password(await triggers.parse(REF, body(trigger()))) == "hunter2"
+    cluster.now += 31
+    assert password(await triggers.parse(REF, body(trigger()))) == "changed"
+
+
+async def test_a_changed_authentication_is_seen_too(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    await triggers.parse(REF, body(trigger()))
+    cluster.secret("other", pw="another")
+    cluster.authentication(secretTargetRef=[{"parameter": "password", "name": "other", "key": "pw"}])
+    cluster.now += 31
+    assert password(await triggers.parse(REF, body(trigger()))) == "another"
+
+
+async def test_after_a_failure_everything_is_read_again_at_once(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    await triggers.parse(REF, body(trigger()))
+    cluster.secret("login", pw="changed")
+    cluster.now += 2
+    triggers.forget("u")
+    assert password(await triggers.parse(REF, body(trigger()))) == "changed"
+    asked = len(cluster.asked)
+    await triggers.parse(REF, body(trigger()))
+    assert len(cluster.asked) == asked, "and is remembered again"
+
+
+async def test_one_secret_of_a_thousand_objects_is_read_once(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups())
+    for number in range(1000):
+        each = body(trigger())
+        each["metadata"]["uid"] = f"u{number}"
+        await triggers.parse(REF, each)
+    assert len(cluster.asked) == 2
+
+
+async def test_a_thousand_objects_that_fail_one_after_the_other_do_not_each_read_again(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    for _ in range(2):
+        for number in range(1000):
+            each = body(trigger())
+            each["metadata"]["uid"] = f"u{number}"
+            await triggers.parse(REF, each)
+            triggers.forget(f"u{number}")
+            cluster.now += 0.01
+    assert len(cluster.asked) <= 2 * 21, "each of two things about once a second, and not once for each object"
+
+
+async def test_while_the_cluster_is_away_the_last_credentials_go_on(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    first = await triggers.parse(REF, body(trigger()))
+    cluster.now += 31
+    cluster.down = Unavailable("the API server is away")
+    assert await triggers.parse(REF, body(trigger())) is first
+    triggers.forget("u")
+    assert await triggers.parse(REF, body(trigger())) is first
+    changed = await triggers.parse(REF, body(trigger(), generation=2))
+    assert changed.problem == "trigger 0 (redis): TriggerAuthentication team/login: the API server is away"
+
+
+async def test_an_environment_that_cannot_be_read_again_goes_on(cluster: Cluster) -> None:
+    cluster.config_map("places", address="a:1")
+    env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "places", "key": "address"}}}]
+    spec = body(trigger(None, address="", addressFromEnv="A"), env=env)
+    triggers = Triggers(lookups=cluster.lookups())
+    first = await triggers.parse(REF, spec)
+    assert first.problem is None
+    cluster.down = Unavailable("the API server is away")
+    cluster.now += 2
+    triggers.forget("u")
+    assert await triggers.parse(REF, spec) is first
+
+
+async def test_a_secret_that_is_gone_is_a_problem_until_it_is_back(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    await triggers.parse(REF, body(trigger()))
+    kept = dict(cluster.objects)
+    cluster.objects = {ref: each for ref, each in kept.items() if ref.name != "login" or ref.kind.kind != "Secret"}
+    cluster.now += 31
+    parsed = await triggers.parse(REF, body(trigger()))
+    assert parsed.problem == (
+        "trigger 0 (redis): TriggerAuthentication team/login: spec.secretTargetRef[0]: Secret team/login does not exist"
+    )
+    cluster.objects = kept
+    assert password(await triggers.parse(REF, body(trigger()))) == "hunter2"
+
+
+async def test_each_trigger_has_its_own_problem(cluster: Cluster) -> None:
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(trigger("a"), trigger(), trigger("b")))
+    assert parsed.probes == ()
+    assert parsed.problem == (
+        "trigger 0 (redis): authenticationRef: TriggerAuthentication team/a does not exist; "
+        "trigger 2 (redis): authenticationRef: TriggerAuthentication team/b does not exist"
+    )
+
+
+async def test_of_two_triggers_each_has_its_own_credentials(cluster: Cluster) -> None:
+    cluster.secret("second", pw="swordfish")
+    cluster.authentication("two", secretTargetRef=[{"parameter": "password", "name": "second", "key": "pw"}])
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(trigger(), trigger("two"), trigger(None)))
+    scalers: list[Any] = [probe.scaler for probe in parsed.probes]
+    texts = [scaler.password and scaler.password.get_secret_value() for scaler in scalers]
+    assert texts == ["hunter2", "swordfish", None]
+
+
+async def test_more_triggers_than_may_be_are_refused_unread(cluster: Cluster) -> None:
+    wrong = [{"type": "redis", "metadata": {}, "authenticationRef": {"name": "login"}} for _ in range(10_000)]
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong))
+    assert parsed == Parsed(problem="spec.triggers: there are 10000, at most 1000 are measured")
+    assert not cluster.asked
+
+
+async def test_of_very_many_problems_the_first_are_told(cluster: Cluster) -> None:
+    wrong = [{"type": "redis", "metadata": {}} for _ in range(900)]
+    problem = (await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong))).problem or ""
+    assert problem.startswith("trigger 0 (redis): listName: is required; trigger 1 (redis): ")
+    assert problem.endswith("; trigger 9 (redis): listName: is required; and 890 more")
+
+
+async def test_others_have_their_turn_while_many_triggers_are_read(cluster: Cluster) -> None:
+    reading = asyncio.create_task(Triggers(lookups=cluster.lookups()).parse(REF, body(*[trigger(None)] * 1000)))
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len((await reading).probes) == 1000
+    assert turns >= 1000 // 50
+
+
+async def test_unknown_metadata_are_refused_or_ignored(cluster: Cluster) -> None:
+    spec = body(trigger(None, metricName="was-read-once", colour="red"))
+    assert "colour: is not a parameter" in str((await Triggers(lookups=cluster.lookups()).parse(REF, spec)).problem)
+    assert (await Triggers(lookups=cluster.lookups(), lenient=True).parse(REF, spec)).problem is None
+    assert (await Triggers().parse(REF, body(trigger(None, metricName="was-read-once")))).problem is None
+
+
+async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
+    triggers = Triggers(lookups=cluster.lookups(), limit=3)
+    for number in range(10):
+        each = body(trigger())
+        each["metadata"]["uid"] = f"u{number}"
+        await triggers.parse(REF, each)
+    assert list(triggers._known) == ["u7", "u8", "u9"]

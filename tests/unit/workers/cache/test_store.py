@@ -1,0 +1,560 @@
+"""The mirror against a broker: order of versions, tombstones, owners, marks, epochs, relists, one-trip observation."""
+
+from typing import Any
+
+import pytest
+import redis.asyncio as redis_async
+
+from scheduler.keys import Keys
+from scheduler.queue import Done, Failed, Lane
+from tests.unit.workers.objects import job, key, ref, scaled_job, tie
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.cache.decode_cache import Recall
+from workers.cache.store import Change, Deposed, Lost, Mirror, Request
+from workers.errors import Stale
+from workers.reconcile.snapshot import Entry
+
+SECOND = 1_000_000
+
+
+class World:
+    """A mirror with its two lanes on one broker, and a clock that tests move."""
+
+    def __init__(self, client: redis_async.Redis) -> None:
+        self.client = client
+        self.now = 1_700_000_000 * SECOND
+        keys = Keys("test")
+        self.reconcile = Lane(client, "reconcile", keys, clock=lambda: self.now)
+        self.poll = Lane(client, "poll", keys, clock=lambda: self.now)
+        lanes_of = {SCALED_JOB.id: (self.reconcile, self.poll), JOB.id: (self.reconcile,)}
+        accepts = {JOB.id: lambda body: "theirs" not in body["metadata"].get("labels", {})}
+        self.mirror = Mirror(
+            client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, ties={JOB.id: tie}, clock=lambda: self.now
+        )
+
+    async def put(self, *bodies: Object, acting: str | None = None, epoch: int | None = None) -> dict[str, int]:
+        bells: dict[str, int] = {}
+        for body in bodies:
+            kind = SCALED_JOB if body["kind"] == "ScaledJob" else JOB
+            bells |= await self.mirror.apply(kind, [Change(body)], acting=acting, epoch=epoch)
+        return bells
+
+    async def marked(self, lane: str = "reconcile") -> set[str]:
+        """What was marked since the last look."""
+        which: Lane = getattr(self, lane)
+        await which.open()
+        claim = await which.claim(1000)
+        await which.finish([(lease, Done()) for lease in claim.leases])
+        return {lease.key for lease in claim.leases}
+
+    async def version(self, name: str) -> str | None:
+        entry = await self.mirror.get(ref(JOB, name))
+        return entry.body["metadata"]["resourceVersion"] if entry and entry.body else None
+
+
+@pytest.fixture
+async def world(fake_redis: redis_async.Redis) -> World:
+    return World(fake_redis)
+
+
+OWNER = scaled_job("work", 1)
+
+
+async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_managed_fields(world: World) -> None:
+    assert await world.mirror.get(ref(JOB, "a")) is None
+    await world.put(job("a", 5, managedFields=[{"manager": "x"}], annotations={"keep": "me"}))
+    entry = await world.mirror.get(ref(JOB, "a"))
+    assert entry is not None
+    assert entry.body == job("a", 5, annotations={"keep": "me"})
+    assert entry.seen == world.now
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [
+        pytest.param(job("a", 5), job("a", 6), "6", id="a later version wins"),
+        pytest.param(job("a", 6), job("a", 5), "6", id="an older version that comes late changes nothing"),
+        pytest.param(job("a", 9), job("a", 10), "10", id="versions are numbers, not words"),
+        pytest.param(job("a", 5), job("a", 8, uid="other"), "8", id="an object made again under its name wins"),
+        pytest.param(job("a", 8, uid="other"), job("a", 5), "8", id="a late echo of its predecessor does not"),
+    ],
+)
+async def test_of_two_versions_the_later_stays(world: World, first: Object, second: Object, stays: str) -> None:
+    await world.put(first)
+    await world.put(second)
+    assert await world.version("a") == stays
+
+
+@pytest.mark.parametrize(
+    ("deletion", "echo", "stays"),
+    [
+        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None, id="not even by a later version"),
+        pytest.param(Change.deleted(JOB, job("a", 8)), job("a", 7), None, id="nor after a watched deletion"),
+        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9", id="but by a new object"),
+        pytest.param(Change.deleted(JOB, job("a", 8)), job("a", 4, uid="old"), None, id="not by an older object"),
+    ],
+)
+async def test_a_deleted_object_does_not_come_back(
+    world: World, deletion: Change, echo: Object, stays: str | None
+) -> None:
+    await world.put(job("a", 5))
+    await world.mirror.apply(JOB, [deletion])
+    await world.put(echo)
+    assert await world.version("a") == stays
+
+
+async def test_a_deletion_concerns_only_the_object_of_its_uid(world: World) -> None:
+    await world.put(job("a", 9, uid="new"))
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "uid-a")])
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 8))])
+    assert await world.version("a") == "9"
+
+
+async def test_a_deletion_that_was_not_seen_is_made_up_for_by_a_later_one(world: World) -> None:
+    await world.put(job("a", 5))
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 9, uid="second"))])
+    entry = await world.mirror.get(ref(JOB, "a"))
+    assert entry is not None
+    assert entry.gone
+
+
+async def test_a_deletion_must_say_whose(world: World) -> None:
+    with pytest.raises(ValueError, match="uid"):
+        await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "")])
+
+
+async def test_children_are_found_by_their_owners_uid_and_gone_ones_are_among_them(world: World) -> None:
+    other = scaled_job("other", 1)
+    await world.put(job("a", 2, owner=OWNER), job("b", 3, owner=OWNER), job("c", 4, owner=other), job("d", 5))
+    world.now += SECOND
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    children = {entry.ref.name: entry for entry in await world.mirror.children(JOB, "uid-work")}
+    assert set(children) == {"a", "b"}
+    assert not children["a"].gone
+    assert children["b"].gone
+    assert children["b"].seen == world.now
+    assert await world.mirror.children(JOB, "uid-wor") == ()
+
+
+async def test_a_child_that_changes_its_owner_is_the_new_ones_and_both_hear_of_it(world: World) -> None:
+    other = scaled_job("other", 1)
+    await world.put(OWNER, other, job("a", 2, owner=OWNER))
+    await world.marked()
+    await world.put(job("a", 3, owner=other))
+    assert await world.mirror.children(JOB, "uid-work") == ()
+    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-other")] == ["a"]
+    assert await world.marked() >= {key(SCALED_JOB, "work"), key(SCALED_JOB, "other")}
+
+
+async def test_in_one_batch_the_last_version_decides_whose_child_an_object_is(world: World) -> None:
+    other = scaled_job("other", 1)
+    versions = [job("a", 2, owner=OWNER), job("a", 3, owner=other), job("a", 4, owner=OWNER)]
+    await world.mirror.apply(JOB, [Change(body) for body in versions])
+    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["a"]
+    assert await world.mirror.children(JOB, "uid-other") == ()
+
+
+async def test_a_move_marks_the_object_and_its_owner_and_answers_the_bells(world: World) -> None:
+    await world.put(OWNER)
+    assert await world.marked() == {key(SCALED_JOB, "work")}
+    bells = await world.put(job("a", 2, owner=OWNER))
+    assert bells == {"reconcile": 1}
+    assert await world.marked() == {key(SCALED_JOB, "work"), key(JOB, "a")}
+
+
+async def test_an_echo_of_what_is_known_marks_nothing(world: World) -> None:
+    child = job("a", 2, owner=OWNER)
+    await world.put(OWNER, child)
+    await world.marked()
+    assert await world.put(OWNER, child) == {}
+    assert await world.marked() == set()
+
+
+async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(world: World) -> None:
+    await world.put(OWNER)
+    await world.marked()
+    acting = key(SCALED_JOB, "work")
+    await world.put(job("a", 2, owner=OWNER), acting=acting)
+    await world.put(scaled_job("work", 3), acting=acting)
+    assert await world.marked() == {key(JOB, "a")}
+
+
+async def test_a_users_edit_that_comes_with_our_own_write_still_marks(world: World) -> None:
+    await world.put(OWNER)
+    await world.marked()
+    await world.put(scaled_job("work", 3, generation=2), acting=key(SCALED_JOB, "work"))
+    assert await world.marked() == {key(SCALED_JOB, "work")}
+
+
+async def test_owners_nobody_reconciles_are_not_marked(world: World) -> None:
+    unknown = {**OWNER, "kind": "Widget", "apiVersion": "example.com/v1"}
+    theirs = job("theirs", 1, labels={"theirs": "yes"})
+    await world.put(theirs, job("a", 2, owner=unknown), job("b", 3, owner=theirs), job("c", 4, owner=OWNER))
+    assert await world.marked() == {key(JOB, name) for name in "abc"}
+    assert len(await world.mirror.children(JOB, "uid-work")) == 2
+
+
+async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its_successor(world: World) -> None:
+    await world.put(scaled_job("work", 5, uid="second"))
+    await world.marked()
+    await world.put(job("a", 6, owner=OWNER))
+    assert await world.marked() == {key(JOB, "a")}
+
+
+@pytest.mark.parametrize(
+    ("version", "polled"),
+    [
+        pytest.param(scaled_job("work", 2, generation=2), True, id="its generation"),
+        pytest.param(scaled_job("work", 2, annotations={"paused": "true"}), True, id="its annotations"),
+        pytest.param({**scaled_job("work", 2), "status": {"lastActiveTime": "now"}}, False, id="not its status"),
+    ],
+)
+async def test_triggers_are_measured_again_when_a_user_changes(world: World, version: Object, polled: bool) -> None:
+    await world.put(OWNER)
+    assert await world.marked("poll") == {key(SCALED_JOB, "work")}
+    await world.put(version)
+    assert (await world.marked("poll") == {key(SCALED_JOB, "work")}) is polled
+
+
+async def test_a_deleted_object_is_marked_in_all_its_lanes(world: World) -> None:
+    await world.put(OWNER)
+    await world.marked()
+    await world.marked("poll")
+    await world.mirror.apply(SCALED_JOB, [Change.deleted(SCALED_JOB, scaled_job("work", 2))])
+    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+
+
+@pytest.mark.parametrize(
+    ("version", "forgiven"),
+    [
+        pytest.param(scaled_job("work", 3, generation=2), True, id="an edit ends it"),
+        pytest.param(scaled_job("work", 3, deletionTimestamp="2026-01-01T00:00:00Z"), True, id="a deletion ends it"),
+        pytest.param({**scaled_job("work", 3), "status": {"x": 1}}, False, id="a status does not"),
+    ],
+)
+async def test_backoff_waits_unless_a_user_changed_something(world: World, version: Object, forgiven: bool) -> None:
+    await world.put(OWNER)
+    await world.reconcile.open()
+    claim = await world.reconcile.claim(1)
+    await world.reconcile.finish([(lease, Failed("refused", None)) for lease in claim.leases])
+    await world.put(version)
+    assert (await world.marked() == {key(SCALED_JOB, "work")}) is forgiven
+
+
+async def test_freshness_is_unknown_until_told_and_then_ages(world: World) -> None:
+    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
+    with pytest.raises(Stale, match=JOB.id):
+        await world.mirror.require_fresh([JOB], 10)
+    await world.mirror.begin(JOB, epoch=1)
+    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
+    await world.mirror.touch(JOB, 1, world.now)
+    world.now += 3 * SECOND
+    assert await world.mirror.freshness([JOB]) == {JOB.id: 3.0}
+    await world.mirror.require_fresh([JOB], 10)
+    with pytest.raises(Stale, match=r"jobs\.batch .* 3\.0 s"):
+        await world.mirror.require_fresh([JOB], 2)
+
+
+async def test_freshness_never_goes_back_nor_ahead_of_the_clock(world: World) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.touch(JOB, 1, world.now + 60 * SECOND)
+    world.now += SECOND
+    await world.mirror.touch(JOB, 1, world.now - 30 * SECOND)
+    assert await world.mirror.freshness([JOB]) == {JOB.id: 1.0}
+
+
+async def _apply(world: World, epoch: int) -> Any:
+    return await world.put(job("a", 5), epoch=epoch)
+
+
+async def _touch(world: World, epoch: int) -> Any:
+    return await world.mirror.touch(JOB, epoch, world.now)
+
+
+async def _begin(world: World, epoch: int) -> Any:
+    return await world.mirror.begin(JOB, epoch)
+
+
+@pytest.mark.parametrize("write", [_apply, _touch, _begin], ids=["apply", "touch", "begin"])
+async def test_an_informer_of_an_earlier_epoch_can_write_nothing(world: World, write: Any) -> None:
+    await world.mirror.begin(JOB, epoch=2)
+    with pytest.raises(Deposed):
+        await write(world, 1)
+    assert await world.version("a") is None
+    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
+
+
+@pytest.mark.parametrize("write", [_apply, _touch], ids=["apply", "touch"])
+async def test_an_informer_notices_that_the_broker_was_flushed(world: World, write: Any) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    await write(world, 1)
+    await world.client.flushall()
+    with pytest.raises(Lost):
+        await write(world, 1)
+
+
+async def test_a_new_leader_must_list_before_it_writes(world: World) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    with pytest.raises(Lost):
+        await world.put(job("a", 5), epoch=2)
+
+
+async def test_a_relist_buries_what_it_did_not_name_and_spares_what_is_newer(world: World) -> None:
+    await world.put(OWNER, job("kept", 3), job("vanished", 4, owner=OWNER), job("newer", 12))
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.marked()
+    await world.mirror.apply(JOB, [Change(job("kept", 3))], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert await world.version("kept") == "3"
+    assert await world.version("vanished") is None
+    assert await world.version("newer") == "12"
+    assert await world.marked() == {key(JOB, "kept"), key(JOB, "vanished"), key(SCALED_JOB, "work")}
+    assert {entry.ref async for entry in world.mirror.scan(JOB)} == {ref(JOB, "kept"), ref(JOB, "newer")}
+
+
+async def test_a_relist_of_some_namespaces_forgets_the_others(world: World) -> None:
+    elsewhere = job("b", 4)
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    await world.put(job("a", 3), elsewhere)
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(job("a", 3))], listing=listing)
+    await world.mirror.finish(listing, {"default": "3"})
+    assert [entry.ref.name async for entry in world.mirror.scan(JOB)] == ["a"]
+
+
+async def test_every_listed_object_is_marked_in_all_its_lanes_news_or_not(world: World) -> None:
+    await world.put(OWNER)
+    await world.marked()
+    await world.marked("poll")
+    listing = await world.mirror.begin(SCALED_JOB, epoch=1)
+    await world.mirror.apply(SCALED_JOB, [Change(OWNER)], listing=listing)
+    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+
+
+async def test_only_the_last_listing_that_was_begun_counts(world: World) -> None:
+    earlier = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.begin(JOB, epoch=1)
+    with pytest.raises(Lost):
+        await world.mirror.apply(JOB, [Change(job("a", 1))], listing=earlier)
+    with pytest.raises(Lost):
+        await world.mirror.finish(earlier, {"": "1"})
+
+
+async def test_a_relist_of_thousands_goes_in_bounded_steps(world: World) -> None:
+    await world.mirror.apply(JOB, [Change(job(f"j{n}", n + 1)) for n in range(1500)])
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(job(f"j{n}", n + 1)) for n in range(0, 1500, 2)], listing=listing)
+    await world.mirror.finish(listing, {"": "1500"})
+    assert {entry.ref.name async for entry in world.mirror.scan(JOB)} == {f"j{n}" for n in range(0, 1500, 2)}
+
+
+async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(world: World) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    await world.put(job("a", 5, owner=OWNER), job("b", 6, owner=OWNER))
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "uid-a"), Change.gone(ref(JOB, "b"), "uid-b")])
+    await world.put(job("b", 9, uid="again", owner=OWNER))
+    world.now += 599 * SECOND
+    await world.mirror.touch(JOB, 1, world.now)
+    assert await world.mirror.get(ref(JOB, "a")) is not None
+    world.now += 2 * SECOND
+    await world.mirror.touch(JOB, 1, world.now)
+    assert await world.mirror.get(ref(JOB, "a")) is None
+    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["b"]
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+
+
+async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_asked(world: World) -> None:
+    second = scaled_job("second", 2)
+    await world.mirror.begin(SCALED_JOB, epoch=1)
+    await world.mirror.touch(SCALED_JOB, 1, world.now)
+    await world.put(OWNER, second, job("a", 3, owner=OWNER), job("b", 4, owner=second))
+    names = ["second", "absent", "work"]
+    observed = await world.mirror.observe([Request(ref(SCALED_JOB, name), (JOB, POD)) for name in names])
+    assert observed.now == world.now
+    assert observed.ages == {SCALED_JOB.id: 0.0, JOB.id: None, POD.id: None}
+    bodies = [one.entry and one.entry.body for one in observed.observations]
+    assert bodies == [second, None, OWNER]
+    children = [[child.ref.name for child in one.children[JOB.id]] for one in observed.observations]
+    assert children == [["b"], [], ["a"]]
+    observed.require_fresh([SCALED_JOB], 1)
+    with pytest.raises(Stale, match=JOB.id):
+        observed.require_fresh([SCALED_JOB, JOB], 1)
+
+
+async def loose(world: World, namespace: str = "default") -> list[str]:
+    observed = await world.mirror.observe([Request(Ref(SCALED_JOB, namespace, "any"), loose=(JOB,))])
+    return sorted(entry.ref.name for entry in observed.observations[0].loose[JOB.id])
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        pytest.param([job("a", 2)], True, id="never controlled"),
+        pytest.param([job("a", 2, owner=OWNER)], False, id="controlled from the start"),
+        pytest.param([job("a", 2), job("a", 3, owner=OWNER)], False, id="adopted"),
+        pytest.param([job("a", 2, owner=OWNER), job("a", 3)], True, id="released"),
+        pytest.param([job("a", 2, owner=OWNER), job("a", 3), job("a", 4, owner=OWNER)], False, id="adopted again"),
+        pytest.param([job("a", 3, owner=OWNER), job("a", 2)], False, id="adopted, and an older echo"),
+        pytest.param([job("a", 2), job("a", 5, uid="new", owner=OWNER)], False, id="made again, controlled"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
+async def test_what_nobody_controls_is_found_by_its_namespace(
+    world: World, versions: list[Object], found: bool, at_once: bool
+) -> None:
+    batches = [versions] if at_once else [[body] for body in versions]
+    for batch in batches:
+        await world.mirror.apply(JOB, [Change(body) for body in batch])
+    assert await loose(world) == (["a"] if found else [])
+    assert await loose(world, "default-2") == await loose(world, "defaul") == []
+    owned = await world.mirror.children(JOB, "uid-work")
+    assert [entry.ref.name for entry in owned] == ([] if found else ["a"])
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+
+
+@pytest.mark.parametrize(
+    "deletion",
+    [
+        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), id="answered"),
+        pytest.param(Change.deleted(JOB, job("a", 8)), id="watched"),
+    ],
+)
+async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(world: World, deletion: Change) -> None:
+    await world.mirror.begin(JOB, epoch=1)
+    await world.put(job("a", 2), job("b", 3))
+    await world.mirror.apply(JOB, [deletion])
+    assert await loose(world) == ["b"]
+    world.now += 601 * SECOND
+    await world.mirror.touch(JOB, 1, world.now)
+    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+
+
+async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(world: World) -> None:
+    await world.put(OWNER, job("a", 2, owner=OWNER))
+    await world.marked()
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 4))])
+    assert await world.mirror.children(JOB, "uid-work") == ()
+    assert await loose(world) == []
+    assert key(SCALED_JOB, "work") in await world.marked()
+
+
+async def test_kinds_that_no_controller_adopts_are_not_indexed(world: World) -> None:
+    await world.put(scaled_job("alone", 1))
+    assert await world.client.zcard(world.mirror.keys.owners(SCALED_JOB.id)) == 0
+
+
+async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = job("c", 4)
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    await world.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
+    requests = [Request(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
+    requests += [Request(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)), Request(ref(SCALED_JOB, "s0"), (JOB,))]
+    read = []
+    entry = Recall.entry
+
+    def counted(recall: Recall, kind: Kind, name: bytes, value: bytes | None) -> Entry | None:
+        read.append(name)
+        return entry(recall, kind, name, value)
+
+    monkeypatch.setattr(Recall, "entry", counted)
+    for room in (1, 8 << 20):
+        monkeypatch.setattr("workers.cache.store.ANSWER", room)
+        first, second, third, other, last = (await world.mirror.observe(requests)).observations
+        assert sorted(entry.ref.name for entry in first.loose[JOB.id]) == ["a", "b"]
+        assert first.loose[JOB.id] is second.loose[JOB.id] is third.loose[JOB.id]
+        assert [entry.ref.name for entry in other.loose[JOB.id]] == ["c"]
+        assert last.loose == {}
+        assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
+    assert read.count(b"default/a") == 2
+
+
+@pytest.mark.parametrize("before", ["adopted none", "reconciled none"])
+async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: str) -> None:
+    keys = Keys("test")
+    earlier = (
+        Mirror(world.client, keys, {JOB.id: (world.reconcile,)}, clock=lambda: world.now)
+        if before == "adopted none"
+        else Mirror(world.client, keys, {}, adopted={JOB.id}, clock=lambda: world.now)
+    )
+    known = [job("a", 2), job("b", 3)]
+    await earlier.apply(JOB, [Change(body) for body in known])
+    await world.marked()
+    world.now += SECOND
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(body) for body in known], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert await loose(world) == ["a", "b"]
+    assert await world.marked() == {key(JOB, "a"), key(JOB, "b")}
+    await world.mirror.apply(JOB, [Change(job("a", 12, owner=OWNER))])
+    assert await loose(world) == ["b"]
+    assert await world.marked() == {key(JOB, "a")}
+
+
+async def test_what_becomes_ours_is_measured_too(world: World) -> None:
+    await Mirror(world.client, Keys("test"), {}, clock=lambda: world.now).apply(SCALED_JOB, [Change(OWNER)])
+    world.now += SECOND
+    listing = await world.mirror.begin(SCALED_JOB, epoch=1)
+    await world.mirror.apply(SCALED_JOB, [Change(OWNER)], listing=listing)
+    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+
+
+async def test_what_an_object_left_behind_is_found_by_its_tombstone(world: World) -> None:
+    await world.put(OWNER, job("a", 2, owner=OWNER), job("b", 3, owner=OWNER))
+    await world.mirror.apply(SCALED_JOB, [Change.deleted(SCALED_JOB, scaled_job("work", 9))])
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    [one] = (await world.mirror.observe([Request(ref(SCALED_JOB, "work"), (JOB,))])).observations
+    assert one.entry is not None
+    assert one.entry.gone
+    assert {entry.ref.name: entry.gone for entry in one.children[JOB.id]} == {"a": False, "b": True}
+
+
+async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.cache.store.ANSWER", 1)
+    await world.put(*(scaled_job(f"s{n}", n + 1) for n in range(5)))
+    await world.put(*(job(f"j{n}", n + 10, owner=scaled_job(f"s{n}", 1)) for n in range(5)))
+    observed = await world.mirror.observe([Request(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
+    assert [one.children[JOB.id][0].ref.name for one in observed.observations] == [f"j{n}" for n in range(5)]
+
+
+async def test_children_of_many_owners_come_in_the_order_asked(world: World) -> None:
+    await world.put(job("a", 2, owner=OWNER), job("b", 3, owner=scaled_job("other", 1)))
+    found = await world.mirror.children_many([(JOB, "uid-other"), (POD, "uid-work"), (JOB, "uid-work")])
+    assert [[entry.ref.name for entry in entries] for entries in found] == [["b"], [], ["a"]]
+    assert await world.mirror.children_many([]) == []
+
+
+async def test_grandchildren_of_a_kind_nobody_follows_are_unknown_rather_than_none(world: World) -> None:
+    with pytest.raises(Stale, match="pods"):
+        await world.mirror.children_many([(POD, "uid-a")], limit=10)
+
+
+async def test_the_epoch_of_the_leading_informer_can_be_read(world: World) -> None:
+    assert await world.mirror.epoch(JOB) == 0
+    await world.mirror.begin(JOB, epoch=7)
+    assert await world.mirror.epoch(JOB) == 7
+
+
+async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_lost_future(world: World) -> None:
+    await world.put(job("kept", 900), job("future", 950), job("undone", 960))
+    await world.mirror.apply(JOB, [Change.deleted(JOB, job("undone", 970)), Change.deleted(JOB, job("named", 980))])
+    world.now += SECOND
+    listing = await world.mirror.begin(JOB, epoch=1)
+    await world.mirror.apply(JOB, [Change(job("kept", 7)), Change(job("undone", 8))], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert [await world.version(name) for name in ("kept", "undone", "future")] == ["7", "8", None]
+    await world.put(job("future", 11, uid="again"), job("named", 12, uid="again"))
+    assert [await world.version(name) for name in ("future", "named")] == ["11", "12"]
+
+
+async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(world: World) -> None:
+    listing = await world.mirror.begin(JOB, epoch=1)
+    world.now += SECOND
+    await world.put(job("a", 20), job("b", 21))
+    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    await world.mirror.apply(JOB, [Change(job("a", 5)), Change(job("b", 6))], listing=listing)
+    await world.mirror.finish(listing, {"": "10"})
+    assert [await world.version(name) for name in ("a", "b")] == ["20", None]

@@ -1,0 +1,193 @@
+"""Leader election on a fake Lease API: one at a time, prompt hand-over, epochs that only grow."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.support.clusters import FakeCluster
+from tests.support.conditions import eventually
+from workers.api.kinds import LEASE, Object, Ref
+from workers.client.leader_election import Elector, Terms
+from workers.errors import UserError
+
+REF = Ref(LEASE, "default", "penstock-informer-jobs.batch")
+QUICK = Terms(lease=1, renew=0.3, retry=0.02)
+
+
+class Candidate:
+    """One process that wants to lead, and what it led."""
+
+    def __init__(self, cluster: FakeCluster, name: str, *, floor: int = 0, terms: Terms = QUICK) -> None:
+        self.epochs: list[int] = []
+        self.leads = False
+        self.fails: Exception | None = None
+        self.ended = asyncio.Event()
+        self.elector = Elector(cluster, REF, name, terms=terms, floor=self._floor)
+        self._least = floor
+
+    async def _floor(self) -> int:
+        return self._least
+
+    async def work(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+        self.leads = True
+        try:
+            if self.fails:
+                raise self.fails
+            await self.ended.wait()
+        finally:
+            self.leads = False
+
+    @asynccontextmanager
+    async def campaigning(self) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(self.elector.lead(self.work))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster()
+
+
+def spec(cluster: FakeCluster) -> Object:
+    return dict(cluster.objects[REF.key]["spec"])
+
+
+async def test_the_first_candidate_leads_and_says_so_in_the_lease(cluster: FakeCluster) -> None:
+    first = Candidate(cluster, "first")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+        assert spec(cluster)["holderIdentity"] == "first"
+        assert spec(cluster)["leaseDurationSeconds"] == 1
+        assert spec(cluster)["leaseTransitions"] == first.epochs[0] == 1
+        renewed = spec(cluster)["renewTime"]
+        await eventually(lambda: spec(cluster)["renewTime"] > renewed)
+        assert spec(cluster)["acquireTime"] < spec(cluster)["renewTime"]
+
+
+async def test_while_one_leads_and_renews_the_other_waits(cluster: FakeCluster) -> None:
+    first, second = Candidate(cluster, "first"), Candidate(cluster, "second")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+        async with second.campaigning():
+            versions = cluster.version
+            await eventually(lambda: cluster.version > versions + 60)  # longer than the lease lasts
+            assert first.epochs == [1]
+            assert second.epochs == []
+
+
+async def test_a_leader_that_stops_hands_over_with_a_higher_epoch(cluster: FakeCluster) -> None:
+    first, second = Candidate(cluster, "first"), Candidate(cluster, "second")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+    assert spec(cluster)["holderIdentity"] == ""
+    async with second.campaigning():
+        await eventually(lambda: second.leads)
+    assert (first.epochs, second.epochs) == ([1], [2])
+
+
+async def test_the_lease_of_a_leader_that_died_is_taken_when_it_was_seen_unchanged_long_enough(
+    cluster: FakeCluster,
+) -> None:
+    cluster.put(
+        LEASE,
+        {
+            "metadata": {"namespace": REF.namespace, "name": REF.name},
+            # Its wall clock was an hour ahead: that must not count.
+            "spec": {
+                "holderIdentity": "dead",
+                "leaseDurationSeconds": 1,
+                "renewTime": "2099-01-01T00:00:00.000000Z",
+                "leaseTransitions": 6,
+            },
+        },
+    )
+    second = Candidate(cluster, "second")
+    async with second.campaigning():
+        await eventually(lambda: second.leads)
+    assert second.epochs == [7]
+
+
+async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out(cluster: FakeCluster) -> None:
+    first = Candidate(cluster, "first")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+        cluster.down = True
+        await eventually(lambda: not first.leads)
+        cluster.down = False
+        await eventually(lambda: first.leads)
+    assert first.epochs == [1, 2]
+
+
+async def test_a_leader_whose_lease_was_taken_stops(cluster: FakeCluster) -> None:
+    first = Candidate(cluster, "first")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+        lease = cluster.objects[REF.key]
+        cluster.put(LEASE, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief", "leaseTransitions": 2}})
+        await eventually(lambda: not first.leads)
+        assert spec(cluster)["holderIdentity"] == "thief"
+
+
+async def test_somebody_elses_note_on_the_lease_does_not_end_leadership(cluster: FakeCluster) -> None:
+    first = Candidate(cluster, "first")
+    async with first.campaigning():
+        await eventually(lambda: first.leads)
+        lease = cluster.objects[REF.key]
+        lease["metadata"]["annotations"] = {"note": "hello"}
+        cluster.put(LEASE, lease)
+        noted = cluster.version
+        await eventually(lambda: cluster.version > noted + 3)
+        assert first.epochs == [1]
+        assert cluster.objects[REF.key]["metadata"]["annotations"] == {"note": "hello"}
+
+
+async def test_epochs_grow_even_when_the_lease_was_deleted(cluster: FakeCluster) -> None:
+    late = Candidate(cluster, "late", floor=41)
+    async with late.campaigning():
+        await eventually(lambda: late.leads)
+    assert late.epochs == [42]
+
+
+async def test_of_many_candidates_at_once_exactly_one_leads(cluster: FakeCluster) -> None:
+    candidates = [Candidate(cluster, f"c{n}") for n in range(5)]
+    electors = [candidate.campaigning() for candidate in candidates]
+    for elector in electors:
+        await elector.__aenter__()
+    await eventually(lambda: any(candidate.leads for candidate in candidates))
+    written = cluster.version
+    await eventually(lambda: cluster.version > written + 10)
+    assert sum(candidate.leads for candidate in candidates) == 1
+    for elector in electors:
+        await elector.__aexit__(None, None, None)
+    epochs = sorted(epoch for candidate in candidates for epoch in candidate.epochs)
+    assert epochs == list(range(1, len(epochs) + 1)), "an epoch was given twice"
+
+
+async def test_work_that_fails_gives_the_lease_up_and_is_heard_of(cluster: FakeCluster) -> None:
+    first = Candidate(cluster, "first")
+    first.fails = RuntimeError("broken")
+    async with first.campaigning() as task:
+        with pytest.raises(RuntimeError, match="broken"):
+            await asyncio.wait_for(task, 60)
+    assert spec(cluster)["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize(
+    ("lease", "renew", "retry"),
+    [pytest.param(10, 10, 2, id="renew as long as lease"), pytest.param(15, 10, 10, id="retry as long as renew")],
+)
+def test_terms_that_let_two_lead_are_refused(lease: int, renew: float, retry: float) -> None:
+    with pytest.raises(UserError, match="decrease"):
+        Terms(lease, renew, retry)
+
+
+def test_terms_of_a_lease_are_in_the_usual_proportions() -> None:
+    assert Terms.of(15) == Terms()
+    assert Terms.of(3) == Terms(3, 2.0, 0.4)

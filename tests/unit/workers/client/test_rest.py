@@ -1,0 +1,356 @@
+"""The cluster client against a small HTTP server that misbehaves in every way that matters."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+from kubernetes.aio.client import Configuration
+
+from workers import errors
+from workers.api.kinds import JOB, POD, Ref
+from workers.client.rest import Cluster
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+REF = Ref(JOB, "default", "a")
+
+
+class Server:
+    """Answers every request with `answer`; remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[web.Request] = []
+        self.bodies: list[bytes] = []
+        self.answer: Handler = self._nothing
+        self.leaving = asyncio.Event()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(request)
+        self.bodies.append(await request.read())
+        return await self.answer(request)
+
+    async def _nothing(self, _request: web.Request) -> web.StreamResponse:
+        return web.json_response({})
+
+    def says(self, status: int, body: object = None, **headers: str) -> None:
+        async def answer(_request: web.Request) -> web.StreamResponse:
+            if isinstance(body, str):
+                return web.Response(status=status, text=body, headers=headers)
+            return web.json_response(body, status=status, headers=headers)
+
+        self.answer = answer
+
+    def streams(self, *chunks: bytes, hang: bool = False, cut: bool = False) -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            for chunk in chunks:
+                await response.write(chunk)
+                await asyncio.sleep(0.02)
+            if hang:
+                await self.leaving.wait()
+            if cut and request.transport:
+                request.transport.abort()
+            return response
+
+        self.answer = answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = site.name
+    yield server
+    server.leaving.set()
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def cluster(server: Server) -> AsyncIterator[Cluster]:
+    async with Cluster(Configuration(host=server.url), timeout=5, in_flight=4) as cluster:
+        yield cluster
+
+
+def status(code: int, reason: str, message: str = "because", **details: object) -> dict[str, object]:
+    return {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"),
+    [
+        pytest.param(400, "BadRequest", errors.Invalid, id="400"),
+        pytest.param(401, "Unauthorized", errors.Forbidden, id="401"),
+        pytest.param(403, "Forbidden", errors.Forbidden, id="403"),
+        pytest.param(404, "NotFound", errors.NotFound, id="404"),
+        pytest.param(409, "AlreadyExists", errors.AlreadyExists, id="409 name taken"),
+        pytest.param(409, "Conflict", errors.Conflict, id="409 changed meanwhile"),
+        pytest.param(410, "Expired", errors.Gone, id="410"),
+        pytest.param(413, "RequestEntityTooLarge", errors.Invalid, id="413"),
+        pytest.param(415, "UnsupportedMediaType", errors.Invalid, id="415"),
+        pytest.param(422, "Invalid", errors.Invalid, id="422"),
+        pytest.param(429, "TooManyRequests", errors.Unavailable, id="429"),
+        pytest.param(500, "InternalError", errors.Unavailable, id="500"),
+        pytest.param(503, "ServiceUnavailable", errors.Unavailable, id="503"),
+    ],
+)
+async def test_every_refusal_has_its_error(
+    server: Server, cluster: Cluster, code: int, reason: str, error: type[errors.ClusterError]
+) -> None:
+    server.says(code, status(code, reason))
+    with pytest.raises(errors.ClusterError, match=f"{code}: because") as caught:
+        await cluster.get(REF)
+    assert type(caught.value) is error
+    assert caught.value.status == code
+    assert caught.value.body == status(code, reason)
+
+
+async def test_a_servers_long_message_is_trimmed(server: Server, cluster: Cluster) -> None:
+    server.says(422, status(422, "Invalid", "x" * 5000))
+    with pytest.raises(errors.Invalid) as caught:
+        await cluster.get(REF)
+    assert str(caught.value).count("x") == 500
+
+
+async def test_a_refusal_in_plain_text_is_quoted(server: Server, cluster: Cluster) -> None:
+    server.says(502, "bad gateway")
+    with pytest.raises(errors.Unavailable, match="502: bad gateway") as caught:
+        await cluster.get(REF)
+    assert caught.value.body is None
+
+
+@pytest.mark.parametrize(
+    ("header", "details", "seconds"),
+    [
+        pytest.param({"Retry-After": "7"}, {}, 7.0, id="header in seconds"),
+        pytest.param({"Retry-After": "Thu, 01 Jan 2015 00:00:00 GMT"}, {}, 0.0, id="header with an instant gone by"),
+        pytest.param({"Retry-After": "soon"}, {}, None, id="header nobody understands"),
+        pytest.param({}, {"retryAfterSeconds": 3}, 3, id="in the status"),
+        pytest.param({}, {}, None, id="nowhere"),
+    ],
+)
+async def test_how_long_the_server_asks_to_wait(
+    server: Server, cluster: Cluster, header: dict[str, str], details: dict[str, object], seconds: float | None
+) -> None:
+    server.says(429, status(429, "TooManyRequests", **details), **header)
+    with pytest.raises(errors.Unavailable) as caught:
+        await cluster.get(REF)
+    assert caught.value.retry_after == seconds
+
+
+async def test_a_server_that_never_answers_is_unavailable(server: Server) -> None:
+    server.streams(hang=True)
+    async with Cluster(Configuration(host=server.url), timeout=0.05, in_flight=1) as cluster:
+        with pytest.raises(errors.Unavailable, match="no answer in time"):
+            await cluster.get(REF)
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    async with Cluster(Configuration(host="http://127.0.0.1:1"), timeout=5, in_flight=1) as cluster:
+        with pytest.raises(errors.Unavailable, match="GET /apis/batch/v1"):
+            await cluster.get(REF)
+
+
+async def test_an_answer_that_is_not_json_is_unavailable(server: Server, cluster: Cluster) -> None:
+    server.says(200, "<html>")
+    with pytest.raises(errors.Unavailable, match="not JSON"):
+        await cluster.get(REF)
+
+
+async def test_writes_carry_their_fences(server: Server, cluster: Cluster) -> None:
+    server.says(200, {})
+    await cluster.delete(REF, uid="u", resource_version="5", propagation="Foreground", grace=0)
+    await cluster.patch(REF, {"spec": {}}, subresource="status")
+    delete, patch = server.requests
+    assert (delete.method, delete.path) == ("DELETE", "/apis/batch/v1/namespaces/default/jobs/a")
+    assert yaml.safe_load(server.bodies[0]) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Foreground",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "u", "resourceVersion": "5"},
+    }
+    assert (patch.method, patch.path) == ("PATCH", "/apis/batch/v1/namespaces/default/jobs/a/status")
+    assert patch.headers["Content-Type"] == "application/merge-patch+json"
+
+
+def _page(names: str, more: str) -> dict[str, object]:
+    items = [{"metadata": {"name": name}} for name in names]
+    return {"metadata": {"resourceVersion": "9", "continue": more}, "items": items}
+
+
+async def test_a_list_follows_its_pages_and_names_the_kind_of_every_item(server: Server, cluster: Cluster) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        first = "continue" not in request.query
+        return web.json_response(_page("ab", "more") if first else _page("c", ""))
+
+    server.answer = answer
+    objects, version = await cluster.list(POD, label_selector="a=b,c", limit=2)
+    assert [body["metadata"]["name"] for body in objects] == ["a", "b", "c"]
+    assert {(body["apiVersion"], body["kind"]) for body in objects} == {("v1", "Pod")}
+    assert version == "9"
+    assert server.requests[0].query["labelSelector"] == "a=b,c"
+
+
+@pytest.mark.parametrize("expirations", [1, 2])
+async def test_a_list_whose_pages_expire_starts_afresh_once(server: Server, cluster: Cluster, expirations: int) -> None:
+    left = expirations
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal left
+        if "continue" not in request.query:
+            return web.json_response(_page("ab", "more"))
+        if left:
+            left -= 1
+            return web.json_response(status(410, "Expired"), status=410)
+        return web.json_response(_page("c", ""))
+
+    server.answer = answer
+    if expirations == 1:
+        assert len((await cluster.list(POD))[0]) == 3
+    else:
+        with pytest.raises(errors.Gone):
+            await cluster.list(POD)
+
+
+def event(type_: str, version: int) -> bytes:
+    return b'{"type":"%s","object":{"metadata":{"resourceVersion":"%d"}}}\n' % (type_.encode(), version)
+
+
+async def versions(cluster: Cluster, **options: float) -> list[str]:
+    """The events of one watch; '.' stands for an empty burst."""
+    seen: list[str] = []
+    async for burst in cluster.follow(JOB, resource_version="1", timeout=60, **options):
+        seen += [item.object["metadata"]["resourceVersion"] for item in burst] or ["."]
+    return seen
+
+
+async def test_events_come_in_bursts_and_an_empty_one_says_that_all_was_handed_out(
+    server: Server, cluster: Cluster
+) -> None:
+    server.streams(event("ADDED", 2) + event("MODIFIED", 3), event("BOOKMARK", 4))
+    seen = await versions(cluster)
+    assert [item for item in seen if item != "."] == ["2", "3", "4"]
+    assert seen.index("3") == seen.index("2") + 1
+    assert "." in seen[seen.index("3") : seen.index("4")]
+
+
+async def test_an_event_cut_in_pieces_is_put_together_and_nothing_is_drained_before(
+    server: Server, cluster: Cluster
+) -> None:
+    line = event("ADDED", 2)
+    server.streams(line[:20], line[20:40], line[40:])
+    seen = await versions(cluster)
+    assert [item for item in seen if item != "."] == ["2"]
+    assert seen.index("2") <= 1  # at most the burst that says that nothing had come yet
+
+
+async def test_a_quiet_stream_says_so_again_and_again(server: Server, cluster: Cluster) -> None:
+    server.streams(hang=True)
+    async with aclosing(cluster.follow(JOB, resource_version="1", timeout=60, idle=0.01)) as bursts:
+        assert [await anext(bursts) for _ in range(5)] == [()] * 5
+
+
+async def test_a_silent_connection_is_given_up(server: Server, cluster: Cluster) -> None:
+    server.streams(hang=True)
+    with pytest.raises(errors.Unavailable, match="not a byte"):
+        await versions(cluster, idle=0.01, silence=0.05)
+
+
+async def test_a_connection_cut_in_the_middle_of_a_line_is_an_error_and_half_an_event_is_none(
+    server: Server, cluster: Cluster
+) -> None:
+    server.streams(event("ADDED", 2), event("ADDED", 3)[:30], cut=True)
+    watch = cluster.watch(JOB, resource_version="1", timeout=60)
+    assert (await anext(watch)).object["metadata"]["resourceVersion"] == "2"
+    with pytest.raises(errors.Unavailable):
+        await anext(watch)
+
+
+@pytest.mark.parametrize("how", ["answer", "event"])
+async def test_a_version_too_old_to_watch_is_gone(server: Server, cluster: Cluster, how: str) -> None:
+    if how == "answer":
+        server.says(410, status(410, "Expired"))
+    else:
+        server.streams(b'{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}\n')
+    with pytest.raises(errors.Gone):
+        await versions(cluster)
+
+
+async def test_a_line_that_is_no_event_is_an_error(server: Server, cluster: Cluster) -> None:
+    server.streams(b"surprise\n")
+    with pytest.raises(errors.Unavailable, match="surprise"):
+        await versions(cluster)
+
+
+async def test_watches_do_not_take_the_connections_of_calls(server: Server, cluster: Cluster) -> None:
+    server.streams(hang=True)
+    watches = [asyncio.create_task(versions(cluster, idle=60)) for _ in range(20)]
+    while len(server.requests) < 20:
+        await asyncio.sleep(0.01)
+    server.says(200, {"metadata": {}})
+    assert await cluster.get(REF) == {"metadata": {}}
+    for watch in watches:
+        watch.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
+
+
+async def test_lines_of_a_log_come_as_they_are_written_and_the_last_may_lack_its_end(
+    server: Server, cluster: Cluster
+) -> None:
+    server.streams(b"one\n\ntw", b"o\nthree")
+    assert [line async for line in cluster.stream_lines("/log")] == [b"one", b"", b"two", b"three"]
+
+
+async def test_a_token_is_sent_and_proxy_variables_are_not_obeyed(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    server.says(200, {"metadata": {}})
+    async with await Cluster.connect(kubeconfig=_kubeconfig(tmp_path, server.url)) as cluster:
+        await cluster.get(REF)
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+
+
+def _kubeconfig(folder: Path, url: str) -> Path:
+    file = folder / "config"
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "message"),
+    [
+        pytest.param(None, None, "no such file", id="missing"),
+        pytest.param("contexts: [", None, "config", id="not YAML"),
+        pytest.param("clusters: []\ncontexts: []\nusers: []\n", None, "current-context", id="without a context"),
+        pytest.param("just text", None, "config", id="not a mapping"),
+        pytest.param(..., "other", "other", id="a context that is not there"),
+    ],
+)
+async def test_a_kubeconfig_that_cannot_be_used_is_named(
+    tmp_path: Path, text: object, context: str | None, message: str
+) -> None:
+    file = _kubeconfig(tmp_path, "http://127.0.0.1:1")
+    if text is None:
+        file.unlink()
+    elif isinstance(text, str):
+        file.write_text(text)
+    with pytest.raises(errors.UserError, match=message) as caught:
+        await Cluster.connect(kubeconfig=file, context=context)
+    assert str(file) in str(caught.value)

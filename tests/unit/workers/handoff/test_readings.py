@@ -1,0 +1,99 @@
+"""The store of readings: what comes back, what a poll without a lease may not do, and marks that cannot get lost."""
+
+import pytest
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from workers.handoff.readings import Readings
+from workers.reconcile.snapshot import Reading, Sample
+
+KEYS = Keys("test")
+WORK = "scaledjobs.keda.sh/team/work"
+OTHER = "scaledjobs.keda.sh/team/other"
+
+
+def reading(id: int = 100, **changes: object) -> Reading:
+    fields = {"id": id, "started": id, "generation": 1, "uid": "u1"}
+    return Reading(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def lane(client: Redis) -> Lane:
+    lane = Lane(client, "reconcile", KEYS)
+    await lane.open()
+    return lane
+
+
+async def claimed(lane: Lane) -> list[str]:
+    return sorted(lease.key for lease in (await lane.claim(10)).leases)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(reading(), id="without samples"),
+        pytest.param(reading(problem='trigger 0: "ä" is wrong'), id="with a problem"),
+        pytest.param(
+            reading(samples=(Sample("s0-redis-a", "redis", 3.5, 2.0, True), Sample("s1-redis-b", "redis", error="no"))),
+            id="with samples",
+        ),
+        pytest.param(reading(id=1_790_000_000_123_456, started=1_790_000_000_123_455), id="at today's instants"),
+    ],
+)
+async def test_a_reading_comes_back_as_it_was_stored(client: Redis, lane: Lane, stored: Reading) -> None:
+    readings = Readings(client, KEYS)
+    await readings.put_many({WORK: stored}, lane)
+    assert await readings.get_many([OTHER, WORK]) == [None, stored]
+
+
+async def test_only_news_is_marked(client: Redis, lane: Lane) -> None:
+    readings = Readings(client, KEYS)
+    stored = await readings.put_many({WORK: reading(), OTHER: reading()}, lane, news={OTHER})
+    assert stored.refused == frozenset()
+    assert stored.bells == 1
+    assert await claimed(lane) == [OTHER]
+
+
+async def test_a_reading_older_than_the_stored_one_is_refused_and_not_marked(client: Redis, lane: Lane) -> None:
+    readings = Readings(client, KEYS)
+    await readings.put_many({WORK: reading(200)}, lane)
+    stored = await readings.put_many({OTHER: reading(100), WORK: reading(199)}, lane, news={WORK})
+    assert stored.refused == {WORK}
+    assert await readings.get_many([WORK, OTHER]) == [reading(200), reading(100)]
+    assert await claimed(lane) == []
+
+
+async def test_the_same_call_again_changes_nothing(client: Redis, lane: Lane) -> None:
+    readings = Readings(client, KEYS)
+    for _ in range(2):
+        stored = await readings.put_many({WORK: reading(200)}, lane, news={WORK})
+        assert stored.refused == frozenset()
+    assert await claimed(lane) == [WORK]
+
+
+async def test_a_dropped_reading_is_gone(client: Redis, lane: Lane) -> None:
+    readings = Readings(client, KEYS)
+    await readings.put_many({WORK: reading(), OTHER: reading()}, lane)
+    await readings.drop([WORK])
+    assert await readings.get_many([WORK, OTHER]) == [None, reading()]
+
+
+async def test_nothing_costs_no_round_trip(real_redis: Redis) -> None:
+    lane, readings = Lane(real_redis, "reconcile", KEYS), Readings(real_redis, KEYS)
+    before = (await real_redis.info("stats"))["total_commands_processed"]
+    assert await readings.get_many([]) == []
+    assert (await readings.put_many({}, lane)).bells == 0
+    await readings.drop([])
+    assert (await real_redis.info("stats"))["total_commands_processed"] - before == 1
+
+
+async def test_what_cannot_be_read_counts_as_none(client: Redis, lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
+    await client.hset("{test}:readings", mapping={WORK: b"7 {", OTHER: b'7 {"id": 7}'})
+    assert await Readings(client, KEYS).get_many([WORK, OTHER]) == [None, None]
+    assert caplog.text.count("cannot be read") == 2
+
+
+async def test_fields_of_a_later_version_are_ignored(client: Redis, lane: Lane) -> None:
+    await client.hset("{test}:readings", WORK, b'7 {"id": 7, "started": 6, "generation": 1, "mood": "good"}')
+    assert await Readings(client, KEYS).get_many([WORK]) == [Reading(id=7, started=6, generation=1)]

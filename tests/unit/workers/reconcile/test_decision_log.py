@@ -1,0 +1,139 @@
+"""The memory of decisions: what is kept, what is not written twice, and that it stays small."""
+
+import pytest
+from redis.exceptions import RedisError
+
+from scheduler.keys import Keys
+from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
+from workers.reconcile import decision_log as module
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Figure,
+    Mark,
+    PatchStatus,
+    Plan,
+    Poll,
+    Record,
+    Rest,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
+
+KEYS = Keys("test")
+WORK = Ref(SCALED_JOB, "default", "work")
+WRITES = Plan((PatchStatus({}),), "2 waiting: 2 to create", (Figure("to create", 2, "2 - 0"),))
+
+
+def seen(ref=WORK, **more):
+    return Snapshot(ref, {"metadata": {"uid": "u1", "name": ref.name}}, **more)
+
+
+async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_it(client):
+    decisions = Decisions(client, KEYS)
+    await decisions.note([(seen(last_error="refused"), WRITES)])
+    (known,) = await decisions.of(WORK)
+    assert (known.uid, known.why, known.failed) == ("u1", WRITES.why, "refused")
+    assert known.figures == WRITES.figures
+    assert known.did == ("write the status",)
+    assert known.times == 1
+    assert known.at > 1_700_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(2**63 - 1, 2**63 - 1), (10**30, 1e30), (-(10**30), -1e30), (10**400, module.LARGEST), (0.5, 0.5)],
+    ids=["the longest", "longer", "less", "longer than any", "a fraction"],
+)
+async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, value, read):
+    decisions = Decisions(client, KEYS)
+    await decisions.note([(seen(), Plan((), "much", (Figure("queue", value),)))])
+    (known,) = await decisions.of(WORK)
+    assert known.figures == (Figure("queue", read),)
+
+
+@pytest.mark.parametrize(
+    ("plans", "kept"),
+    [
+        ([WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
+        ([Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
+        ([Plan((ComeBack(None), Poll()), "idle"), Plan((ComeBack(None), Poll()), "idle")], [("idle", 1)]),
+        ([Plan((), "idle"), Plan((), "idle", (Figure("queue", 1),))], [("idle", 1), ("idle", 1)]),
+        ([Plan((), "a"), Plan((), "b"), Plan((), "a")], [("a", 1), ("b", 1), ("a", 1)]),
+        ([Plan((PatchStatus({}),), "")], []),
+    ],
+    ids=[
+        "the same deed twice is counted",
+        "the same words twice are one",
+        "looking again is no deed",
+        "new figures are news",
+        "the newest comes first",
+        "a decision without a reason",
+    ],
+)
+async def test_what_is_remembered(client, plans, kept):
+    decisions = Decisions(client, KEYS)
+    for plan in plans:
+        await decisions.note([(seen(), plan)])
+    assert [(each.why, each.times) for each in await decisions.of(WORK)] == kept
+
+
+async def test_another_process_does_not_repeat_what_is_there(client):
+    for _ in range(2):
+        await Decisions(client, KEYS).note([(seen(), Plan((), "idle"))])
+    assert [each.times for each in await Decisions(client, KEYS).of(WORK)] == [1]
+
+
+async def test_there_are_never_more_than_so_many_of_so_many(client, monkeypatch):
+    monkeypatch.setattr(module, "PER_OBJECT", 3)
+    monkeypatch.setattr(module, "OBJECTS", 2)
+    decisions = Decisions(client, KEYS)
+    refs = [Ref(SCALED_JOB, "default", name) for name in "abc"]
+    for ref in refs:
+        for number in range(5):
+            await decisions.note([(seen(ref), Plan((), f"{number}"))])
+    job = Ref(JOB, "default", "a")
+    await decisions.note([(seen(job), Plan((), "of another kind"))])
+    assert [[each.why for each in await decisions.of(ref)] for ref in (*refs, job)] == [
+        [],
+        ["4", "3", "2"],
+        ["4", "3", "2"],
+        ["of another kind"],
+    ]
+    assert len(await client.keys("*")) == 5
+
+
+async def test_what_cannot_be_read_is_none(client):
+    decisions = Decisions(client, KEYS)
+    await decisions.note([(seen(), Plan((), "good"))])
+    await client.lpush("{test}:decision:" + WORK.key, 'digest 1 5 {"why": 3}', "x")
+    assert [each.why for each in await decisions.of(WORK)] == ["good"]
+
+
+async def test_a_broker_that_refuses_costs_the_memory_only(client):
+    decisions = Decisions(client, KEYS)
+    await client.set("{test}:decision:" + WORK.key, "not a list")
+    await decisions.note([(seen(), WRITES)])
+    with pytest.raises(RedisError):
+        await decisions.of(WORK)
+
+
+def test_deeds_in_words():
+    steps = (
+        Together((Create(JOB, {}), Create(JOB, {}), Delete(Ref(POD, "default", "p"), "u"))),
+        Record("Normal", "Made", "2 Jobs"),
+        Delete(WORK, "u"),
+        Poll(),
+        Mark(WORK),
+        Rest(1.0),
+        ComeBack(None),
+    )
+    assert list(module.done(steps)) == [
+        "Create 2 Jobs",
+        "Delete 1 Pod",
+        "Record Made",
+        "Delete ScaledJob",
+        "ask for a fresh reading",
+    ]

@@ -1,0 +1,204 @@
+"""Observe, decide, act: what is decided on, and what becomes of the key afterwards."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+
+from scheduler.queue import Done
+from tests.unit.workers.reconciling import OWNER, owned
+from workers.api.kinds import JOB, SCALED_JOB
+from workers.errors import Invalid, Unavailable
+from workers.reconcile.act import UNCERTAIN
+from workers.reconcile.limits import Reservation
+from workers.reconcile.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
+
+
+async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(house, monkeypatch):
+    house = await house(lambda snapshot, now: Plan((Create(JOB, owned(snapshot.ref.name, snapshot.body)),)))
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "slow", "namespace": "default"}, "spec": {}})
+    await house.follow()
+    slow_is_at_work, may_go_on = asyncio.Event(), asyncio.Event()
+    create, finish = house.cluster.create, house.lane.finish
+    finished = []
+
+    async def creating(kind, body):
+        if body["metadata"]["name"] == "slow":
+            slow_is_at_work.set()
+            await may_go_on.wait()
+        return await create(kind, body)
+
+    async def finishing(outcomes):
+        finished.append({lease.key: type(outcome) for lease, outcome in outcomes})
+        if len(finished) == 1:
+            await slow_is_at_work.wait()
+            asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, may_go_on.set)
+            raise ConnectionError("the broker went away")
+        return await finish(outcomes)
+
+    monkeypatch.setattr(house.cluster, "create", creating)
+    monkeypatch.setattr(house.lane, "finish", finishing)
+    await house.bell()
+    key = "scaledjobs.keda.sh/default/slow"
+    assert [outcomes[key] for outcomes in finished if key in outcomes] == [Done]
+
+
+async def test_an_object_that_is_not_ours_is_left_alone(house):
+    house = await house(accepts=lambda body: False)
+    await house.lane.mark([OWNER.key])
+    await house.bell()
+    assert house.snapshots == []
+    stats = await house.lane.stats()
+    assert (stats.ready, stats.leased, stats.failing) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("key", ["nonsense", "widgets.example/default/a", "scaledjobs.keda.sh/default/gone"])
+async def test_keys_that_name_nothing_are_dropped(house, key):
+    house = await house()
+    await house.bell()
+    await house.lane.mark([key])
+    assert await house.bell() == 1
+    stats = await house.lane.stats()
+    assert (stats.ready, stats.later, stats.leased, stats.failing) == (0, 0, 0, 0)
+
+
+async def test_a_plan_that_says_when_books_the_key(house):
+    house = await house(lambda snapshot, now: Plan((ComeBack(now + timedelta(days=365)),)))
+    await house.bell()
+    stats = await house.lane.stats()
+    assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("late", [timedelta(0), timedelta(days=1)], ids=["now", "over"])
+async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(house, late):
+    again = iter((True, True, False))
+    house = await house(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
+    assert await house.bell() == 3
+    stats = await house.lane.stats()
+    assert (len(house.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
+
+
+async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(house):
+    house = await house(lambda snapshot, now: Plan((Create(JOB, owned("a", house.owner)),)))
+
+    def refuse(verb, ref):
+        raise Invalid('Job "a" is invalid: spec.template: Required value', status=422)
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    stats = await house.lane.stats()
+    assert (stats.failing, stats.later, stats.ready) == (1, 1, 0)
+    await house.lane.mark([OWNER.key], forgive=False)
+    await house.lane.sweep()
+    claim = await house.lane.claim(1)
+    if not claim.leases:
+        # Still in its backoff: it is booked, not lost.
+        assert (await house.lane.stats()).later == 1
+        return
+    assert claim.leases[0].reason == 'Job "a" is invalid: spec.template: Required value'
+
+
+async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(house):
+    def decide(snapshot, now):
+        if snapshot.ref.name == "work":
+            raise KeyError("spec")
+        return NOTHING
+
+    house = await house(decide)
+    house.cluster.add(SCALED_JOB, {"metadata": {"name": "fine", "namespace": "default"}, "spec": {}})
+    await house.follow()
+    await house.bell()
+    assert {snapshot.ref.name for snapshot in house.snapshots} == {"work", "fine"}
+    stats = await house.lane.stats()
+    assert (stats.failing, stats.leased) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "soon"),
+    [(Unavailable("no route to host"), True), (Invalid("spec.template: Required value", status=422), False)],
+    ids=["a server that is away", "a refusal"],
+)
+async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(house, error, soon):
+    house = await house(lambda snapshot, now: Plan((PatchStatus({"a": 1}),)))
+    house.lane._base = house.lane._cap = 3600 * 1_000_000
+
+    def refuse(verb, ref):
+        raise error
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert (swept.next - time.time() < 60) is soon
+
+
+async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_refused(house):
+    stage = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u"}})),), meanwhile=())
+    house = await house(lambda snapshot, now: Plan((stage,)))
+    house.lane._base = house.lane._cap = 3600 * 1_000_000
+
+    def refuse(verb, ref):
+        raise Invalid("spec.template: Required value", status=422)
+
+    house.cluster.refuse = refuse
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert swept.next - time.time() < 60
+
+
+@pytest.mark.parametrize(
+    ("plan", "waits"),
+    [
+        (lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
+        (lambda owner: Plan((Together((Create(JOB, owned("a", owner)),), meanwhile=()),)), True),
+        (lambda owner: Plan((PatchStatus({"a": 1}),)), False),
+    ],
+    ids=["a create", "one of several", "no create"],
+)
+async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(house, monkeypatch, plan, waits):
+    """A fresh reading before that could make the same Job under another name."""
+    house = await house(lambda snapshot, now: plan(house.owner))
+    house.reconciler._deadline = 0.01
+
+    async def stuck(*args, **options):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(house.cluster, "create", stuck)
+    monkeypatch.setattr(house.cluster, "patch", stuck)
+    await house.bell()
+    swept = await house.lane.sweep()
+    assert (swept.next - time.time() > UNCERTAIN - 5) is waits
+
+
+class Answering:
+    """Limits that allow so many Jobs, and what they were asked."""
+
+    def __init__(self, allowed):
+        self.allowed = allowed
+        self.asked = []
+
+    async def ask(self, snapshot, reservation):
+        self.asked.append(reservation)
+        return self.allowed
+
+
+def within_limits(snapshot, now):
+    if snapshot.allowance is None:
+        return Plan(reservation=Reservation((), 1, 4))
+    return Plan((PatchStatus({"allowed": snapshot.allowance}),), "decided within limits")
+
+
+async def test_a_decision_that_asks_for_a_reservation_is_made_anew_with_the_answer(house):
+    answering = Answering(3)
+    house = await house(within_limits, reservations=answering)
+    await house.bell()
+    assert answering.asked == [Reservation((), 1, 4)]
+    assert [snapshot.allowance for snapshot in house.snapshots] == [None, 3]
+    assert house.cluster.objects[OWNER]["status"] == {"allowed": 3}
+
+
+async def test_where_no_limits_are_kept_the_key_fails_and_nothing_is_done(house):
+    house = await house(within_limits)
+    await house.bell()
+    assert "status" not in house.cluster.objects[OWNER]
+    assert (await house.lane.stats()).failing == 1

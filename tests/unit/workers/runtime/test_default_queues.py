@@ -1,0 +1,61 @@
+"""The queues that must always be there are made where they are missing, whoever else makes them."""
+
+import asyncio
+
+import pytest
+
+from tests.support.conditions import eventually
+from tests.unit.workers.clusters import MemoryCluster
+from workers.api.kinds import QUEUE, Ref
+from workers.errors import AlreadyExists, NotFound
+from workers.runtime import default_queues
+
+ROOT, DEFAULT = Ref(QUEUE, "", "root"), Ref(QUEUE, "", "default")
+
+
+@pytest.mark.parametrize(
+    ("there", "made"),
+    [((), ["root", "default"]), (("root",), ["default"]), (("root", "default"), [])],
+    ids=["a new cluster", "one is there", "both are"],
+)
+async def test_what_is_missing_is_made_and_what_is_there_is_left(there: tuple[str, ...], made: list[str]) -> None:
+    cluster = MemoryCluster()
+    for name in there:
+        cluster.add(QUEUE, {"metadata": {"name": name}, "spec": {"weight": 7}})
+    assert await default_queues.establish(cluster) == made  # type: ignore[arg-type]
+    assert cluster.log == [("create", name) for name in made]
+    weights = {ref.name: body["spec"]["weight"] for ref, body in cluster.objects.items()}
+    assert weights == {"root": 1, "default": 1} | dict.fromkeys(there, 7)
+
+
+async def test_two_processes_may_look_at_once() -> None:
+    cluster = MemoryCluster()
+
+    def refuse(verb: str, ref: Ref) -> None:
+        raise AlreadyExists("the other one was quicker", status=409)
+
+    cluster.refuse = refuse
+    assert await default_queues.establish(cluster) == []  # type: ignore[arg-type]
+
+
+async def test_a_definition_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_queues, "AGAIN", 0.001)
+    cluster = MemoryCluster()
+    tries = 0
+
+    def refuse(verb: str, ref: Ref) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise NotFound("no such resource", status=404)
+
+    cluster.refuse = refuse
+    tried = asyncio.Event()
+    keeping = asyncio.create_task(default_queues.keep(cluster, tried))  # type: ignore[arg-type]
+    try:
+        await asyncio.wait_for(tried.wait(), 10)
+        assert not cluster.objects, "whoever may not make them does not wait for them for ever"
+        await eventually(lambda: set(cluster.objects) == {ROOT, DEFAULT})
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)

@@ -1,0 +1,238 @@
+"""Leases in a process's hands: given back once, stopped in time, never harmful after they are lost."""
+
+import asyncio
+import socket
+import time
+from dataclasses import replace
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client import REGISTRY
+from redis.exceptions import ConnectionError
+
+from scheduler.keys import Keys
+from scheduler.queue import Done, Failed, Lane
+from workers.metrics import process
+from workers.runtime.consumer import Drain
+from workers.runtime.leases import Hands, LeaseLost
+
+KEY = "jobs.batch/default/crunch"
+OTHER = "jobs.batch/default/other"
+
+
+class Bell:
+    def __init__(self):
+        self.rung = {}
+
+    async def __call__(self, bells):
+        for lane, count in bells.items():
+            self.rung[lane] = self.rung.get(lane, 0) + count
+
+
+@pytest.fixture
+def ring():
+    return Bell()
+
+
+@pytest.fixture
+async def lane(fake_redis):
+    lane = Lane(fake_redis, "reconcile", Keys("test"), lease=30.0)
+    await lane.open()
+    return lane
+
+
+@pytest.fixture
+async def hands(lane, ring):
+    hands = Hands(lane, ring, lease=30.0)
+    yield hands
+    await hands.close()
+
+
+async def claimed(lane, hands, *keys):
+    await lane.mark(keys)
+    claim = await lane.claim(len(keys))
+    hands.take(claim.leases)
+    return claim.leases
+
+
+async def test_work_settles_its_lease_with_its_outcome(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+
+    async def fails():
+        return Failed("no luck")
+
+    await hands.work(lease, fails())
+    stats = await lane.stats()
+    assert (stats.leased, stats.failing) == (0, 1)
+
+
+async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles_nothing(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+    started, harmed = asyncio.Event(), False
+
+    async def works():
+        nonlocal harmed
+        started.set()
+        await asyncio.Event().wait()
+        harmed = True
+        return Done()
+
+    work = asyncio.create_task(hands.work(lease, works()))
+    await started.wait()
+    # Somebody else has the key under a later token.
+    await lane.finish([(lease, Done())])
+    [theirs] = await claimed(lane, Hands(lane, Bell(), lease=30.0), KEY)
+    await hands._renew()
+    await work
+    assert not harmed
+    assert await lane.renew([theirs]) == frozenset()
+    with pytest.raises(LeaseLost):
+        hands.check(lease)
+
+
+async def test_a_write_is_refused_in_the_last_second_before_the_deadline(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+    hands.check(lease)
+    late = replace(lease, token=lease.token + 1, deadline=time.monotonic() + 0.5)
+    hands.take([late])
+    with pytest.raises(LeaseLost, match="ran out"):
+        hands.check(late)
+
+
+async def test_work_that_notices_its_lease_is_gone_settles_nothing(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+
+    async def notices():
+        raise LeaseLost("it ran out")
+
+    await hands.work(lease, notices())
+    assert (await lane.stats()).leased == 1
+
+
+async def test_renewal_moves_the_deadline(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+    hands._deadlines[lease] = time.monotonic() + 1.2
+    await hands._renew()
+    hands.check(lease)
+    assert hands._deadlines[lease] > time.monotonic() + 20
+
+
+async def test_a_process_that_stood_still_past_its_deadline_stops_even_if_nobody_took_the_key(lane, hands):
+    [lease] = await claimed(lane, hands, KEY)
+    hands._deadlines[lease] = time.monotonic() - 1
+    await hands._renew()
+    with pytest.raises(LeaseLost):
+        hands.check(lease)
+
+
+async def test_a_bell_drains_the_lane_in_batches(lane, hands, ring):
+    seen = []
+
+    async def handle(claim, hands):
+        seen.append(len(claim.leases))
+        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+
+    await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
+    assert await Drain(hands, handle, ring, batch=4, work=60.0).bell() == 10
+    assert seen == [4, 4, 2]
+
+
+async def test_a_bell_that_worked_long_enough_hands_over_to_the_next(lane, hands, ring):
+    async def handle(claim, hands):
+        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+
+    marked = await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
+    for _ in range(marked.bells):
+        await lane.claim(0, bell=True)
+    assert await Drain(hands, handle, ring, batch=4, work=0.0).bell() == 4
+    assert ring.rung["reconcile"] >= 1
+
+
+async def test_a_bell_too_many_finds_nothing_and_is_harmless(lane, hands, ring):
+    async def handle(claim, hands):
+        raise AssertionError("there is nothing to handle")
+
+    assert await Drain(hands, handle, ring, batch=4, work=1.0).bell() == 0
+
+
+async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, hands, ring):
+    rounds = []
+
+    async def handle(claim, hands):
+        rounds.append([lease.key for lease in claim.leases])
+        if len(rounds) == 1:
+            await lane.mark([KEY])
+        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+
+    await lane.mark([KEY, OTHER])
+    await Drain(hands, handle, ring, batch=10, work=60.0).bell()
+    assert sorted(rounds[0]) == [KEY, OTHER]
+    assert rounds[1:] == [[KEY]]
+
+
+async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, hands, ring):
+    async def handle(claim, hands):
+        await hands.settle(claim.leases[0], Done())
+        raise ConnectionError("the broker went away")
+
+    await lane.mark([KEY, OTHER])
+    await Drain(hands, handle, ring, batch=10, work=60.0).bell()
+    stats = await lane.stats()
+    assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
+
+
+async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever(lane, hands, ring):
+    started = asyncio.Event()
+
+    async def handle(claim, hands):
+        started.set()
+        await asyncio.Event().wait()
+
+    await lane.mark([KEY])
+    bell = asyncio.create_task(Drain(hands, handle, ring, batch=10, work=60.0).bell())
+    await started.wait()
+    bell.cancel()
+    await asyncio.gather(bell, return_exceptions=True)
+    assert hands._held == {}
+
+
+async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_that_is_away(
+    lane, hands, ring, caplog, monkeypatch
+):
+    caplog.set_level("INFO", "workers")
+    sweep, sweeps, enough = lane.sweep, 0, asyncio.Event()
+
+    async def away_for_three():
+        nonlocal sweeps
+        sweeps += 1
+        if sweeps <= 3:
+            raise ConnectionError("refused")
+        if sweeps == 6:
+            enough.set()
+        return await sweep()
+
+    monkeypatch.setattr(lane, "sweep", away_for_three)
+    await lane.mark([KEY, OTHER])
+    await lane.claim(1)
+    sweeping = asyncio.create_task(Drain(hands, None, ring, batch=1, work=1.0).sweep_forever(every=0.0))
+    async with asyncio.timeout(60):
+        await enough.wait()
+    sweeping.cancel()
+    await asyncio.gather(sweeping, return_exceptions=True)
+    assert [record.message for record in caplog.records] == ["the broker is away; waiting for it", "the broker is back"]
+    labels = {"lane": "reconcile"}
+    assert REGISTRY.get_sample_value("penstock_workqueue_depth", labels) == 1
+    assert REGISTRY.get_sample_value("penstock_workqueue_keys", {**labels, "state": "leased"}) == 1
+    assert REGISTRY.get_sample_value("penstock_oldest_ready_seconds", labels) > 0
+
+
+def test_a_metrics_port_is_opened_once_and_one_that_is_taken_stops_nothing(caplog):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        process.serve(port)
+        assert [record.message for record in caplog.records] == ["metrics are not served"]
+    process.serve(port)
+    process.serve(port)
+    assert len(caplog.records) == 1
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        assert b"penstock_reconcile_total" in answer.read()

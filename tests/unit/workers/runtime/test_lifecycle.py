@@ -1,0 +1,101 @@
+"""A Celery worker's life: what opens with it, and what keeps it from beginning."""
+
+from unittest.mock import Mock
+
+import pytest
+from celery import signals
+from celery.exceptions import WorkerShutdown
+from celery.utils.dispatch import Signal
+from pydantic import ValidationError
+
+from workers.app import from_environment
+from workers.errors import UserError
+from workers.runtime import lifecycle
+from workers.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def frozen(monkeypatch):
+    """How often what is there was set aside; not in this process, where tests come and go."""
+    freeze = Mock()
+    monkeypatch.setattr("workers.runtime.lifecycle.gc", Mock(freeze=freeze))
+    return freeze
+
+
+class Process:
+    """Counts how often it was opened and closed."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.started = self.stopped = 0
+
+    def start(self):
+        self.started += 1
+        if self.error:
+            raise self.error
+
+    def stop(self):
+        self.stopped += 1
+
+
+@pytest.fixture
+def celery(monkeypatch):
+    """A Celery whose worker for these queues becomes ready, and stops."""
+    ready, shutdown = Signal("ready"), Signal("shutdown")
+    monkeypatch.setattr(signals, "worker_ready", ready)
+    monkeypatch.setattr(signals, "worker_shutdown", shutdown)
+
+    def worker(*queues):
+        sender = Mock()
+        sender.app.amqp.queues.consume_from = dict.fromkeys(queues)
+        ready.send(sender)
+        shutdown.send(None)
+
+    return worker
+
+
+def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celery):
+    reconcile, poll = Process(), Process()
+    lifecycle.serve("reconcile", reconcile)
+    lifecycle.serve("poll", poll)
+    celery("penstock.poll")
+    assert (reconcile.started, poll.started, poll.stopped) == (0, 1, 1)
+
+
+def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
+    opened = []
+    process = Process()
+    frozen.side_effect = lambda: opened.append(process.started)
+    lifecycle.serve("reconcile", process)
+    celery("penstock.poll")
+    assert opened == []
+    celery("penstock.reconcile")
+    assert opened == [1]
+
+
+def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
+    lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")))
+    with pytest.raises(WorkerShutdown) as ended:
+        celery("penstock.reconcile")
+    assert ended.value.code == 1
+    assert [(record.message, record.error) for record in caplog.records] == [
+        ("this worker cannot work", "kubeconfig /nowhere: no such file")
+    ]
+
+
+def test_a_wrong_variable_ends_celery_with_a_line_that_names_it_and_keeps_secrets(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_LEASE", "soon")
+    monkeypatch.setenv("PENSTOCK_BROKER", "amqp://:secret@broker")
+    with pytest.raises(SystemExit) as ended:
+        from_environment()
+    assert str(ended.value) == (
+        "penstock: PENSTOCK_BROKER: Value error, must begin with redis:// or rediss://; "
+        "PENSTOCK_LEASE: Input should be a valid number, unable to parse string as a number"
+    )
+
+
+@pytest.mark.parametrize("url", ["amqp://broker", "nonsense", "unix:///run/redis.sock", ""])
+def test_a_broker_that_celery_and_we_cannot_both_speak_to_is_refused_by_name(url, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_BROKER", url)
+    with pytest.raises(ValidationError, match=r"(?s)broker.*must begin with redis:// or rediss://"):
+        Settings()

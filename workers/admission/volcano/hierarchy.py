@@ -1,0 +1,119 @@
+"""The tree of queues: where a queue may stand in it, and how amounts above and below bound each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workers.admission.findings import Finding
+from workers.admission.volcano import shares
+from workers.admission.volcano.queue_lookup import ROOT, parent_of
+from workers.api.kinds import Object
+
+#: Levels below the root.
+DEEPEST = 5
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All queues by name, as they will be."""
+
+    queues: Mapping[str, Object]
+
+    def above(self, name: str) -> list[str]:
+        """The queues above, the nearest first, without the root; a circle is followed once."""
+        found: list[str] = []
+        while (name := parent_of(self.queues[name])) in self.queues and name != ROOT and name not in found:
+            found.append(name)
+        return found
+
+    def children(self, name: str) -> list[str]:
+        """The queues directly below, in the order of their names."""
+        return sorted(each for each, body in self.queues.items() if each != ROOT and parent_of(body) == name)
+
+    def below(self, name: str) -> list[str]:
+        """All queues below."""
+        return [each for each in self.queues if each != name and name in self.above(each)]
+
+    def height(self, name: str) -> int:
+        """Levels from this queue down to the deepest one below it, its own included."""
+        deep = len(self.above(name))
+        return 1 + max((len(self.above(each)) - deep for each in self.below(name)), default=0)
+
+    def amounts(self, name: str, field: str) -> shares.Amounts:
+        """The amounts of one field of a queue."""
+        return shares.amounts(self.queues[name].get("spec") or {}, field)
+
+
+def problems(body: Object, old: Object | None, others: Sequence[Object]) -> list[Finding]:
+    """What is wrong with the place of a queue, and with its amounts at that place."""
+    name = body["metadata"].get("name") or ""
+    if name == ROOT:
+        return []
+    tree = Tree({**{queue["metadata"]["name"]: queue for queue in others}, name: body})
+    moved = old is None or parent_of(body) != parent_of(old)
+    return (list(_place(tree, name)) if moved else []) or [*_capability(tree, name), *_sums(tree, name)]
+
+
+def _place(tree: Tree, name: str) -> Iterator[Finding]:
+    parent = parent_of(tree.queues[name])
+    if parent == name:
+        yield Finding("spec.parent", f"queue {name!r} must not be its own parent")
+    elif parent != ROOT and parent not in tree.queues:
+        yield Finding("spec.parent", f"there is no queue {parent!r}")
+    elif (above := tree.above(name)) and parent_of(tree.queues[above[-1]]) != ROOT:
+        yield Finding("spec.parent", f"the queues above do not lead to {ROOT!r}: {' -> '.join(above)}")
+    else:
+        yield from _depth(tree, name)
+        yield from _becoming(tree, name, parent)
+
+
+def _depth(tree: Tree, name: str) -> Iterator[Finding]:
+    depth = len(tree.above(name)) + tree.height(name)
+    if depth > DEEPEST:
+        yield Finding("spec.parent", f"queues must not be deeper than {DEEPEST} levels below {ROOT!r}, {depth}")
+
+
+def _becoming(tree: Tree, name: str, parent: str) -> Iterator[Finding]:
+    """A queue that runs pods itself does not become one that only holds others."""
+    if parent == ROOT or [each for each in tree.children(parent) if each != name]:
+        return
+    pods = ((tree.queues[parent].get("status") or {}).get("allocated") or {}).get("pods")
+    if pods is not None and str(pods) != "0":
+        yield Finding("spec.parent", f"queue {parent!r} runs pods itself ({pods}): there must be no queue below it")
+
+
+def _capability(tree: Tree, name: str) -> Iterator[Finding]:
+    own = tree.amounts(name, "capability")
+    for resource, number in own.items():
+        for above in tree.above(name):
+            limit = tree.amounts(above, "capability").get(resource)
+            if limit is not None:
+                if number > limit:
+                    text = f"must not be greater than that of queue {above!r} above it"
+                    yield Finding(f"spec.capability[{resource}]", text)
+                break
+        for below in tree.below(name):
+            if tree.amounts(below, "capability").get(resource, 0) > number:
+                text = f"must not be smaller than that of queue {below!r} below it"
+                yield Finding(f"spec.capability[{resource}]", text)
+
+
+def _sums(tree: Tree, name: str) -> Iterator[Finding]:
+    """What the queues of one level are guaranteed, and deserve, is their parent's to give."""
+    parent = parent_of(tree.queues[name])
+    for field in ("guarantee", "deserved"):
+        if parent != ROOT and parent in tree.queues:
+            for resource in _overdrawn(tree, parent, field):
+                text = f"the queues below {parent!r} must not have more of it together than {parent!r} has"
+                yield Finding(f"{shares.path(field)}[{resource}]", text)
+        for resource in _overdrawn(tree, name, field):
+            text = f"must not be less than what the queues below {name!r} have together"
+            yield Finding(f"{shares.path(field)}[{resource}]", text)
+
+
+def _overdrawn(tree: Tree, parent: str, field: str) -> list[str]:
+    total: dict[str, int] = {}
+    for child in tree.children(parent):
+        for resource, number in tree.amounts(child, field).items():
+            total[resource] = total.get(resource, 0) + number
+    own = tree.amounts(parent, field)
+    return sorted(resource for resource, number in total.items() if number > own.get(resource, 0))

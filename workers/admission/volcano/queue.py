@@ -1,0 +1,135 @@
+"""Volcano's Queue: what a new one is filled in with, what of it is refused, and which must stay."""
+
+from collections.abc import Iterator
+
+from workers.admission.findings import Finding
+from workers.admission.lookup import Lookup
+from workers.admission.volcano import hierarchy, shares
+from workers.admission.volcano.queue_lookup import OPEN, ROOT, parent_of
+from workers.api.kinds import POD_GROUP, QUEUE, Object
+from workers.api.references import DEFAULT_QUEUE
+
+#: Annotations: the old way to say where in a tree a queue stands, and how much each level weighs.
+HIERARCHY = "volcano.sh/hierarchy"
+WEIGHTS = "volcano.sh/hierarchy-weights"
+#: How many names of others a message gives.
+_NAMED = 3
+
+
+def defaulted(body: Object) -> Object:
+    """The Queue with everything that its author left to Volcano. Doing so twice changes nothing more."""
+    spec = body.get("spec")
+    if spec is None:
+        spec = {}
+    if not isinstance(spec, dict):
+        return body
+    filled = {**spec}
+    if spec.get("reclaimable") is None:
+        filled["reclaimable"] = True
+    if spec.get("weight") in (None, 0):
+        filled["weight"] = 1
+    annotations = body["metadata"].get("annotations") or {}
+    tree, weights = annotations.get(HIERARCHY), annotations.get(WEIGHTS)
+    result = {**body, "spec": filled}
+    if tree and weights and tree.split("/")[0] != ROOT:
+        rooted = {**annotations, HIERARCHY: f"{ROOT}/{tree}", WEIGHTS: f"1/{weights}"}
+        result["metadata"] = {**body["metadata"], "annotations": rooted}
+    return result
+
+
+def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
+    """Everything that is wrong with a Queue. old: what it replaces, None for a new one."""
+    spec, before = body.get("spec") or {}, (old or {}).get("spec") or {}
+    others = [queue for queue in lookup.every(QUEUE) if queue["metadata"]["name"] != body["metadata"].get("name")]
+    found = [*_state(body, old)]
+    if old is None or _trees(body) != _trees(old):
+        found += _annotations(body, others)
+    if old is None or parent_of(body) != parent_of(old) or _amounts(spec) != _amounts(before):
+        found += _protected(body, old) or shares.problems(spec)
+        found += [] if found else hierarchy.problems(body, old, others)
+    return found
+
+
+def removal(body: Object, lookup: Lookup) -> list[Finding]:
+    """Why a Queue must not be deleted."""
+    name = body["metadata"]["name"]
+    if name in (ROOT, DEFAULT_QUEUE):
+        return [Finding("metadata.name", f"queue {name!r} must not be deleted: work that names no queue needs it")]
+    found = []
+    below = [queue["metadata"]["name"] for queue in lookup.every(QUEUE) if parent_of(queue) == name]
+    if below:
+        found.append(Finding("metadata.name", f"queue {name!r} must not be deleted: below it are {_some(below)}"))
+    inside = [
+        f"{group['metadata']['namespace']}/{group['metadata']['name']}"
+        for group in lookup.every(POD_GROUP)
+        if (group.get("spec") or {}).get("queue") == name and not _over(group)
+    ]
+    if inside:
+        text = f"queue {name!r} must not be deleted: PodGroups are in it, {_some(inside)}"
+        found.append(Finding("metadata.name", text))
+    return found
+
+
+def _over(group: Object) -> bool:
+    leaving = "deletionTimestamp" in group["metadata"]
+    return leaving or (group.get("status") or {}).get("phase") == "Completed"
+
+
+def _some(names: list[str]) -> str:
+    shown = sorted(names)[:_NAMED]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
+
+
+def _state(body: Object, old: Object | None) -> Iterator[Finding]:
+    """By hand a queue is opened or closed; what is between those the controller says."""
+    state = (body.get("status") or {}).get("state")
+    before = ((old or {}).get("status") or {}).get("state")
+    if state not in (None, "", OPEN, "Closed", before):
+        yield Finding("status.state", f"{state!r} is not set by hand; there are {OPEN} and Closed")
+
+
+def _protected(body: Object, old: Object | None) -> list[Finding]:
+    """The highest queue has all there is: nobody bounds it."""
+    if old is None or body["metadata"]["name"] != ROOT:
+        return []
+    new, before = body.get("spec") or {}, old.get("spec") or {}
+    return [
+        Finding(f"spec.{field}", f"of queue {ROOT!r} this must not change")
+        for field in shares.FIELDS
+        if new.get(field) != before.get(field)
+    ]
+
+
+def _amounts(spec: Object) -> list[object]:
+    return [spec.get(field) for field in shares.FIELDS]
+
+
+def _trees(body: Object) -> tuple[str, str]:
+    annotations = body["metadata"].get("annotations") or {}
+    return annotations.get(HIERARCHY) or "", annotations.get(WEIGHTS) or ""
+
+
+def _annotations(body: Object, others: list[Object]) -> Iterator[Finding]:
+    tree, weights = _trees(body)
+    if not tree and not weights:
+        return
+    path, parts = tree.split("/"), weights.split("/")
+    if len(path) != len(parts):
+        text = f"{tree!r} and {weights!r} must have as many parts"
+        yield Finding(f"metadata.annotations[{HIERARCHY}]", text)
+        return
+    for weight in parts:
+        if not _positive(weight):
+            yield Finding(f"metadata.annotations[{WEIGHTS}]", f"{weight!r} is not a number above 0")
+    for other in others:
+        theirs = _trees(other)[0].split("/")
+        if len(theirs) > len(path) and theirs[: len(path)] == path:
+            text = f"{tree!r} must not be above that of queue {other['metadata']['name']!r}, {'/'.join(theirs)!r}"
+            yield Finding(f"metadata.annotations[{HIERARCHY}]", text)
+
+
+def _positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False

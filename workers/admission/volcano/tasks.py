@@ -1,0 +1,128 @@
+"""The tasks of Volcano's Job: what they are filled in with, and what each of them and all together must be."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workers.admission.findings import Finding
+from workers.admission.volcano import policies
+from workers.api import names, quantities
+from workers.api.kinds import Object
+from workers.api.volcano.job import MAX_RETRY, Spec, Task
+
+#: A name of a pod that is a hostname too, and the value of labels.
+LONGEST = 63
+_WHOLE = quantities.parse("1")
+
+
+def filled(task: Object, index: int) -> Object:
+    """One task of a spec that the schema accepts, with everything its author left out."""
+    result = dict(task)
+    result["name"] = task.get("name") or f"default{index}"
+    result["maxRetry"] = task.get("maxRetry") or MAX_RETRY
+    if task.get("minAvailable") is None:
+        result["minAvailable"] = Task.model_validate(task).gang
+    template = task.get("template") or {}
+    spec = _object(template.get("spec"))
+    if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
+        result["template"] = {**template, "spec": {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}}
+    return result
+
+
+def problems(spec: Spec, job: str) -> Iterator[Finding]:
+    """What is wrong with each task. job: the name of the job, empty while nobody knows it."""
+    seen: set[str] = set()
+    for index, task in enumerate(spec.tasks):
+        place = f"spec.tasks[{index}]"
+        yield from counts(task, place)
+        yield from (Finding(f"{place}.name", problem) for problem in names.dns_label(task.name))
+        if task.name in seen:
+            yield Finding(f"{place}.name", f"{task.name!r} is the name of two tasks")
+            return
+        seen.add(task.name)
+        yield from policies.problems(task.policies or (), f"{place}.policies")
+        yield from _pod_name(spec, task, index, job)
+        yield from _topology(task, place)
+
+
+def counts(task: Task, place: str) -> Iterator[Finding]:
+    """What must hold of a task's numbers, also after a change."""
+    if task.min_available is not None and task.min_available > task.replicas:
+        yield Finding(
+            f"{place}.minAvailable", f"must not be greater than replicas, {task.min_available} > {task.replicas}"
+        )
+    parts = task.partition_policy
+    if parts is None:
+        return
+    pods = parts.total_partitions * parts.partition_size
+    if pods != task.replicas:
+        text = f"totalPartitions * partitionSize must be replicas, {pods} != {task.replicas}"
+        yield Finding(f"{place}.partitionPolicy", text)
+    least = parts.min_partitions * parts.partition_size
+    if least and task.min_available is not None and task.min_available != least:
+        text = f"must be minPartitions * partitionSize, {task.min_available} != {least}"
+        yield Finding(f"{place}.minAvailable", text)
+
+
+def _pod_name(spec: Spec, task: Task, index: int, job: str) -> Iterator[Finding]:
+    """As Volcano has it, the task's own index stands for that of a pod; as hostnames they must fit with their own."""
+    if not job:
+        return
+    last = max(index, task.replicas - 1) if "svc" in (spec.plugins or {}) else index
+    name = f"{job}-{task.name}-{last}"
+    for problem in names.qualified_name(name):
+        yield Finding(f"spec.tasks[{index}].name", f"the pods' names are built from it, {name!r}: {problem}")
+
+
+def _topology(task: Task, place: str) -> Iterator[Finding]:
+    """On a NUMA node of its own a container gets whole CPUs."""
+    if task.topology_policy in (None, "none"):
+        return
+    spec = _object(task.template.get("spec"))
+    for part in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(part) or ()):
+            resources = _object(_object(container).get("resources"))
+            amounts = _object(resources.get("requests") or resources.get("limits"))
+            if not _whole(amounts.get("cpu")):
+                where = f"{place}.template.spec.{part}[{index}].resources.requests[cpu]"
+                yield Finding(where, f"must be a whole number with topologyPolicy {task.topology_policy}")
+
+
+def _object(value: Any) -> Object:
+    """The schema lets templates through unread: what should be an object may be anything."""
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(amount: Any) -> bool:
+    try:
+        number = quantities.parse(str(amount)) if amount else 0
+    except ValueError:
+        return False
+    return number > 0 and number % _WHOLE == 0
+
+
+def order(found: Sequence[Task]) -> Iterator[Finding]:
+    """Whether the tasks can start one after the other, as their dependsOn says."""
+    wanted = {task.name: tuple((task.depends_on.name if task.depends_on else None) or ()) for task in found}
+    for index, task in enumerate(found):
+        place = f"spec.tasks[{index}].dependsOn.name"
+        for name in sorted(set(wanted[task.name])):
+            if name not in wanted:
+                yield Finding(place, f"there is no task {name!r}")
+            if wanted[task.name].count(name) > 1:
+                yield Finding(place, f"{name!r} is there twice")
+    if circle := _circle(wanted):
+        yield Finding("spec.tasks", f"they wait for each other in a circle: {' -> '.join(circle)}")
+
+
+def _circle(wanted: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names of which each waits for the next, the last for the first; empty when everything can start."""
+    waiting = dict(wanted)
+    while ready := [name for name, needs in waiting.items() if not any(need in waiting for need in needs)]:
+        for name in ready:
+            del waiting[name]
+    path: list[str] = []
+    name = next(iter(waiting), "")
+    while name and name not in path:
+        path.append(name)
+        name = next(need for need in waiting[name] if need in waiting)
+    return [*path[path.index(name) :], name] if name else []

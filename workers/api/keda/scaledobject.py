@@ -1,0 +1,330 @@
+"""`keda.sh/v1alpha1` ScaledObject as a typed model: everything KEDA 2.20 accepts, and what it refuses.
+
+The checks are those of KEDA's schema and of its webhook that need nothing but the object. Fields without a default stay
+None when they are not set: what KEDA then does is decided in workers/controllers/keda/scaledobject.
+"""
+
+from math import isfinite
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from workers.api import model, quantities
+from workers.api.keda.scaledjob import (
+    POLLING_INTERVAL,
+    Activity,
+    Condition,
+    Metadata,
+    Natural,
+    Positive,
+    Text,
+    Trigger,
+)
+from workers.api.kinds import SCALED_OBJECT, Object
+from workers.api.model import Items, Model
+
+#: KEDA's defaults (replicas; seconds).
+MAX_REPLICAS = 100
+COOLDOWN_PERIOD = 300
+#: Characters of a name that is to become a label's value.
+LONGEST_NAME = 63
+
+FallbackBehavior = Literal[
+    "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
+]
+MetricType = Literal["AverageValue", "Value"]
+
+#: Trigger types that KEDA leaves to the resource metrics API.
+RESOURCE_TRIGGERS = frozenset({"cpu", "memory"})
+_NEVER_CACHED = frozenset({*RESOURCE_TRIGGERS, "cron"})
+
+
+class ScaleTargetRef(Model):
+    """The workload that is scaled: anything with a scale subresource."""
+
+    name: Text
+    """Its name, in the object's namespace."""
+    kind: str | None = None
+    """Default Deployment."""
+    api_version: str | None = None
+    """Default apps/v1."""
+    env_source_container_name: str | None = None
+    """Container whose environment resolves settings that end in FromEnv; default the first."""
+
+
+class Policy(Model):
+    """How much may change within a period."""
+
+    type: Literal["Pods", "Percent"]
+    value: Positive
+    """Pods, or percent of the replicas at the start of the period."""
+    period_seconds: Annotated[int, Field(ge=1, le=1800)]
+
+
+class Rules(Model):
+    """How fast one direction is scaled, as a HorizontalPodAutoscaler has it."""
+
+    stabilization_window_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
+    """Seconds of earlier proposals to respect; default 0 up, 300 down."""
+    select_policy: Literal["Max", "Min", "Disabled"] | None = None
+    """Which policy counts: the one that allows most (default) or least; Disabled allows nothing."""
+    policies: Annotated[Items[Policy], Field(min_length=1)] | None = None
+    tolerance: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?|\.\d+)m?$")] | None = None
+    """How far from its target a metric may be without a change: a share as a quantity ("0.05", "50m"); default 0.1."""
+
+
+class Behavior(Model):
+    """How fast replicas change."""
+
+    scale_up: Rules | None = None
+    scale_down: Rules | None = None
+
+
+class AutoscalerConfig(Model):
+    """What KEDA hands to its HorizontalPodAutoscaler."""
+
+    name: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
+    """Without meaning here: there is no HorizontalPodAutoscaler."""
+    behavior: Behavior | None = None
+
+
+class ScalingModifiers(Model):
+    """One metric computed from all triggers."""
+
+    formula: str | None = None
+    """The triggers' names are its variables."""
+    target: str | None = None
+    """Value per replica, a number as text."""
+    activation_target: str | None = None
+    """Active above this value, a number as text; default 0."""
+    metric_type: MetricType | None = None
+    """Default AverageValue."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "ScalingModifiers":
+        if bool(self.formula) != bool(self.target):
+            raise ValueError("formula and target are only possible together")
+        if self.target and _number(self.target) <= 0:
+            raise ValueError("target must be above 0")
+        if self.activation_target:
+            _number(self.activation_target)
+        return self
+
+
+class Advanced(Model):
+    """The less usual settings."""
+
+    restore_to_original_replica_count: bool | None = None
+    """When the object is deleted, set the replicas that the target had when it was created."""
+    horizontal_pod_autoscaler_config: AutoscalerConfig | None = None
+    scaling_modifiers: ScalingModifiers | None = None
+
+
+class Fallback(Model):
+    """How many replicas when a trigger cannot be measured."""
+
+    failure_threshold: Natural
+    """Failures in a row that are still borne."""
+    replicas: Natural
+    behavior: FallbackBehavior | None = None
+    """Default static."""
+
+
+class Spec(Model):
+    """What to scale, by what, and between which bounds."""
+
+    scale_target_ref: ScaleTargetRef
+    triggers: Annotated[Items[Trigger], Field(min_length=1)]
+    """The sources of work."""
+    polling_interval: Positive | None = None
+    """Seconds between two polls; default 30."""
+    initial_cooldown_period: Natural | None = None
+    """Seconds after creation before replicas may go to zero for the first time; default 0."""
+    cooldown_period: Natural | None = None
+    """Seconds after the last activity before replicas go to zero or idle; default 300."""
+    idle_replica_count: Natural | None = None
+    """Replicas while nothing is active; less than minReplicaCount."""
+    min_replica_count: Natural | None = None
+    """Fewest replicas while something is active; default 0."""
+    max_replica_count: Natural | None = None
+    """Most replicas; default 100."""
+    advanced: Advanced | None = None
+    fallback: Fallback | None = None
+
+    @field_validator("triggers")
+    @classmethod
+    def _triggers_go_together(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+        seen: set[str] = set()
+        for index, trigger in enumerate(triggers):
+            if trigger.name and trigger.name in seen:
+                raise ValueError(f"[{index}].name: {trigger.name!r} is used by another trigger")
+            seen.add(trigger.name or "")
+            if trigger.type in RESOURCE_TRIGGERS:
+                _check_resource(index, trigger)
+            elif trigger.metric_type == "Utilization":
+                raise ValueError(f"[{index}].metricType: Utilization is for cpu and memory only")
+            if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
+                raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
+        return triggers
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> "Spec":
+        """KEDA's check: a minReplicaCount of 0 that is written down counts as 1, one that is not as 0 (its quirk)."""
+        minimum = 0 if self.min_replica_count is None else max(1, self.min_replica_count)
+        if self.maximum < 1:
+            raise ValueError("maxReplicaCount must be at least 1")
+        if minimum > self.maximum:
+            raise ValueError(f"minReplicaCount {minimum} is above maxReplicaCount {self.maximum}")
+        if self.idle_replica_count is not None and self.idle_replica_count >= minimum:
+            raise ValueError(f"idleReplicaCount {self.idle_replica_count} is not below minReplicaCount {minimum}")
+        if self.fallback and self.fallback.behavior == "scalingModifiers" and not self.modifiers.formula:
+            raise ValueError("fallback.behavior: scalingModifiers needs a formula")
+        return self
+
+    @model_validator(mode="after")
+    def _resources_fit(self) -> "Spec":
+        """KEDA's checks of a spec all of whose triggers are about the target's own pods."""
+        if any(trigger.type not in RESOURCE_TRIGGERS for trigger in self.triggers):
+            return self
+        if self.min_replica_count == 0:
+            raise ValueError("minReplicaCount: cpu and memory alone cannot scale to zero, it must be above 0")
+        if self.fallback and not self.modifiers.formula:
+            raise ValueError("fallback: has no meaning where all triggers are cpu or memory")
+        return self
+
+    @property
+    def interval(self) -> int:
+        """Seconds between two polls."""
+        return self.polling_interval or POLLING_INTERVAL
+
+    @property
+    def minimum(self) -> int:
+        """Fewest replicas while something is active, 0 if the last may go."""
+        return self.min_replica_count or 0
+
+    @property
+    def maximum(self) -> int:
+        """Most replicas."""
+        return MAX_REPLICAS if self.max_replica_count is None else self.max_replica_count
+
+    @property
+    def modifiers(self) -> ScalingModifiers:
+        """The scaling modifiers, empty when the manifest has none."""
+        return (self.advanced.scaling_modifiers if self.advanced else None) or ScalingModifiers()
+
+    @property
+    def behavior(self) -> Behavior | None:
+        """The rules of speed, None when the manifest has none."""
+        config = self.advanced.horizontal_pod_autoscaler_config if self.advanced else None
+        return config.behavior if config else None
+
+
+class Resource(Model):
+    """The target's resource."""
+
+    group: str
+    version: str
+    kind: str
+    resource: str
+
+
+class Health(Model):
+    """How one metric is doing."""
+
+    number_of_failures: int
+    status: Literal["Happy", "Failing"]
+
+
+class Proposal(Model):
+    """Replicas that were proposed, last at this instant."""
+
+    at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    replicas: int
+
+
+class Change(Model):
+    """Replicas that were added (above 0) or removed at this instant."""
+
+    at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    replicas: int
+
+
+class Memory(Model):
+    """What rules of speed must remember. KEDA leaves it to its HorizontalPodAutoscaler."""
+
+    highs: Items[Proposal] | None = None
+    """Proposals that may still keep replicas from going down."""
+    lows: Items[Proposal] | None = None
+    """Proposals that may still keep replicas from going up."""
+    changes: Items[Change] | None = None
+    """Changes that policies still count."""
+
+
+class Status(Model):
+    """What is written back; the names are KEDA's but for `memory`."""
+
+    conditions: Items[Condition] | None = None
+    scale_target_kind: str | None = None
+    scale_target_gvkr: Annotated[Resource | None, Field(alias="scaleTargetGVKR")] = None
+    original_replica_count: int | None = None
+    last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    external_metric_names: Items[str] | None = None
+    resource_metric_names: Items[str] | None = None
+    composite_scaler_name: str | None = None
+    health: dict[str, Health] | None = None
+    triggers_activity: dict[str, Activity] | None = None
+    paused_replica_count: int | None = None
+    hpa_name: str | None = None
+    triggers_types: str | None = None
+    authentications_types: str | None = None
+    memory: Memory | None = None
+
+
+class Named(Metadata):
+    """The part of the metadata that decisions use."""
+
+    name: Annotated[str, Field(max_length=LONGEST_NAME)]
+    creation_timestamp: str | None = None
+
+
+class ScaledObject(Model):
+    """One ScaledObject. Its status is not read through this model: decisions compare it as it was written."""
+
+    metadata: Named
+    spec: Spec
+
+
+def parse(body: Object) -> ScaledObject:
+    """The typed form of a ScaledObject.
+
+    Raises UserError that names the object and every field that is wrong, as KEDA's schema and its webhook would.
+    """
+    return model.parse(ScaledObject, SCALED_OBJECT, body)
+
+
+def _check_resource(index: int, trigger: Trigger) -> None:
+    """Refuse a cpu or memory trigger that asks for nothing that can be measured."""
+    if trigger.metric_type not in ("Utilization", "AverageValue"):
+        raise ValueError(f"[{index}].metricType: must be Utilization or AverageValue with type {trigger.type}")
+    text = trigger.metadata.get("value", "")
+    where = f"[{index}].metadata.value"
+    if trigger.metric_type == "Utilization":
+        if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) < 10**9):
+            raise ValueError(f"{where}: must be percent of the requests, a whole number above 0, not {text[:40]!r}")
+        return
+    try:
+        amount = quantities.parse(text)
+    except ValueError:
+        raise ValueError(f"{where}: must be a quantity such as 500m or 200Mi, not {text[:40]!r}") from None
+    if amount <= 0:
+        raise ValueError(f"{where}: must be above 0")
+
+
+def _number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not isfinite(found):
+        raise ValueError(f"{text!r} is not a finite number")
+    return found

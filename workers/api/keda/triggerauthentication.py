@@ -1,0 +1,197 @@
+"""`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models: what KEDA 2.20 accepts.
+
+An authentication mostly says where secrets are, but a Vault token may stand in it: its text is a `SecretStr`, and
+of objects of these kinds the mirror keeps the metadata and the status only.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, WithJsonSchema
+
+from workers.api import model
+from workers.api.keda.scaledjob import Text
+from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Kind, Object
+from workers.api.model import Items, Model
+
+#: A secret text. The schema says plain string: a CustomResourceDefinition knows no write-only fields.
+Secret = Annotated[SecretStr, WithJsonSchema({"type": "string"})]
+
+#: A block for a cloud vendor's service. It is kept as it is, and using it is refused.
+Vendor = dict[str, Any]
+
+#: The only grant there is. A structural schema knows enumerations and no constants.
+_CLIENT_CREDENTIALS = {"type": "string", "enum": ["clientCredentials"]}
+
+Provider = Literal["none", "azure-workload", "gcp", "aws", "aws-eks"]
+
+
+class Variable(Model):
+    """A parameter that an environment variable of the workload's container holds."""
+
+    parameter: Text
+    name: Text
+    """Of the variable."""
+    container_name: str | None = None
+    """Default: the container that the object's other variables come from."""
+
+
+class Entry(Model):
+    """A parameter that one key of a ConfigMap or Secret holds."""
+
+    parameter: Text
+    name: Text
+    """Of the ConfigMap or Secret."""
+    key: Text
+
+
+class VaultCredential(Model):
+    """What a Vault login presents."""
+
+    token: Secret | None = None
+    """authentication token: the token, unless the process has one of its own."""
+    service_account: str | None = None
+    """authentication kubernetes: the file that holds a service account's token."""
+    service_account_name: str | None = None
+    """authentication kubernetes: the service account that a token is asked for."""
+
+
+class CertificateRequest(Model):
+    """What a certificate that Vault issues is for."""
+
+    common_name: str | None = None
+    alt_names: str | None = None
+    ip_sans: str | None = None
+    uri_sans: str | None = None
+    other_sans: str | None = None
+    ttl: str | None = None
+    format: str | None = None
+
+
+class VaultSecret(Model):
+    """A parameter that one key of a Vault secret holds."""
+
+    parameter: Text
+    path: Text
+    key: Text
+    type: Literal["", "secretV2", "secret", "pki"] = ""
+    """Version of the key-value store, or pki to have a certificate issued; empty: as the answer looks."""
+    pki_data: CertificateRequest | None = None
+
+
+class Vault(Model):
+    """A HashiCorp Vault server."""
+
+    address: Text
+    """Its URL."""
+    authentication: Literal["token", "kubernetes"]
+    secrets: Items[VaultSecret]
+    namespace: str | None = None
+    """Vault's own namespace."""
+    role: str | None = None
+    """authentication kubernetes: the role to log in as."""
+    mount: str | None = None
+    """authentication kubernetes: where that method is mounted."""
+    credential: VaultCredential | None = None
+
+
+class BoundToken(Model):
+    """A parameter that a fresh token of a service account becomes."""
+
+    parameter: Text
+    service_account_name: Text
+
+
+class SecretKey(Model):
+    """One key of a Secret."""
+
+    name: Text
+    key: Text
+
+
+class SecretKeySource(Model):
+    """Where a value stands."""
+
+    secret_key_ref: SecretKey
+
+
+class ClientSecret(Model):
+    """The client's secret, by reference."""
+
+    value_from: SecretKeySource
+
+
+class OAuth2(Model):
+    """A client that asks a token server for tokens."""
+
+    type: Annotated[Literal["clientCredentials"], WithJsonSchema(_CLIENT_CREDENTIALS)] = "clientCredentials"
+    client_id: Text
+    client_secret: ClientSecret
+    token_url: Text
+    scopes: Items[str] = ()
+    token_url_params: dict[str, str] = Field(default_factory=dict)
+    """Sent to the token server along with the rest."""
+
+
+class PodIdentity(Model):
+    """The identity of a cloud vendor."""
+
+    provider: Provider
+    identity_id: str | None = None
+    identity_tenant_id: str | None = None
+    identity_authority_host: str | None = None
+    role_arn: str | None = None
+    external_id: Annotated[str | None, Field(alias="externalID")] = None
+    identity_owner: Literal["keda", "workload"] | None = None
+
+
+class AuthenticationSpec(Model):
+    """Where parameters of a trigger come from. Of two that supply the same one, the later in KEDA's order wins."""
+
+    env: Items[Variable] = ()
+    """Variables of the workload's container."""
+    file_path: str | None = None
+    """Cluster kind only: a JSON file of parameters, instead of all else."""
+    config_map_target_ref: Items[Entry] = ()
+    """Keys of ConfigMaps."""
+    secret_target_ref: Items[Entry] = ()
+    """Keys of Secrets."""
+    hashi_corp_vault: Vault | None = None
+    """Secrets of a Vault server."""
+    azure_key_vault: Vendor | None = None
+    """Not supported."""
+    gcp_secret_manager: Vendor | None = None
+    """Not supported."""
+    aws_secret_manager: Vendor | None = None
+    """Not supported."""
+    bound_service_account_token: Items[BoundToken] = ()
+    """Fresh tokens of service accounts."""
+    oauth2: Annotated[OAuth2 | None, Field(alias="oauth2")] = None
+    """Client credentials."""
+    pod_identity: PodIdentity | None = None
+    """Only the provider none is supported."""
+
+
+class AuthenticationStatus(Model):
+    """Who uses it."""
+
+    scaledobjects: str | None = None
+    """Comma separated names."""
+    scaledjobs: str | None = None
+    """Comma separated names."""
+
+
+class Authentication(Model):
+    """A TriggerAuthentication or ClusterTriggerAuthentication as its author wrote it."""
+
+    spec: AuthenticationSpec
+
+
+def kind_of(reference_kind: str | None) -> Kind | None:
+    """The kind that an authenticationRef names; none means TriggerAuthentication. None for any other text."""
+    known = {kind.kind: kind for kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)}
+    return known.get(reference_kind or TRIGGER_AUTHENTICATION.kind)
+
+
+def parse(kind: Kind, body: Object) -> Authentication:
+    """The typed form; raises UserError that names the object and every field that is wrong."""
+    return model.parse(Authentication, kind, body)

@@ -1,0 +1,84 @@
+"""All informers of one process: each kind's, while this process leads that kind."""
+
+import asyncio
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+
+from redis.exceptions import RedisError
+
+from workers.api.kinds import LEASE, Kind, Ref
+from workers.cache.reflector import Informer, Pace
+from workers.cache.store import Deposed, Mirror
+from workers.client.leader_election import Elector, Terms, Work
+from workers.client.rest import Cluster
+from workers.errors import Unavailable
+from workers.metrics.objects import CENSUS
+from workers.runtime.leases import Ring
+from workers.settings import Settings
+
+
+async def run_informers(
+    settings: Settings,
+    cluster: Cluster,
+    mirror: Mirror,
+    kinds: Mapping[Kind, str],
+    ring: Ring,
+) -> None:
+    """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
+
+    kinds: by kind, the label selector of the objects to follow ("": all).
+    """
+    terms = Terms.of(settings.leadership)
+    identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    async with asyncio.TaskGroup() as group:
+        for kind, selector in kinds.items():
+            informer = Informer(
+                cluster,
+                mirror,
+                kind,
+                ring,
+                namespaces=settings.namespaces if kind.namespaced else (),
+                selector=selector,
+                pace=pace(settings),
+                roll=CENSUS.roll(kind),
+            )
+            lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
+            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(mirror, kind))
+            group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
+
+
+def pace(settings: Settings) -> Pace:
+    """The usual pace, quick enough that a kind that is being followed never counts as stale."""
+    usual = Pace()
+    return Pace(beat=min(usual.beat, settings.stale / 8), probe=min(usual.probe, settings.stale / 4))
+
+
+def lease_name(prefix: str, kind: Kind) -> str:
+    """The name of a kind's Lease: an object's name knows lower case, digits, dots and dashes only."""
+    return f"{re.sub('[^a-z0-9.-]', '-', prefix.lower()).strip('.-') or 'x'}-informer-{kind.id}"
+
+
+class _Floor:
+    """The epoch that the mirror has seen already; a Lease that was deleted would count from the start again."""
+
+    def __init__(self, mirror: Mirror, kind: Kind) -> None:
+        self._mirror = mirror
+        self._kind = kind
+
+    async def __call__(self) -> int:
+        try:
+            return await self._mirror.epoch(self._kind)
+        except RedisError as error:
+            raise Unavailable(f"the broker does not answer: {error}") from error
+
+
+def _until_deposed(informer: Informer) -> Work:
+    async def work(epoch: int) -> None:
+        # Deposed before our Lease ran out: its next leader came from a clock that runs faster. Campaign again.
+        with suppress(Deposed):
+            await informer.run(epoch)
+
+    return work

@@ -1,0 +1,220 @@
+"""Who leads: one process at a time, by a Kubernetes Lease.
+
+The rules are those of Kubernetes' own leader election: a candidate takes the Lease when it has watched it unchanged
+for its whole duration on the candidate's own monotonic clock; wall clocks are written for people and never compared.
+That alone does not keep a stalled leader from writing once more when it wakes up; the epoch does. It grows with every
+change of leader (`spec.leaseTransitions`), and whoever is written to refuses lower ones.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from workers import errors
+from workers.api.kinds import LEASE, Kind, Object, Ref
+from workers.logs import Outage
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[int], Awaitable[None]]
+
+
+class Api(Protocol):
+    """What the election needs of `workers.client.rest.Cluster`."""
+
+    async def get(self, ref: Ref) -> Object: ...
+    async def create(self, kind: Kind, body: Object) -> Object: ...
+    async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds. lease: a leader not heard of for so long is followed by another; whole seconds, as the API has it.
+
+    renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped when
+    the next one starts. retry: pause between two attempts to renew or to take the Lease, with jitter.
+    """
+
+    lease: int = 15
+    renew: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease > self.renew > self.retry > 0:
+            raise errors.UserError(f"lease {self.lease} s, renew {self.renew} s, retry {self.retry} s must decrease")
+
+    @classmethod
+    def of(cls, lease: int) -> "Terms":
+        """The terms for this lease, in the usual proportions."""
+        return cls(lease, renew=lease * 2 / 3, retry=lease * 2 / 15)
+
+
+async def _no_floor() -> int:
+    return 0
+
+
+class Elector:
+    """One candidate for one Lease.
+
+    identity: of this process; never the same for two. floor: the highest epoch seen by those who are written to, in
+    case the Lease was deleted and counts from the start again. clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        cluster: Api,
+        lease: Ref,
+        identity: str,
+        *,
+        terms: Terms = Terms(),
+        floor: Callable[[], Awaitable[int]] = _no_floor,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._ref = lease
+        self._identity = identity
+        self._terms = terms
+        self._floor = floor
+        self._clock = clock
+        self._lease: Object | None = None
+        self._observed = clock()
+        self._renewed = clock()
+
+    async def lead(self, work: Work) -> None:
+        """Campaigns for ever; while this candidate leads, `work(epoch)` runs, cancelled when leadership ends.
+
+        Work that returns gives the Lease up until the next attempt; what it raises is raised, after the Lease is
+        given up. Cancelling gives it up too, so that the next leader need not wait.
+        """
+        while True:
+            epoch = await self._acquire()
+            log.info("leading", extra={"lease": str(self._ref), "epoch": epoch})
+            working = asyncio.ensure_future(work(epoch))
+            renewing = asyncio.create_task(self._renew())
+            try:
+                await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (working, renewing):
+                    task.cancel()
+                await asyncio.gather(working, renewing, return_exceptions=True)
+                await self._release()
+            if not working.cancelled():
+                working.result()
+            await self._pause()
+
+    async def _acquire(self) -> int:
+        outage = Outage(log)
+        while True:
+            try:
+                if (epoch := await self._attempt()) is not None:
+                    return epoch
+            except errors.ClusterError as error:
+                outage.lasts("could not campaign", lease=str(self._ref), error=str(error))
+            else:
+                outage.over("campaigning again", lease=str(self._ref))
+            await self._pause()
+
+    async def _attempt(self) -> int | None:
+        """One attempt to become the leader: the epoch, or None while another one leads."""
+        started = self._clock()
+        try:
+            await self._observe()
+            if self._held_by_another():
+                return None
+            spec = (self._lease or {}).get("spec") or {}
+            epoch = 1 + max(int(spec.get("leaseTransitions") or 0), await self._floor())
+            now = _micro_time()
+            self._note(await self._write({"acquireTime": now, "renewTime": now, "leaseTransitions": epoch}))
+        except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
+            return None  # somebody was faster
+        self._renewed = started
+        return epoch
+
+    async def _observe(self) -> None:
+        try:
+            lease: Object | None = await self._cluster.get(self._ref)
+        except errors.NotFound:
+            lease = None
+        self._note(lease)
+
+    def _note(self, lease: Object | None) -> None:
+        if _version(lease) != _version(self._lease):
+            self._observed = self._clock()
+        self._lease = lease
+
+    def _held_by_another(self) -> bool:
+        spec = (self._lease or {}).get("spec") or {}
+        if spec.get("holderIdentity") in (None, "", self._identity):
+            return False
+        lasts = float(spec.get("leaseDurationSeconds") or self._terms.lease)
+        return self._clock() - self._observed < lasts
+
+    async def _renew(self) -> None:
+        """Returns when leadership is lost: another holds the Lease, or it could not be renewed in time."""
+        while True:
+            await self._pause()
+            started = self._clock()
+            try:
+                async with asyncio.timeout(max(0.0, self._renewed + self._terms.renew - started)):
+                    if not await self._renewed_once():
+                        log.warning("another leads", extra={"lease": str(self._ref)})
+                        return
+                self._renewed = started
+            except (errors.ClusterError, TimeoutError) as error:
+                log.warning("could not renew", extra={"lease": str(self._ref), "error": str(error)})
+            if self._clock() - self._renewed >= self._terms.renew:
+                return
+
+    async def _renewed_once(self) -> bool:
+        try:
+            self._note(await self._write({"renewTime": _micro_time()}))
+        except errors.Conflict:
+            await self._observe()
+            spec = (self._lease or {}).get("spec") or {}
+            return bool(spec.get("holderIdentity") == self._identity)
+        except errors.NotFound:
+            return False
+        return True
+
+    async def _release(self) -> None:
+        """Lets the next one take over at once; if that fails it takes over when the Lease has run out."""
+        spec = (self._lease or {}).get("spec") or {}
+        if spec.get("holderIdentity") != self._identity:
+            return
+        try:
+            async with asyncio.timeout(self._terms.retry):
+                free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
+                self._note(await self._write(free))
+        except (errors.ClusterError, TimeoutError) as error:
+            log.info("could not give up", extra={"lease": str(self._ref), "error": str(error)})
+
+    async def _write(self, changes: Object) -> Object:
+        spec = (self._lease or {}).get("spec") or {}
+        held = {"holderIdentity": self._identity, "leaseDurationSeconds": self._terms.lease}
+        body: Object = {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": {"namespace": self._ref.namespace, "name": self._ref.name},
+            "spec": {**spec, **held, **changes},
+        }
+        if self._lease is None:
+            return await self._cluster.create(LEASE, body)
+        body["metadata"] = self._lease["metadata"]
+        return await self._cluster.replace(self._ref, body)
+
+    async def _pause(self) -> None:
+        # Jitter, so that candidates that started together do not go on meeting.
+        await asyncio.sleep(self._terms.retry * random.uniform(0.8, 1.2))
+
+
+def _version(lease: Object | None) -> str | None:
+    return lease["metadata"]["resourceVersion"] if lease else None
+
+
+def _micro_time() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

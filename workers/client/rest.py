@@ -1,0 +1,325 @@
+"""The one way to the API server: asynchronous, raw JSON, a deadline on every call, failures named by what to do next.
+
+The official client brings the configuration, the credentials and TLS; requests go through sessions of our own as
+plain JSON, because decoding into typed models costs several times the work of the call itself.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import orjson
+from kubernetes.aio.client import ApiClient
+from yarl import URL
+
+from workers import errors
+from workers.api.kinds import Kind, Object, Ref
+from workers.client import transport
+from workers.client.kubeconfig import load
+
+Objects = list[Object]
+
+MERGE_PATCH = "application/merge-patch+json"
+#: Knows which lists are sets or keyed; for built-in kinds only.
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+#: A watch without a byte for this long is given up: a server sends a bookmark about once a minute.
+SILENCE = 90.0
+#: Layers of a connection that each take one turn of the loop to close: the session, TLS, the socket; and one to spare.
+LAYERS = 4
+
+_HEADERS = {
+    "Accept": "application/json",
+    # Compressing costs both sides more CPU than a cluster's network costs time.
+    "Accept-Encoding": "identity",
+    "User-Agent": f"penstock/{version('penstock')}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch. type: ADDED, MODIFIED, DELETED, or BOOKMARK (only the resourceVersion means something)."""
+
+    type: str
+    object: Object
+
+
+class Cluster:
+    """A client of one API server, for one event loop. Every method raises `errors.ClusterError` in one of its kinds.
+
+    timeout: seconds one answer may take. in_flight: requests the callers keep going at once; twice as many
+    connections are allowed, so that a plan's writes never wait for each other's connections.
+    """
+
+    @classmethod
+    async def connect(
+        cls, *, kubeconfig: Path | None = None, context: str | None = None, timeout: float = 15.0, in_flight: int = 16
+    ) -> "Cluster":
+        """A client for this kubeconfig (see `workers.client.kubeconfig.load`). Does not call the server yet."""
+        return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight)
+
+    def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
+        self._configuration = configuration
+        self._api = ApiClient(configuration)
+        self._base = configuration.host.rstrip("/")
+        self._timeout = timeout
+        self._calls = transport.session(self._api.rest_client.ssl_context, limit=max(2 * in_flight, 8))
+        # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
+        self._streams = transport.session(self._api.rest_client.ssl_context, limit=0)
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes every connection; streams that are being read end with an error."""
+        await self._streams.close()
+        await self._calls.close()
+        await self._api.close()
+        # Sockets are let go in the loop's next turns, one per layer; the loop's last must not come before them.
+        for _ in range(LAYERS):
+            await asyncio.sleep(0)
+
+    async def get(self, ref: Ref) -> Object:
+        """The object as it is now."""
+        return await self._object("GET", ref.kind.path(ref.namespace, ref.name))
+
+    async def list(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> tuple[Objects, str]:
+        """All objects and the resourceVersion they were true at.
+
+        A continue token that expires on the way starts the list afresh, once; then `errors.Gone`.
+        """
+        for attempt in (1, 2):
+            objects: Objects = []
+            resource_version = ""
+            try:
+                async for page, resource_version in self.pages(  # noqa: B007 - the last page's stays
+                    kind, namespace, label_selector=label_selector, field_selector=field_selector, limit=limit
+                ):
+                    objects += page
+            except errors.Gone:
+                if attempt == 2:
+                    raise
+            else:
+                return objects, resource_version
+        raise AssertionError("unreachable")
+
+    async def pages(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> AsyncGenerator[tuple[Objects, str], None]:
+        """The list page by page, each with the resourceVersion of the whole; `errors.Gone` if it expires on the way."""
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit), "continue": ""}
+        while True:
+            answer = await self._object("GET", kind.path(namespace), query=query)
+            items = answer.get("items") or []
+            for item in items:
+                # Items of built-in kinds come without these two.
+                item.setdefault("apiVersion", kind.api_version)
+                item.setdefault("kind", kind.kind)
+            metadata = answer["metadata"]
+            yield items, metadata.get("resourceVersion", "")
+            query["continue"] = metadata.get("continue") or ""
+            if not query["continue"]:
+                return
+
+    # Whoever leaves one of the following streams before its end closes it (contextlib.aclosing): it holds a connection.
+
+    async def watch(
+        self, kind: Kind, namespace: str = "", *, resource_version: str, label_selector: str = "", timeout: float
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """What happens after this resourceVersion, event by event; see `follow`."""
+        bursts = self.follow(
+            kind, namespace, resource_version=resource_version, label_selector=label_selector, timeout=timeout
+        )
+        async with aclosing(bursts):
+            async for burst in bursts:
+                for event in burst:
+                    yield event
+
+    async def follow(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        timeout: float,
+        idle: float = 1.0,
+        silence: float = SILENCE,
+    ) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
+        """What happens after this resourceVersion, in bursts of all that could be read at once.
+
+        An empty burst says that everything that has arrived was handed out: one follows each run of events, and one
+        comes every `idle` seconds while nothing happens. It says nothing about whether the server still lives; a
+        connection without a byte for `silence` seconds is given up (`errors.Unavailable`), a peer that is gone
+        sooner, by TCP keepalive. Ends after `timeout` seconds (the server ends it), to be resumed from the last
+        resourceVersion. Raises `errors.Gone` when the server no longer knows that version: list again.
+        """
+        query = {
+            "watch": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, round(timeout))),
+        }
+        async with self._open(kind.path(namespace), query) as content:
+            lines = transport.lines(content, idle=idle, silence=silence)
+            async with aclosing(lines):
+                async for burst in lines:
+                    yield tuple(_event(kind, line) for line in burst)
+
+    async def create(self, kind: Kind, body: Object) -> Object:
+        """Create the object its body describes, in the namespace of its metadata."""
+        return await self._object("POST", kind.path(body["metadata"].get("namespace", "")), body=body)
+
+    async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object:
+        """Put this body in the object's (or its subresource's) place, fenced by the body's resourceVersion."""
+        return await self._object("PUT", ref.kind.path(ref.namespace, ref.name, subresource), body=body)
+
+    async def patch(self, ref: Ref, body: Any, *, type: str = MERGE_PATCH, subresource: str = "") -> Object:
+        """Patch; `type` is the patch's content type. A resourceVersion in a merge patch's metadata fences it."""
+        path = ref.kind.path(ref.namespace, ref.name, subresource)
+        return await self._object("PATCH", path, body=body, headers={"Content-Type": type})
+
+    async def delete(
+        self,
+        ref: Ref,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: str = "Background",
+        grace: int | None = None,
+    ) -> Object:
+        """Delete, fenced by uid and resourceVersion where given (`errors.Conflict` if they differ).
+
+        Answers the object if it lives on for its finalizers or its grace period, else a ``Status`` or its last state.
+        """
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if fence := {name: value for name, value in preconditions.items() if value}:
+            options["preconditions"] = fence
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        return await self._object("DELETE", ref.kind.path(ref.namespace, ref.name), body=options)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Any other call: decoded JSON, or text if the server answers anything else. `path` is not yet quoted."""
+        content_type, data = await self._call(method, path, query=query, body=body, headers=headers)
+        return orjson.loads(data) if "json" in content_type else data.decode(errors="replace")
+
+    async def stream_lines(
+        self, path: str, query: Mapping[str, str] | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of an endless answer (followed logs, a watch), as they come, without their line ends."""
+        async with self._open(path, query or {}, headers) as content:
+            lines = transport.lines(content, idle=60.0, silence=None, partial=True, blank=True)
+            async with aclosing(lines):
+                async for burst in lines:
+                    for line in burst:
+                        yield line
+
+    async def _object(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Object:
+        _, data = await self._call(method, path, query=query, body=body, headers=headers)
+        try:
+            decoded: Object = orjson.loads(data)
+        except ValueError as error:
+            raise errors.Unavailable(f"{method} {path}: the answer is not JSON: {data[:200]!r}") from error
+        return decoded
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[str, bytes]:
+        timeout = aiohttp.ClientTimeout(total=self._timeout)
+        with transport.translated(f"{method} {path}"):
+            kwargs = await self._arguments(body, headers)
+            async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
+                data = await response.read()
+        if response.status >= 400:
+            raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
+        return response.headers.get("Content-Type", ""), data
+
+    @asynccontextmanager
+    async def _open(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """An answer that is read while it comes. The deadline holds for its head only."""
+        with transport.translated(f"GET {path}"):
+            kwargs = await self._arguments(None, headers)
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
+            async with asyncio.timeout(self._timeout):
+                response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)
+            try:
+                if response.status >= 400:
+                    async with asyncio.timeout(self._timeout):
+                        data = await response.read()
+                    raise transport.refusal(f"GET {path}", response.status, data, response.headers.get("Retry-After"))
+                yield response.content
+            finally:
+                # Not a polite TLS good-bye, which waits for the server's: nobody would wait for it with us.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
+                response.close()
+
+    async def _arguments(self, body: Any, headers: Mapping[str, str] | None) -> dict[str, Any]:
+        """What every request carries: our headers, fresh credentials, the body as JSON, the configured proxy."""
+        configuration = self._configuration
+        sent = dict(_HEADERS)
+        # The client's hook renews short-lived tokens here.
+        if token := await configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
+            sent["Authorization"] = token
+        arguments: dict[str, Any] = {"headers": sent}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+            arguments["data"] = orjson.dumps(body)
+        sent.update(headers or {})
+        if configuration.proxy:
+            arguments |= {"proxy": configuration.proxy, "proxy_headers": configuration.proxy_headers}
+        if configuration.tls_server_name:
+            arguments["server_hostname"] = configuration.tls_server_name
+        return arguments
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
+        text = urlencode({name: value for name, value in (query or {}).items() if value})
+        return URL(f"{self._base}{quote(path, safe='/:')}{'?' if text else ''}{text}", encoded=True)
+
+
+def _event(kind: Kind, line: bytes) -> WatchEvent:
+    try:
+        event = orjson.loads(line)
+        type_, body = event["type"], event["object"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise errors.Unavailable(f"watch of {kind.id}: not an event: {line[:200]!r}") from error
+    if type_ == "ERROR":
+        raise transport.refused(f"watch of {kind.id}", int(body.get("code") or 0), body)
+    return WatchEvent(type_, body)

@@ -1,0 +1,116 @@
+"""Reading workloads that objects scale: anything with a scale subresource, as it is at this moment.
+
+Not through the mirror: which kinds there are is known only from manifests, and a replica count that is a second old has
+no use.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, POD, POD_METRICS, Object, Ref
+from workers.client.rest import Cluster
+from workers.client.restmapper import Resources
+from workers.controllers import conditions
+from workers.errors import ClusterError, Forbidden, NotFound
+from workers.reconcile.controller import Target
+from workers.reconcile.snapshot import Scalable
+
+#: Seconds for which the autoscalers of a namespace are remembered.
+AUTOSCALERS = 15.0
+
+
+class Scales:
+    """Reads scale subresources of one cluster.
+
+    seconds: how long it is remembered which resource a kind is. patience: seconds one workload may take; it is read
+    while others wait.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        seconds: float = 300.0,
+        patience: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._patience = patience
+        self._clock = clock
+        self._listed: dict[str, tuple[float, tuple[Object, ...]]] = {}
+        self._resources = Resources(cluster.request, seconds=seconds, clock=clock)
+
+    async def read(self, namespace: str, target: Target) -> Scalable:
+        """The workload as it is now; what keeps it from being read is said in `Scalable.error`."""
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._read(namespace, target)
+        except NotFound:
+            return Scalable(error=f"{target.kind} {namespace}/{target.name} does not exist", missing=True)
+        except (ClusterError, TimeoutError) as error:
+            return Scalable(error=str(error) or "the API server took too long")
+
+    async def _read(self, namespace: str, target: Target) -> Scalable:
+        resource = await self._resources.find(target.api_version, target.kind)
+        if resource is None:
+            return Scalable(error=f"the API server knows no {target.kind} of {target.api_version}", missing=True)
+        ref = Ref(resource.kind, namespace, target.name)
+        if not resource.scalable:
+            return Scalable(ref, error=f"{target.kind} of {target.api_version} cannot be scaled", missing=True)
+        scale: Object = await self._cluster.request("GET", resource.kind.path(namespace, target.name, "scale"))
+        selector = str((scale.get("status") or {}).get("selector") or "")
+        pods: list[Object] = []
+        if selector and (target.ready or target.usage):
+            pods, _ = await self._cluster.list(POD, namespace, label_selector=selector)
+        found = Scalable(
+            ref,
+            replicas=(scale.get("spec") or {}).get("replicas") or 0,
+            ready=sum(map(_is_ready, pods)) if target.ready else None,
+            resource_version=scale["metadata"]["resourceVersion"],
+        )
+        found = replace(found, autoscalers=await self._autoscalers(namespace, target))
+        return await self._measured(found, selector, pods) if target.usage else found
+
+    async def _autoscalers(self, namespace: str, target: Target) -> tuple[Object, ...]:
+        """The autoscalers of this target, by a listing of the namespace that is used for a while.
+
+        Where they may not be listed, or there is no such API, none is seen.
+        """
+        known = self._listed.get(namespace)
+        if known is None or self._clock() - known[0] >= AUTOSCALERS:
+            try:
+                listed, _ = await self._cluster.list(HORIZONTAL_POD_AUTOSCALER, namespace)
+            except (NotFound, Forbidden):
+                listed = []
+            known = self._listed[namespace] = (self._clock(), tuple(listed))
+        group = target.api_version.rpartition("/")[0]
+        return tuple(each for each in known[1] if _scaled_by(each) == (group, target.kind, target.name))
+
+    async def _measured(self, found: Scalable, selector: str, pods: Sequence[Object]) -> Scalable:
+        """With what these pods consume, as the resource metrics API has it."""
+        if not selector or found.ref is None:
+            return replace(found, usage_error="the target's scale has no selector of pods")
+        try:
+            metrics, _ = await self._cluster.list(POD_METRICS, found.ref.namespace, label_selector=selector)
+        except NotFound:
+            return replace(found, usage_error="the cluster has no resource metrics API (metrics.k8s.io)")
+        except ClusterError as error:
+            return replace(found, usage_error=f"the resource metrics API: {error}")
+        return replace(found, pods=tuple(pods), usage={each["metadata"]["name"]: each for each in metrics})
+
+
+def _scaled_by(autoscaler: Object) -> tuple[str, str, str]:
+    """Group, kind and name of what an autoscaler scales."""
+    reference = (autoscaler.get("spec") or {}).get("scaleTargetRef") or {}
+    group = str(reference.get("apiVersion") or "").rpartition("/")[0]
+    return group, str(reference.get("kind") or ""), str(reference.get("name") or "")
+
+
+def _is_ready(pod: Object) -> bool:
+    return (
+        not pod["metadata"].get("deletionTimestamp")
+        and (pod.get("status") or {}).get("phase") == "Running"
+        and conditions.holds(pod, "Ready")
+    )

@@ -1,0 +1,127 @@
+"""The Job of a run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from scheduler import cron
+from workers.api.kinds import VC_JOB, Kind, Object
+from workers.api.scheduledjob import JobTemplate
+from workers.controllers.batch.cronjob import dialect, names
+
+#: Kubernetes' mark of Jobs that somebody asked for.
+INSTANTIATE = "cronjob.kubernetes.io/instantiate"
+#: The id under which somebody asked for the run.
+MANUAL = "penstock.dev/run-id"
+#: The schedule that asked for the run.
+SCHEDULE = "penstock.dev/schedule"
+#: The number of the Job among those of its run, from 1 on.
+ATTEMPT = "penstock.dev/attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The object that Jobs are made for."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+    def reference(self) -> Object:
+        """The owner reference of its Jobs."""
+        return {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A Job to make.
+
+    run: the run's name. annotations: what the run is for. time_limit: seconds the Job may take, None for as long as
+    its template says.
+    """
+
+    run: str
+    annotations: Mapping[str, str]
+    attempt: int = 1
+    env: Mapping[str, str] = field(default_factory=dict)
+    time_limit: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The Job's name."""
+        return names.attempt(self.run, self.attempt)
+
+
+def of_slot(kind: Kind, slot: datetime, schedule: str, zone: str | None) -> dict[str, str]:
+    """What says for which slot a Job is: RFC 3339 in the schedule's time zone.
+
+    kind: whose Job it is. Of a ScheduledJob's it says which schedule asked for it, too.
+    """
+    spoken = dialect.of(kind)
+    # Kubernetes writes UTC as Z, and other zones that are named with their offset.
+    text = slot.astimezone(cron.zone(zone) if zone else UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {spoken.slot: text, **({SCHEDULE: schedule} if spoken.scheduled else {})}
+
+
+def of_request(id: str) -> dict[str, str]:
+    """What says that somebody asked for a Job."""
+    return {INSTANTIATE: "manual", MANUAL: id}
+
+
+def build(owner: Owner, template: JobTemplate, order: Order) -> Object:
+    """The Job's manifest: a copy of the template, and what the order adds."""
+    metadata = template.metadata or {}
+    annotations = {**(metadata.get("annotations") or {}), **order.annotations}
+    if order.attempt > 1:
+        annotations[ATTEMPT] = str(order.attempt)
+    spec = template.spec
+    made = dialect.of(owner.kind).child
+    if order.env and made == VC_JOB:
+        tasks = [{**task, "template": _with_variables(task.get("template") or {}, order.env)} for task in spec["tasks"]]
+        spec = {**spec, "tasks": tasks}
+    elif order.env:
+        spec = {**spec, "template": _with_variables(spec["template"], order.env)}
+    if order.time_limit is not None:
+        own = spec.get("activeDeadlineSeconds")
+        spec = {**spec, "activeDeadlineSeconds": order.time_limit if own is None else min(own, order.time_limit)}
+    labels = metadata.get("labels")
+    return {
+        "apiVersion": made.api_version,
+        "kind": made.kind,
+        "metadata": {
+            "name": order.name,
+            "namespace": owner.namespace,
+            **({"labels": labels} if labels else {}),
+            "annotations": annotations,
+            "ownerReferences": [owner.reference()],
+        },
+        "spec": spec,
+    }
+
+
+def _with_variables(template: Mapping[str, Any], env: Mapping[str, str]) -> Object:
+    """The pod template with these variables in every container, instead of its own of the same names."""
+    pod = template.get("spec") or {}
+    lists = {
+        key: [{**each, "env": _merged(each.get("env") or (), env)} for each in pod[key]]
+        for key in ("initContainers", "containers")
+        if pod.get(key)
+    }
+    return {**template, "spec": {**pod, **lists}}
+
+
+def _merged(own: Iterable[Object], env: Mapping[str, str]) -> list[Object]:
+    """In place, because variables may refer to those before them."""
+    own = list(own)
+    there = {each.get("name") for each in own}
+    replaced = [{"name": each["name"], "value": env[each["name"]]} if each.get("name") in env else each for each in own]
+    return replaced + [{"name": name, "value": value} for name, value in env.items() if name not in there]

@@ -1,0 +1,65 @@
+"""Several concerns of one kind, each decided for itself, as the one controller that a kind has."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from workers.api.kinds import Kind, Object, Ref
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import Delete, Plan
+from workers.reconcile.snapshot import Snapshot
+
+
+def composed(*parts: Controller) -> Controller:
+    """A controller that does what all of these do, in this order; each decides on the objects that it accepts.
+
+    What they see, they all see. A plan that deletes the object is the last. Raises ValueError for parts of different
+    kinds, and for those whose grandchildren, scales or polls would have to be kept apart.
+    """
+    kind = parts[0].kind
+    plain = Controller(kind, parts[0].decide)
+    for part in parts:
+        if (part.kind, part.polled, part.labelled) != (kind, False, {}):
+            raise ValueError(f"{part.kind.id} cannot be composed with {kind.id}")
+        if part.scales is not plain.scales or part.grandchildren is not plain.grandchildren:
+            raise ValueError(f"what {part.kind.id} are asked for cannot be composed")
+
+    def decide(snapshot: Snapshot, now: datetime) -> Plan:
+        return _joined((part.decide(snapshot, now) for part in parts if _ours(part, snapshot.body)), snapshot.ref)
+
+    def relatives(body: Object) -> tuple[Ref, ...]:
+        return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.relatives(body)))
+
+    def glances(body: Object) -> tuple[Ref, ...]:
+        return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.glances(body)))
+
+    return Controller(
+        kind=kind,
+        decide=decide,
+        children=_all(part.children for part in parts),
+        adopts=_all(part.adopts for part in parts),
+        tied=_all(part.tied for part in parts),
+        relatives=relatives,
+        glances=glances,
+        follows=_all(part.follows for part in parts),
+        everywhere=_all(part.everywhere for part in parts),
+        surveys=lambda body: any(part.everywhere and part.accepts(body) and part.surveys(body) for part in parts),
+        accepts=lambda body: any(part.accepts(body) for part in parts),
+    )
+
+
+def _ours(part: Controller, body: Object | None) -> bool:
+    return body is None or part.accepts(body)
+
+
+def _joined(plans: Iterable[Plan], ref: Ref) -> Plan:
+    whole = Plan()
+    for plan in plans:
+        why = "; ".join(each for each in (whole.why, plan.why) if each)
+        whole = Plan((*whole.steps, *plan.steps), why, (*whole.figures, *plan.figures))
+        if any(isinstance(step, Delete) and step.ref == ref for step in plan.steps):
+            break
+    return whole
+
+
+def _all(kinds: Iterable[tuple[Kind, ...]]) -> tuple[Kind, ...]:
+    return tuple(dict.fromkeys(kind for each in kinds for kind in each))

@@ -1,7 +1,0 @@
-"""batch/v1 Job: one module per rule, and `decide`, which puts them in order."""
-
-from workers.controllers.job.decide import controller, decide
-from workers.controllers.job.orphans import controller as orphans
-from workers.controllers.job.ownership import BUILT_IN, MANAGER
-
-__all__ = ["BUILT_IN", "MANAGER", "controller", "decide", "orphans"]

@@ -1,0 +1,73 @@
+"""Counting an object's Jobs as of now, and against the reading that is to be acted on.
+
+Counting against a reading is what makes creation exact. A reading counts work that was waiting at some instant
+after it began. Whatever was taken from the source before it began is not in it; whatever was taken later may be.
+So a Job that ended (or vanished) after the reading began may have taken an event that the reading still counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from workers.api.kinds import Object
+from workers.controllers import conditions
+from workers.controllers.keda.scaledjob.names import Names
+from workers.reconcile.snapshot import Entry, Reading
+
+#: The label by which KEDA finds a Job's pods.
+JOB_NAME = "job-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """running: Jobs that have not finished. pending: those of them without a working pod (KEDA's definition).
+
+    late: Jobs that ended since the reading began. made: Jobs that this reading made, whatever became of them;
+    those still running are in `running`, the others in `late`. unstarted: Jobs whose start the reading cannot have
+    seen: pending ones, those that changed since it began, and the late ones.
+    """
+
+    running: int
+    pending: int
+    late: int
+    made: int
+    unstarted: int
+
+
+def count(
+    jobs: Iterable[Entry], pods: Sequence[Entry], conditions_: Sequence[str], reading: Reading, names: Names
+) -> Counts:
+    """Count Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
+    by_job = _by_job(pods)
+    running = pending = late = made = unstarted = 0
+    for entry in jobs:
+        mine = names.index(entry.ref.name) is not None
+        recent = mine or entry.seen >= reading.started
+        made += mine
+        if entry.body is None or conditions.finished(entry.body):
+            late += recent
+            unstarted += recent
+            continue
+        waiting = is_pending(by_job.get(entry.ref.name, ()), conditions_)
+        running += 1
+        pending += waiting
+        unstarted += waiting or recent
+    return Counts(running, pending, late, made, unstarted)
+
+
+def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:
+    """Whether an unfinished Job with these pods is still pending.
+
+    KEDA's rule: no pod is running or has succeeded; with `pendingPodConditions`, no single pod has all of them.
+    """
+    if conditions_:
+        return not any(all(conditions.holds(pod, type_) for type_ in conditions_) for pod in pods)
+    return not any((pod.get("status") or {}).get("phase") in ("Running", "Succeeded") for pod in pods)
+
+
+def _by_job(pods: Iterable[Entry]) -> Mapping[str, list[Object]]:
+    found: dict[str, list[Object]] = defaultdict(list)
+    for entry in pods:
+        if entry.body is not None:
+            found[(entry.body["metadata"].get("labels") or {}).get(JOB_NAME, "")].append(entry.body)
+    return found

@@ -1,0 +1,120 @@
+"""`scalingModifiers`: all triggers' values through one formula become one metric."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import trunc
+
+from workers.api.keda.scaledobject import Fallback, MetricType, ScalingModifiers, Spec
+from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, beyond, make_up
+from workers.controllers.keda.scaledobject.usage import is_resource
+from workers.errors import UserError
+from workers.formula import parser as language
+from workers.formula.parser import Formula, FormulaError
+from workers.reconcile.snapshot import Sample
+
+#: What KEDA calls the metric.
+NAME = "composite-metric"
+#: Values to try a formula out with; different ones, so that no difference of two is always nothing.
+_DUMMIES = ((1.0,), (1.0, 2.0, 5.0, 11.0), (0.0,), (97.0, 13.0, 41.0))
+#: Characters of a formula that people are shown where its result is explained.
+SHOWN = 200
+#: The field that is refused.
+WHERE = "spec.advanced.scalingModifiers.formula"
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """Scaling modifiers that were read. names: of the triggers, in their order."""
+
+    formula: Formula
+    kind: MetricType
+    target: float
+    activation: float
+    names: tuple[str, ...]
+
+
+def read(spec: Spec) -> Composite | None:
+    """The modifiers of a spec, None where it has none. Raises UserError as KEDA's webhook refuses them."""
+    modifiers: ScalingModifiers = spec.modifiers
+    if not modifiers.formula or not modifiers.target:
+        return None
+    names = tuple(trigger.name or "" for trigger in spec.triggers if not is_resource(trigger))
+    try:
+        formula = language.parse(modifiers.formula)
+    except FormulaError as error:
+        raise UserError(f"{WHERE}: {error}") from error
+    pods = {trigger.name for trigger in spec.triggers if is_resource(trigger)}
+    if idle := formula.names & pods:
+        raise UserError(f"{WHERE}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
+    if strange := formula.names - set(names):
+        raise UserError(f"{WHERE}: there is no trigger named {', '.join(sorted(strange))}")
+    _try_out(formula)
+    activation = float(modifiers.activation_target or 0)
+    return Composite(formula, modifiers.metric_type or "AverageValue", float(modifiers.target), activation, names)
+
+
+def _try_out(formula: Formula) -> None:
+    """Raises UserError for a formula that has no number for any values: its parts do not fit together."""
+    problem: FormulaError | None = None
+    for values in _DUMMIES:
+        try:
+            formula.value({name: values[place % len(values)] for place, name in enumerate(sorted(formula.names))})
+        except FormulaError as error:
+            problem = problem or error
+        else:
+            return
+    raise UserError(f"{WHERE}: {problem}") from problem
+
+
+def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | None, replicas: Replicas) -> Metric:
+    """The one metric; its error says which trigger, or what in the formula, keeps it from having a value.
+
+    A trigger that failed more often than the fallback bears makes the whole metric the fallback's, or with behaviour
+    scalingModifiers is nothing (``nil``) in the formula.
+    """
+    bare = Metric(NAME, composite.kind, composite.target)
+    values: dict[str, float | None] = {}
+    for name, sample in zip(composite.names, samples, strict=True):
+        if sample.error is None:
+            values[name] = sample.value
+        elif fallback is None or not beyond(sample, fallback):
+            values[name] = None
+            bare = _failing(bare, f"{sample.name}: {sample.error}")
+        elif fallback.behavior == "scalingModifiers":
+            values[name] = None
+        else:
+            return _activated(make_up(_failing(bare, sample.error), fallback, replicas), composite)
+    if bare.error is not None:
+        return bare
+    try:
+        result = composite.formula.value(values)
+    except FormulaError as error:
+        return _failing(bare, str(error))
+    if result is None:
+        nothing = _failing(bare, "the formula's result is nil")
+        if fallback is None:
+            return nothing
+        static = fallback.model_copy(update={"behavior": None})
+        return _activated(make_up(nothing, static, replicas), composite)
+    # KEDA cuts off what is below a thousandth, and its metrics are never negative.
+    value = max(0.0, trunc(result * 1000) / 1000)
+    return _activated(replace(bare, value=value, how=_worked_out(composite, values)), composite)
+
+
+def _worked_out(composite: Composite, values: Mapping[str, float | None]) -> str:
+    """The formula, and what stood for its names."""
+    asked = ((name, value) for name, value in values.items() if name in composite.formula.names)
+    known = (f"{name} is {'nil' if value is None else f'{value:g}'}" for name, value in asked)
+    text = " ".join(composite.formula.text.split())
+    return (
+        f"{text if len(text) <= SHOWN else f'{text[:SHOWN]} ...'}, where {', '.join(known) or 'nothing is asked for'}"
+    )
+
+
+def _failing(metric: Metric, reason: str) -> Metric:
+    text = f"{metric.error}; {reason}" if metric.error else reason
+    return Metric(metric.name, metric.kind, metric.target, error=text)
+
+
+def _activated(metric: Metric, composite: Composite) -> Metric:
+    return replace(metric, active=metric.error is None and metric.value > composite.activation)

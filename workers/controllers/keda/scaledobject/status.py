@@ -1,0 +1,93 @@
+"""A ScaledObject's status, computed whole, and the Events that tell of its changes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.controllers.keda import conditions as keda
+from workers.controllers.keda.conditions import Condition
+from workers.controllers.keda.scaledobject.memory import Memory
+from workers.controllers.keda.status import activity
+from workers.reconcile.plan import Record
+from workers.reconcile.snapshot import Sample, Scalable
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions(keda.Conditions):
+    """KEDA's conditions of a ScaledObject. HPAActive there never is."""
+
+    KIND = "ScaledObject"
+
+    def failing(self, message: str, reason: str = "ScaledObjectCheckFailed") -> "Conditions":
+        """Nothing can be done: the manifest, its target, or something else it needs is wrong."""
+        active = Condition("Unknown", "UnknownState", "the triggers are not acted on")
+        return replace(self, ready=Condition("False", reason, message), active=active)
+
+    def acting(self, active: bool, cooling: bool) -> "Conditions":
+        """Whether something is active, and if not whether the cooldown still holds the replicas."""
+        if active:
+            condition = Condition("True", "ScalerActive", "scaling is done because a trigger is active")
+        elif cooling:
+            condition = Condition(
+                "False", "ScalerCooldown", "no trigger is active; replicas stay until the cooldown ends"
+            )
+        else:
+            condition = Condition("False", "ScalerNotActive", "scaling is not done because no trigger is active")
+        return replace(self, active=condition)
+
+    def standing_in(self, metrics: Sequence[str]) -> "Conditions":
+        """The metrics that failed more often than the fallback bears."""
+        if metrics:
+            text = f"a fallback stands in for {', '.join(metrics)}"
+            return replace(self, fallback=Condition("True", "FallbackExists", text))
+        return replace(self, fallback=Condition("False", "NoFallbackFound", "no fallback stands in"))
+
+
+def targeted(observed: Object, scale: Scalable) -> Object:
+    """The fields that follow from the target; its first replica count is kept for ever."""
+    if scale.ref is None:
+        return {}
+    kind = scale.ref.kind
+    return {
+        "scaleTargetKind": f"{kind.api_version}.{kind.kind}",
+        "scaleTargetGVKR": {
+            "group": kind.group,
+            "version": kind.version,
+            "kind": kind.kind,
+            "resource": kind.plural,
+        },
+        "originalReplicaCount": observed.get("originalReplicaCount", scale.replicas),
+    }
+
+
+def measured(observed: Object, samples: Sequence[Sample], memory: Memory) -> Object:
+    """The fields that follow from a reading. What could not be measured keeps what was known of its activity."""
+    return {
+        "externalMetricNames": [sample.name for sample in samples],
+        **activity(observed, samples),
+        "health": {sample.name: _health(sample) for sample in samples},
+        "memory": memory.render(),
+    }
+
+
+def _health(sample: Sample) -> Object:
+    """Failures in a row; only an object with a fallback counts beyond the first."""
+    if sample.error is None:
+        return {"numberOfFailures": 0, "status": "Happy"}
+    return {"numberOfFailures": max(1, sample.failures), "status": "Failing"}
+
+
+def instant(text: object) -> datetime | None:
+    """The instant a field of the status names, or None."""
+    try:
+        return times.parse(str(text or ""))
+    except ValueError:
+        return None
+
+
+def events(before: Conditions, after: Conditions, samples: Iterable[Sample] = ()) -> Iterator[Record]:
+    """What to tell about the way from one state to the next; nothing when nothing changed."""
+    yield from keda.readiness(before, after, samples)
+    yield from keda.exceptions(before, after)

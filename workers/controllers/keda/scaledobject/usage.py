@@ -1,0 +1,232 @@
+"""Triggers `cpu` and `memory`: what the target's pods consume, and the replicas that asks for.
+
+The arithmetic is a HorizontalPodAutoscaler's: pods that are not ready, or of which nothing was measured yet, may only
+dampen a change, and never turn its direction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from math import ceil
+from typing import Literal
+
+from scheduler.cron import durations
+from scheduler.cron.errors import CronError
+from workers.api import quantities, times
+from workers.api.keda.scaledjob import Trigger
+from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
+from workers.api.kinds import Object
+from workers.controllers import conditions
+from workers.controllers.keda.scaledobject.proposals import Tolerance
+from workers.errors import PenstockError
+from workers.reconcile.snapshot import Scalable
+
+#: How long after its start a pod's CPU time may still be that of its start.
+INITIALIZATION = timedelta(minutes=5)
+#: How long after its start a pod that never was ready counts as one that is still starting.
+INITIAL_READINESS = timedelta(seconds=30)
+
+
+class Unmeasured(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
+    """What the pods consume is not known; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a trigger asks for. target: percent of the requests, or billionths per pod. container: empty means all."""
+
+    resource: str
+    kind: Literal["Utilization", "AverageValue"]
+    target: int
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod that counts. ready: not still starting. used, requested: billionths; used is None where unmeasured."""
+
+    ready: bool
+    used: int | None
+    requested: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One metric of the pods. value, target: as people read them, percent or units. error: why there is no value."""
+
+    name: str
+    asked: Asked
+    pods: tuple[Pod, ...] = ()
+    error: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.asked.kind
+
+    @property
+    def target(self) -> float:
+        return self.asked.target if self.asked.kind == "Utilization" else self.asked.target / 1e9
+
+    @property
+    def value(self) -> float:
+        """Of the pods that were measured and are not still starting."""
+        ratio = _ratio(
+            self.asked, [(pod.used, pod.requested) for pod in self.pods if pod.ready and pod.used is not None]
+        )
+        return float(ratio * self.asked.target) / (1 if self.asked.kind == "Utilization" else 1e9)
+
+    def proposal(self, current: int, tolerance: Tolerance) -> int | None:
+        """The replicas this asks for; None where nothing is known."""
+        return None if self.error is not None else _proposal(self.asked, self.pods, current, tolerance)
+
+
+def is_resource(trigger: Trigger) -> bool:
+    """Whether a trigger is about what pods consume."""
+    return trigger.type in RESOURCE_TRIGGERS
+
+
+def asked(trigger: Trigger) -> Asked:
+    """What a valid trigger asks for."""
+    kind: Literal["Utilization", "AverageValue"] = (
+        "Utilization" if trigger.metric_type == "Utilization" else "AverageValue"
+    )
+    text = trigger.metadata["value"]
+    target = int(text) if kind == "Utilization" else quantities.parse(text)
+    return Asked(trigger.type, kind, target, trigger.metadata.get("containerName") or "")
+
+
+def of(triggers: Iterable[Trigger], scale: Scalable, now: datetime) -> tuple[Usage, ...]:
+    """The metrics of these triggers that are about pods, in their order."""
+    found = []
+    for trigger in filter(is_resource, triggers):
+        wanted = asked(trigger)
+        name = f"{trigger.type} of container {wanted.container}" if wanted.container else trigger.type
+        try:
+            found.append(Usage(name, wanted, _pods(wanted, scale, now)))
+        except Unmeasured as error:
+            found.append(Usage(name, wanted, error=str(error)))
+    return tuple(found)
+
+
+def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[Pod, ...]:
+    """The pods that count. Raises Unmeasured where nothing of them is known, or a request is missing."""
+    if scale.usage is None:
+        raise Unmeasured(scale.usage_error or "nothing was measured")
+    pods = []
+    for body in scale.pods:
+        requested = _requested(wanted, body) if wanted.kind == "Utilization" else 0
+        if body["metadata"].get("deletionTimestamp") or (body.get("status") or {}).get("phase") == "Failed":
+            continue
+        metrics = scale.usage.get(body["metadata"]["name"])
+        used = None if metrics is None else _used(wanted, metrics)
+        pods.append(Pod(_is_ready(wanted, body, metrics, now), used, requested))
+    if not any(pod.ready and pod.used is not None for pod in pods):
+        raise Unmeasured("no pod that has started was measured yet" if pods else "there are no pods")
+    return tuple(pods)
+
+
+def _is_ready(wanted: Asked, pod: Object, metrics: Object | None, now: datetime) -> bool:
+    """Whether a pod counts as it is: a starting one consumes more, or less, than it will."""
+    status = pod.get("status") or {}
+    if status.get("phase") == "Pending":
+        return False
+    if wanted.resource != "cpu" or metrics is None:
+        return True
+    condition, started = conditions.find(pod, "Ready"), _instant(status.get("startTime"))
+    if condition is None or started is None:
+        return False
+    ready, changed = condition["status"] != "False", _instant(condition.get("lastTransitionTime")) or started
+    if now < started + INITIALIZATION:
+        measured = _instant(metrics.get("timestamp")) or now
+        return ready and measured >= changed + _window(metrics)
+    return ready or changed >= started + INITIAL_READINESS
+
+
+def _requested(wanted: Asked, pod: Object) -> int:
+    total = 0
+    for container in pod["spec"].get("containers") or ():
+        if wanted.container and container["name"] != wanted.container:
+            continue
+        resources = container.get("resources") or {}
+        # An API server makes a limit without a request a request.
+        text = (resources.get("requests") or {}).get(wanted.resource) or (resources.get("limits") or {}).get(
+            wanted.resource
+        )
+        if not text or not quantities.parse(str(text)):
+            name = pod["metadata"]["name"]
+            raise Unmeasured(f"container {container['name']} of pod {name} requests no {wanted.resource}")
+        total += quantities.parse(str(text))
+    if not total:
+        raise Unmeasured(f"pod {pod['metadata']['name']} has no container {wanted.container}")
+    return total
+
+
+def _used(wanted: Asked, metrics: Object) -> int | None:
+    """What a pod consumes; None where one of its containers was not measured."""
+    total, found = 0, False
+    for container in metrics.get("containers") or ():
+        if wanted.container and container["name"] != wanted.container:
+            continue
+        text = (container.get("usage") or {}).get(wanted.resource)
+        if text is None:
+            return None
+        total, found = total + quantities.parse(str(text)), True
+    if not found and wanted.container:
+        name = metrics["metadata"]["name"]
+        raise Unmeasured(f"container {wanted.container} was not measured in pod {name}")
+    return total if found else None
+
+
+def _proposal(wanted: Asked, pods: Sequence[Pod], current: int, tolerance: Tolerance) -> int:
+    """A HorizontalPodAutoscaler's proposal; at least one pod is ready and was measured."""
+    ready = [(pod.used, pod.requested) for pod in pods if pod.ready and pod.used is not None]
+    missing = [pod.requested for pod in pods if pod.ready and pod.used is None]
+    starting = [pod.requested for pod in pods if not pod.ready]
+    ratio = _ratio(wanted, ready)
+    up = ratio > 1
+    if not missing and not (up and starting):
+        return current if tolerance.covers(float(ratio)) else ceil(ratio * len(ready))
+    # What is not known is taken to be what changes least: nothing consumed on the way up, all of it on the way down.
+    counted = list(ready)
+    if up:
+        counted += [(0, requested) for requested in (*missing, *starting)]
+    elif ratio < 1:
+        counted += [(_full(wanted, requested), requested) for requested in missing]
+    else:
+        return current
+    again = _ratio(wanted, counted)
+    if tolerance.covers(float(again)) or (again > 1) != up:
+        return current
+    proposal = ceil(again * len(counted))
+    return max(proposal, current) if up else min(proposal, current)
+
+
+def _full(wanted: Asked, requested: int) -> int:
+    """What a pod is taken to consume whose consumption is not known, before pods are removed."""
+    return requested * max(100, wanted.target) // 100 if wanted.kind == "Utilization" else wanted.target
+
+
+def _ratio(wanted: Asked, pods: Sequence[tuple[int | None, int]]) -> Fraction:
+    """Of what is consumed to the target; whole percents, as an autoscaler counts them."""
+    used = sum(used or 0 for used, _ in pods)
+    if not pods:
+        return Fraction(0)
+    if wanted.kind == "Utilization":
+        return Fraction(used * 100 // sum(requested for _, requested in pods), wanted.target)
+    return Fraction(used // len(pods), wanted.target)
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return times.parse(str(text or ""))
+    except ValueError:
+        return None
+
+
+def _window(metrics: Mapping[str, object]) -> timedelta:
+    """How long a measurement took."""
+    try:
+        return durations.duration(str(metrics.get("window") or "0"))
+    except CronError:
+        return timedelta()

@@ -1,0 +1,113 @@
+"""Why a pod failed: which container, with which exit code, and what the kubelet said of it.
+
+A pod whose containers are started again in place never fails; those of a task that had too many restarts are told of
+all the same.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.api.volcano.job import Failure, Task
+from workers.controllers import conditions
+from workers.controllers.volcano.job.observed import Pod, Sight
+
+#: Failures that a status remembers.
+REMEMBERED = 10
+
+
+def of(pod: Pod) -> Failure:
+    """What is to be said of a pod that failed, or whose containers did."""
+    status = pod.body.get("status") or {}
+    name, ended = next(_ended_badly(pod.body), (None, {}))
+    return Failure(
+        pod=pod.name,
+        task=pod.task,
+        container=name,
+        exit_code=ended.get("exitCode"),
+        reason=ended.get("reason") or status.get("reason"),
+        message=(ended.get("message") or status.get("message") or "")[:256] or None,
+        time=times.render(finished(pod)),
+    )
+
+
+def exit_code(pod: Pod) -> int:
+    """The first exit code that is not 0, of containers and then of init containers; 0 when there is none."""
+    _, ended = next(_ended_badly(pod.body), (None, {}))
+    return int(ended.get("exitCode") or 0)
+
+
+def finished(pod: Pod) -> datetime:
+    """When a pod ended: its last container did, or else it ceased to be ready."""
+    status = pod.body.get("status") or {}
+    ends = [
+        ended["finishedAt"]
+        for _, ended in _ended(status, "containerStatuses", "initContainerStatuses")
+        if ended.get("finishedAt")
+    ]
+    if ends:
+        return max(map(times.parse, ends))
+    ready = conditions.find(pod.body, "Ready") or {}
+    return times.parse(ready.get("lastTransitionTime") or pod.body["metadata"]["creationTimestamp"])
+
+
+def told(failure: Failure) -> str:
+    """One line for people."""
+    text = f"pod {failure.pod}"
+    if failure.container is not None:
+        text += f": container {failure.container} exited with {failure.exit_code}"
+    details = ", ".join(part for part in (failure.reason, failure.message) if part)
+    return f"{text} ({details})" if details else f"{text} failed" if failure.container is None else text
+
+
+def worn(pods: Iterable[Pod], task: Task) -> dict[str, int]:
+    """How often containers of each of a task's pods at work were started again; nothing while that is not too often."""
+    found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
+    return found if sum(found.values()) >= task.retries else {}
+
+
+def remembered(sight: Sight) -> tuple[Failure, ...]:
+    """The newest failures: those that were known, and those of pods that failed since."""
+    known = sight.memory.failures or ()
+    failures = {(failure.pod, failure.time): failure for failure in known}
+    for pod in sight.pods:
+        if pod.phase == "Failed" and not pod.leaving:
+            failure = of(pod)
+            failures.setdefault((failure.pod, failure.time), failure)
+    for pod in _worn_out(sight):
+        # Every further restart would be one more: of each pod the first is told.
+        born = pod.body["metadata"]["creationTimestamp"]
+        if not any(failure.pod == pod.name and (failure.time or "") > born for failure in known):
+            failure = of(pod)
+            failures[failure.pod, failure.time] = failure
+    return tuple(sorted(failures.values(), key=lambda one: (one.time or "", one.pod))[-REMEMBERED:])
+
+
+def _worn_out(sight: Sight) -> Iterator[Pod]:
+    """The pods, of tasks whose containers restarted too often, of which a container ended badly."""
+    current = [pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving]
+    for task in sight.job.spec.tasks:
+        pods = [pod for pod in current if pod.task == task.name]
+        restarts = worn(pods, task)
+        yield from (pod for pod in pods if restarts.get(pod.name) and any(_ended_badly(pod.body)))
+
+
+def _restarts(pod: Object) -> int:
+    status = pod.get("status") or {}
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return sum(container.get("restartCount") or 0 for container in containers)
+
+
+def _ended_badly(pod: Object) -> Iterator[tuple[str, Object]]:
+    found = _ended(pod.get("status") or {}, "containerStatuses", "initContainerStatuses")
+    return ((name, ended) for name, ended in found if ended.get("exitCode"))
+
+
+def _ended(status: Object, *parts: str) -> Iterator[tuple[str, Object]]:
+    for part in parts:
+        for container in status.get(part) or ():
+            for state in ("state", "lastState"):
+                if ended := (container.get(state) or {}).get("terminated"):
+                    yield container.get("name") or "", ended
+                    break

@@ -1,0 +1,216 @@
+"""A Job as it was observed: its spec, what its status remembers, its pods and everything else that is its own."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from pydantic import ValidationError
+
+from workers.admission.volcano.job import defaulted
+from workers.api import times
+from workers.api.kinds import (
+    COMMAND,
+    CONFIG_MAP,
+    NETWORK_POLICY,
+    POD,
+    POD_GROUP,
+    QUEUE,
+    SERVICE,
+    Object,
+    Ref,
+    ref_of,
+)
+from workers.api.references import DEFAULT_QUEUE
+from workers.api.volcano.job import Job, Phase, Status, Task, parse
+from workers.api.volcano.podgroup import GIVEN_UP
+from workers.controllers import conditions
+from workers.controllers.volcano.job import names
+from workers.errors import UserError
+from workers.reconcile.snapshot import Entry, Snapshot
+
+#: A pod's annotation: whoever deletes it is its controller, not somebody else.
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+#: What plugins make, of the kinds that are looked at.
+_ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod of the job. index: None for a name that no replica has. version: of the job it was made for."""
+
+    body: Object
+    name: str
+    uid: str
+    task: str
+    index: int | None
+    version: int
+
+    @property
+    def phase(self) -> str:
+        """Pending, Running, Succeeded, Failed or Unknown."""
+        return str((self.body.get("status") or {}).get("phase") or "Pending")
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is being deleted."""
+        return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def partition(self) -> int | None:
+        """Its part of a task that is partitioned."""
+        return _number((self.body["metadata"].get("labels") or {}).get(names.PARTITION))
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it was marked before its deletion, by Volcano's controller or as one of a gang that backed out."""
+        return (self.body["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one decision sees of a job.
+
+    body: with everything filled in that its author left out. status: as it was written. pods: those that exist.
+    group: its PodGroup, groups: also those that are being deleted or have a name of old. attached: what plugins made.
+    queue: None when it does not exist. failures: how often in a row its reconcile failed; error: why, the last time.
+    """
+
+    ref: Ref
+    body: Object
+    job: Job
+    status: Object
+    memory: Status
+    pods: tuple[Pod, ...]
+    group: Object | None
+    groups: tuple[Object, ...]
+    attached: Mapping[Ref, Object | None]
+    commands: tuple[Object, ...]
+    queue: Object | None
+    relatives: Mapping[Ref, Object | None]
+    failures: int = 0
+    error: str | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """The phase as it was written; a job that has none is Pending."""
+        return (self.memory.state.phase if self.memory.state else None) or "Pending"
+
+    @property
+    def new(self) -> bool:
+        """Whether nothing was ever written of the job."""
+        return self.memory.state is None or not self.memory.state.phase
+
+    @property
+    def version(self) -> int:
+        """Rises whenever all pods are killed."""
+        return self.memory.version or 0
+
+    @property
+    def group_phase(self) -> str | None:
+        """The PodGroup's phase; None while there is no PodGroup that counts."""
+        return ((self.group or {}).get("status") or {}).get("phase") or None
+
+    @property
+    def backed_out(self) -> bool:
+        """Whether the gang was admitted, did not get its places, and gave back what it had."""
+        return self.group_phase == "Pending" and bool(((self.group or {}).get("status") or {}).get("backOff"))
+
+    @property
+    def abandoned(self) -> str | None:
+        """Why its gang is never admitted any more, for people; None while it still may be."""
+        found = conditions.find(self.group, "Unschedulable") if self.group and self.group_phase == "Pending" else None
+        given_up = found and (found.get("status"), found.get("reason")) == ("True", GIVEN_UP)
+        return str(found.get("message") or GIVEN_UP) if found and given_up else None
+
+    @property
+    def created(self) -> datetime:
+        """When the job was made."""
+        return times.parse(self.body["metadata"]["creationTimestamp"])
+
+    def of(self, task: Task) -> tuple[Pod, ...]:
+        """The pods of one task."""
+        return tuple(pod for pod in self.pods if pod.task == task.name)
+
+
+def observe(snapshot: Snapshot) -> Sight:
+    """The job of a snapshot that has one.
+
+    Raises UserError when its spec or its status cannot be read.
+    """
+    assert snapshot.body is not None
+    body = defaulted(snapshot.body)
+    job = parse(body)
+    groups = tuple(_bodies(snapshot.children.get(POD_GROUP.id, ())))
+    return Sight(
+        ref=snapshot.ref,
+        body=body,
+        job=job,
+        status=body.get("status") or {},
+        memory=_memory(body),
+        pods=tuple(sorted(_pods(job, snapshot.children.get(POD.id, ())), key=_place)),
+        group=next((group for group in groups if _is_current(job, group)), None),
+        groups=groups,
+        attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
+        commands=tuple(sorted(_bodies(snapshot.tied.get(COMMAND.id, ())), key=_age)),
+        queue=snapshot.relatives.get(queue_of(body)),
+        relatives=snapshot.relatives,
+        failures=snapshot.failures,
+        error=snapshot.last_error,
+    )
+
+
+def queue_of(body: Object) -> Ref:
+    """The queue that a job stands in."""
+    return Ref(QUEUE, "", (body.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
+
+
+def _memory(body: Object) -> Status:
+    try:
+        return Status.model_validate(body.get("status") or {})
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, one["loc"])) for one in error.errors())
+        raise UserError(f"Job {body['metadata']['name']}: its status cannot be read: {fields}") from error
+
+
+def _bodies(entries: Iterable[Entry]) -> Iterator[Object]:
+    return (entry.body for entry in entries if entry.body is not None)
+
+
+def _is_current(job: Job, group: Object) -> bool:
+    metadata = group["metadata"]
+    return metadata["name"] == names.group(job) and not metadata.get("deletionTimestamp")
+
+
+def _pods(job: Job, entries: Iterable[Entry]) -> Iterator[Pod]:
+    """The pods that say which task and version of this job they are of; others are left alone."""
+    for body in _bodies(entries):
+        metadata = body["metadata"]
+        annotations = metadata.get("annotations") or {}
+        task, version = annotations.get(names.TASK), _number(annotations.get(names.VERSION))
+        if annotations.get(names.JOB_NAME) == job.metadata.name and task and version is not None:
+            index = _number(metadata["name"].removeprefix(f"{job.metadata.name}-{task}-"))
+            yield Pod(body, metadata["name"], metadata["uid"], task, index, version)
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
+
+
+def _place(pod: Pod) -> tuple[str, int, str]:
+    return pod.task, -1 if pod.index is None else pod.index, pod.name
+
+
+def _age(command: Object) -> tuple[str, int, str]:
+    """Commands of one second are told apart by their versions, which grow."""
+    metadata = command["metadata"]
+    version = _number(metadata.get("resourceVersion"))
+    return cast(str, metadata.get("creationTimestamp") or ""), version or 0, metadata["name"]

@@ -1,0 +1,108 @@
+"""The plugins of a Job. They act in a fixed order, whatever the manifest's: some read what others wrote."""
+
+from collections.abc import Mapping
+
+from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref, ref_of
+from workers.api.volcano.job import Job
+from workers.controllers.volcano.job.plugins.env import Env
+from workers.controllers.volcano.job.plugins.hcclrank import Hcclrank
+from workers.controllers.volcano.job.plugins.mpi import Mpi
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, Seat
+from workers.controllers.volcano.job.plugins.pytorch import Pytorch
+from workers.controllers.volcano.job.plugins.ray import Ray
+from workers.controllers.volcano.job.plugins.ssh import Ssh
+from workers.controllers.volcano.job.plugins.svc import Svc
+from workers.controllers.volcano.job.plugins.tensorflow import Tensorflow
+from workers.controllers.volcano.job.site import Site
+from workers.reconcile.plan import Create, Delete, Discard, Patch
+
+__all__ = [
+    "KNOWN",
+    "PluginError",
+    "Seat",
+    "objects",
+    "pod",
+    "remarks",
+    "removals",
+    "repairs",
+    "resources",
+    "secrets",
+]
+
+#: In the order in which they act.
+_ORDER: tuple[type[Plugin], ...] = (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
+#: The names of all plugins.
+KNOWN = frozenset(each.name for each in _ORDER)
+
+
+def objects(job: Job, site: Site) -> tuple[Create, ...]:
+    """What the job's plugins make for it as a whole, all of it owned by the job.
+
+    Raises PluginError for an unknown plugin, or a job that one of them cannot serve.
+    """
+    return tuple(made for plugin in _of(job) for made in plugin.objects(job, site))
+
+
+def pod(seat: Seat, made: Object) -> Object:
+    """A pod of the job as its plugins want it. Raises PluginError as `objects` does."""
+    for plugin in _of(seat.job):
+        made = plugin.pod(seat, made)
+    return made
+
+
+def remarks(job: Job) -> tuple[str, ...]:
+    """What is wrong with the plugins' arguments; what stood before it counts. Raises PluginError."""
+    return tuple(f"plugin {plugin.name}: {plugin.remark}" for plugin in _of(job) if plugin.remark)
+
+
+def resources(job: Job) -> dict[str, str]:
+    """What `status.controlledResources` says of the plugins while their objects are there. Raises PluginError."""
+    return {f"plugin-{plugin.name}": plugin.name for plugin in _of(job) if plugin.recorded}
+
+
+def repairs(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Create | Patch, ...]:
+    """What it takes that everything which can be seen is as it must be.
+
+    seen: the objects the job has; of a kind whose objects are never looked at (Secrets) none can be missed. A ConfigMap
+    follows the job as its tasks change; a Service or NetworkPolicy that somebody changed is left as it is.
+    """
+    steps: list[Create | Patch] = []
+    for wanted in objects(job, site):
+        ref = ref_of(wanted.kind, wanted.body)
+        if not _is_followed(wanted.kind):
+            continue
+        found = seen.get(ref)
+        if found is None:
+            steps.append(wanted)
+        elif wanted.kind == CONFIG_MAP and found.get("data") != wanted.body["data"]:
+            data = {**dict.fromkeys(found.get("data") or (), None), **wanted.body["data"]}
+            steps.append(Patch(ref, {"data": data}, found["metadata"]["resourceVersion"]))
+    return tuple(steps)
+
+
+def secrets(job: Job, site: Site) -> tuple[Create, ...]:
+    """What nobody can see and pods cannot do without: to be asked for again by every plan that makes pods."""
+    return tuple(wanted for wanted in objects(job, site) if not _is_followed(wanted.kind))
+
+
+def removals(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Delete | Discard, ...]:
+    """What it takes that nothing of the plugins is left. Raises PluginError as `objects` does."""
+    steps: list[Delete | Discard] = []
+    for wanted in objects(job, site):
+        ref = ref_of(wanted.kind, wanted.body)
+        if not _is_followed(wanted.kind):
+            steps.append(Discard(ref))
+        elif found := seen.get(ref):
+            steps.append(Delete(ref, found["metadata"]["uid"]))
+    return tuple(steps)
+
+
+def _is_followed(kind: Kind) -> bool:
+    return kind != SECRET
+
+
+def _of(job: Job) -> tuple[Plugin, ...]:
+    given = job.spec.plugins or {}
+    if unknown := sorted(set(given) - KNOWN):
+        raise PluginError(f"plugin {', '.join(unknown)}: not known; there are {', '.join(sorted(KNOWN))}")
+    return tuple(plugin(given[plugin.name] or ()) for plugin in _ORDER if plugin.name in given)

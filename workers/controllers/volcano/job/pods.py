@@ -1,0 +1,110 @@
+"""The pod of one place in a task, complete: what its template says, what the job adds, what its plugins want."""
+
+from collections.abc import Mapping
+
+from workers.api.kinds import POD, Object
+from workers.api.references import GANG_GATE, GROUP_NAME
+from workers.api.volcano.job import Job, Task
+from workers.controllers.volcano.job import names, plugins, volumes
+from workers.controllers.volcano.job.site import VOLCANO, Site
+
+RETRY_COUNT = "volcano.sh/job-retry-count"
+TASK_INDEX = "volcano.sh/task-index"
+TEMPLATE_UID = "volcano.sh/template-uid"
+NUMA_POLICY = "volcano.sh/numa-topology-policy"
+FORWARDING = "volcano.sh/job-forwarding"
+PREEMPTABLE = "volcano.sh/preemptable"
+COOLDOWN = "volcano.sh/cooldown-time"
+REVOCABLE = "volcano.sh/revocable-zone"
+#: Only the first that is there is handed on.
+DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+
+#: A label's value is no longer; a queue's name may be.
+_LONGEST_LABEL = 63
+
+
+def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
+    """The pod `<job>-<task>-<index>` as it is to be created.
+
+    version: of the job, which rises when all its pods are killed. retries: how often it was restarted. held: it waits
+    until somebody lets it go.
+    Raises PluginError for a job that its plugins cannot serve.
+    """
+    body: Object = {
+        "apiVersion": POD.api_version,
+        "kind": POD.kind,
+        "metadata": _metadata(job, task, index, version, retries),
+        "spec": _spec(job, task, site, held),
+    }
+    mounted = volumes.mounted(job, body)
+    return plugins.pod(plugins.Seat(job, site, task, index), mounted)
+
+
+def _metadata(job: Job, task: Task, index: int, version: int, retries: int) -> Object:
+    given = task.metadata
+    metadata = {
+        "name": names.pod(job, task, index),
+        "namespace": job.metadata.namespace,
+        "labels": {**(given.get("labels") or {}), **_labels(job, task, index)},
+        "annotations": {**(given.get("annotations") or {}), **_annotations(job, task, index, version, retries)},
+        "ownerReferences": [names.owner(job)],
+    }
+    return {**metadata, "finalizers": list(given["finalizers"])} if given.get("finalizers") else metadata
+
+
+def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
+    labels = {
+        **names.labels(job),
+        names.TASK: task.name,
+        TASK_INDEX: str(index),
+        **_copied(job.metadata.labels, PREEMPTABLE, COOLDOWN),
+    }
+    if len(job.spec.queue) <= _LONGEST_LABEL:
+        labels[names.QUEUE] = job.spec.queue
+    if is_forwarded(job):
+        labels[FORWARDING] = "true"
+    if parts := task.partition_policy:
+        labels[names.PARTITION] = str(index // parts.partition_size)
+    return labels
+
+
+def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -> dict[str, str]:
+    annotations = {
+        names.TASK: task.name,
+        GROUP_NAME: names.group(job),
+        names.JOB_NAME: job.metadata.name,
+        names.QUEUE: job.spec.queue,
+        names.VERSION: str(version),
+        TEMPLATE_UID: f"{job.metadata.name}-{task.name}",
+        TASK_INDEX: str(index),
+        RETRY_COUNT: str(retries),
+        **_copied(job.metadata.annotations, PREEMPTABLE, COOLDOWN, REVOCABLE),
+    }
+    budget = next((key for key in DISRUPTION_BUDGETS if key in job.metadata.annotations), None)
+    if budget:
+        annotations[budget] = job.metadata.annotations[budget]
+    if task.topology_policy:
+        annotations[NUMA_POLICY] = task.topology_policy
+    if is_forwarded(job):
+        annotations[FORWARDING] = "true"
+    return annotations
+
+
+def is_forwarded(job: Job) -> bool:
+    """Whether the job's queue hands its work on to other clusters."""
+    return job.metadata.annotations.get(FORWARDING) == "true"
+
+
+def _copied(given: Mapping[str, str], *keys: str) -> dict[str, str]:
+    return {key: given[key] for key in keys if key in given}
+
+
+def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
+    spec = task.pod_spec
+    spec["schedulerName"] = site.placing(spec.get("schedulerName") or job.spec.scheduler_name or VOLCANO)
+    if held and not spec.get("nodeName"):
+        gates = [gate for gate in spec.get("schedulingGates") or () if gate.get("name") != GANG_GATE]
+        spec["schedulingGates"] = [*gates, {"name": GANG_GATE}]
+    if job.spec.priority_class_name and not spec.get("priorityClassName"):
+        spec["priorityClassName"] = job.spec.priority_class_name
+    return spec

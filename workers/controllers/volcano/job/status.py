@@ -1,0 +1,114 @@
+"""A job's status, computed whole."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.api.model import Model
+from workers.controllers.volcano.job import failures, phases, timers
+from workers.controllers.volcano.job.counting import Tally
+from workers.controllers.volcano.job.observed import Sight
+from workers.controllers.volcano.job.transitions import Course
+
+#: Phases that the history keeps: a job that is suspended every night would fill its status otherwise.
+HISTORY = 50
+
+_SECOND = timedelta(seconds=1)
+
+
+def render(
+    sight: Sight, seen: Object, course: Course, tally: Tally, resources: Mapping[str, str], now: datetime
+) -> Object:
+    """The status to be written. seen: the one before it. resources: what plugins and volumes made.
+
+    Numbers of zero are left out, as Volcano does. A finished job keeps the numbers it had when its last pod was gone,
+    whatever becomes of the pods that were left.
+    """
+    state = _state(seen.get("state") or {}, course, now)
+    computed: Object = {
+        "state": state,
+        "minAvailable": sight.job.spec.gang,
+        "version": course.version,
+        "retryCount": course.retries,
+        "runningDuration": _duration(sight, course, state),
+        "controlledResources": dict(resources),
+        "conditions": _history(seen.get("conditions") or [], state),
+        "killing": [_dump(one) for one in course.killing],
+        "delayed": [_dump(one) for one in timers.stored(course.timers)],
+        "failures": [_dump(one) for one in failures.remembered(sight)],
+        "handled": list(course.handled),
+        "restartTime": times.render(course.ready_at) if course.ready_at else None,
+        "startTime": times.render(course.started) if course.started else None,
+        "groupPhase": "Unknown" if sight.group_phase == "Unknown" else None,
+        "observedGeneration": sight.body["metadata"].get("generation"),
+    }
+    if not is_settled(sight, course):
+        computed |= _numbers(tally)
+    merged = {**seen, **computed}
+    return {name: value for name, value in merged.items() if value or name == "minAvailable"}
+
+
+def is_settled(sight: Sight, course: Course) -> bool:
+    """Whether the job had finished before, and no pod was left whose end was waited for."""
+    counters = (sight.memory.terminating, sight.memory.running, sight.memory.pending)
+    return course.phase in phases.FINAL and sight.phase == course.phase and not any(counters)
+
+
+def transition(sight: Sight) -> datetime | None:
+    """When the job came to its phase."""
+    state = sight.memory.state
+    return times.parse(state.last_transition_time) if state and state.last_transition_time else None
+
+
+def duration(span: timedelta) -> str:
+    """Whole seconds as Go writes them: ``1h0m5s``."""
+    seconds = max(0, span // _SECOND)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minute}m{second}s"
+    return f"{minute}m{second}s" if minute else f"{second}s"
+
+
+def _state(seen: Object, course: Course, now: datetime) -> Object:
+    same = seen.get("phase") == course.phase and seen.get("lastTransitionTime")
+    state = {
+        "phase": course.phase,
+        "reason": course.reason,
+        "message": course.message[:1024] if course.message else None,
+        "lastTransitionTime": seen["lastTransitionTime"] if same else times.render(now),
+    }
+    return {name: value for name, value in state.items() if value}
+
+
+def _history(seen: list[Object], state: Object) -> list[Object]:
+    """The phases so far; one that lasts is one entry."""
+    if seen and seen[-1].get("status") == state["phase"]:
+        return seen
+    return [*seen, {"status": state["phase"], "lastTransitionTime": state["lastTransitionTime"]}][-HISTORY:]
+
+
+def _duration(sight: Sight, course: Course, state: Object) -> str | None:
+    """From the job's creation to its end; nothing while it is at work."""
+    if course.phase in phases.AT_WORK:
+        return None
+    return duration(times.parse(state["lastTransitionTime"]) - sight.created)
+
+
+def _numbers(tally: Tally) -> Object:
+    counts = tally.counts
+    return {
+        "pending": counts.pending,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "terminating": counts.terminating,
+        "unknown": counts.unknown,
+        "taskStatusCount": {task: {"phase": dict(phases)} for task, phases in tally.tasks.items()},
+        "present": dict(tally.present),
+    }
+
+
+def _dump(one: Model) -> Object:
+    return one.model_dump(by_alias=True, exclude_none=True)

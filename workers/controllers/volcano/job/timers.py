@@ -1,0 +1,141 @@
+"""Actions that wait for their policy's timeout. They stand in the status, and so outlive every process.
+
+That of a pod that is pending follows from the pod itself: of those one for each task is written down, so that it is
+known that they were told of. A status must fit into what an API server stores.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import chain
+
+from workers.api import times
+from workers.api.volcano.job import Delayed, Policy
+from workers.controllers.volcano.job import policies
+from workers.controllers.volcano.job.happenings import Happening
+from workers.controllers.volcano.job.observed import Pod
+
+Timers = tuple[Delayed, ...]
+
+#: Timers that a status remembers of pods that failed or were deleted, the first that are due: those that failed can be
+#: seen as long as they are there.
+REMEMBERED = 1000
+#: Which timers are told of together: the event, the task and the action.
+Sort = tuple[str, str | None, str]
+
+
+def running(known: Iterable[Delayed], pods: Iterable[Pod]) -> Timers:
+    """The timers that still run: those of pods that have recovered do not.
+
+    One that waits for a pending pod ends when that very pod no longer is. One that waits for a pod that failed or was
+    deleted ends when a pod of the name runs, whichever it is.
+    """
+    by_name: Mapping[str, Pod] = {pod.name: pod for pod in pods if not pod.leaving}
+    return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
+
+
+def started(known: Timers, asked: Iterable[tuple[Policy, Happening]], all_: Iterable[Happening]) -> Timers:
+    """The timers once those of these policies run: one of the same action for the same pod goes on.
+
+    One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
+    """
+    still = {(one.event, one.pod) for one in all_}
+    of_pod: dict[str | None, list[Delayed]] = {}
+    for timer in known:
+        of_pod.setdefault(timer.pod, []).append(timer)
+    news = False
+    for policy, happening in asked:
+        others = of_pod.get(happening.pod, [])
+        if any(timer.action == policy.action for timer in others):
+            continue
+        kept = [timer for timer in others if (timer.event, timer.pod) in still]
+        of_pod[happening.pod] = [*kept, _timer(policy, happening)]
+        news = True
+    return tuple(chain.from_iterable(of_pod.values())) if news else known
+
+
+def stored(known: Timers) -> Timers:
+    """What of the timers is written down: whatever does not follow from pods that are there."""
+    first: dict[Sort, Delayed] = {}
+    others: list[Delayed] = []
+    for timer in known:
+        if timer.event != "PodPending":
+            others.append(timer)
+        elif sort(timer) not in first or _turn(timer) < _turn(first[sort(timer)]):
+            first[sort(timer)] = timer
+    return (*sorted(first.values(), key=_turn), *sorted(others, key=_turn)[:REMEMBERED])
+
+
+def sort(timer: Delayed) -> Sort:
+    """What is said of the timer when it starts."""
+    return timer.event, timer.task, timer.action
+
+
+def without(known: Timers, action: str, task: str | None, pod: str | None, partition: int | None) -> Timers:
+    """The timers that are left once an action was taken: those of its level, about the same thing, are not."""
+    level = policies.level(action)
+
+    def is_met(timer: Delayed) -> bool:
+        match level:
+            case "job":
+                return timer.level == "job"
+            case "task":
+                return timer.level == "task" and timer.task == task
+            case "pod":
+                return timer.level == "pod" and timer.pod == pod
+            case "partition":
+                return timer.level == "partition" and (timer.task, timer.partition) == (task, partition)
+
+    return tuple(timer for timer in known if not is_met(timer))
+
+
+def due(known: Timers, now: datetime) -> Delayed | None:
+    """The first timer whose time has come."""
+    ready = [timer for timer in known if times.parse(timer.due) <= now]
+    return min(ready, key=lambda timer: timer.due, default=None)
+
+
+def fired(known: Timers, first: Delayed, now: datetime) -> tuple[Timers, Timers]:
+    """A timer whose time has come, and the timers that are left.
+
+    Restarts of single pods do not bear on each other: all that are due are carried out together.
+    """
+    if first.level != "pod":
+        return (first,), tuple(timer for timer in known if timer != first)
+    together = [timer for timer in known if timer.level == "pod" and times.parse(timer.due) <= now]
+    pods = {timer.pod for timer in together}
+    return tuple(sorted(together, key=_turn)), tuple(
+        timer for timer in known if not (timer.level == "pod" and timer.pod in pods)
+    )
+
+
+def next_due(known: Timers) -> datetime | None:
+    """When the next timer's time comes."""
+    return min((times.parse(timer.due) for timer in known), default=None)
+
+
+def _turn(timer: Delayed) -> tuple[str, str]:
+    return timer.due, timer.pod or ""
+
+
+def _timer(policy: Policy, happening: Happening) -> Delayed:
+    assert policy.delay is not None
+    return Delayed(
+        action=policy.action or "",
+        event=happening.event,
+        due=times.render(happening.at + policy.delay),
+        task=happening.task,
+        pod=happening.pod,
+        uid=happening.uid,
+        partition=happening.partition,
+        level=policies.level(policy.action or ""),
+    )
+
+
+def _recovered(timer: Delayed, pod: Pod | None) -> bool:
+    match timer.event:
+        case "PodPending":
+            return pod is None or pod.uid != timer.uid or pod.phase != "Pending"
+        case "PodFailed" | "PodEvicted":
+            return pod is not None and pod.phase == "Running"
+        case _:
+            return False

@@ -1,0 +1,209 @@
+"""The course of a job: what its status remembers, changed by one action after the other before anything is done.
+
+Volcano carries each action out before it writes the status. Here the status says first what is going to happen: its
+phase, the version that pods must not be older than, and in Restarting also which pods are to go. Whoever is killed
+after that write, the next process reads there what is left to do, and no action is taken twice.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+
+from workers.api import times
+from workers.api.volcano.job import Killing, Phase, Spec
+from workers.controllers.batch.job.indexes import Indexes
+from workers.controllers.volcano.job import phases, restarts, timers
+from workers.controllers.volcano.job.observed import Pod, Sight
+from workers.controllers.volcano.job.phases import Cell, Operation
+from workers.controllers.volcano.job.timers import Timers
+from workers.reconcile.plan import Record
+
+#: The reason of a job that is aborted because its spec says so, and resumes when it no longer does.
+SUSPENDED = "Suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An action that is asked for. reason, message: why. waits: a restart obeys restartBackoff. told: its Event."""
+
+    action: str
+    reason: str
+    message: str
+    task: str | None = None
+    pod: str | None = None
+    partition: int | None = None
+    waits: bool = False
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Where a job stands and what is decided about it.
+
+    records: Events about what was decided just now. ignored: what a policy should answer now and cannot, for people.
+    """
+
+    phase: Phase
+    reason: str | None
+    message: str | None
+    version: int
+    retries: int
+    killing: tuple[Killing, ...]
+    timers: Timers
+    handled: tuple[str, ...]
+    ready_at: datetime | None
+    started: datetime | None
+    records: tuple[Record, ...] = ()
+    ignored: str | None = None
+
+    @property
+    def is_full_kill(self) -> bool:
+        """Whether all pods of older versions are to go, and with them all that was made for them."""
+        return any(one.version is not None for one in self.killing)
+
+    def told(self, type_: str, reason: str, message: str) -> "Course":
+        """The same course with one more Event."""
+        record = Record("Warning" if type_ == "Warning" else "Normal", reason, message)
+        return replace(self, records=(*self.records, record))
+
+    def moved(self, phase: Phase, reason: str | None, message: str | None) -> "Course":
+        """The course in another phase."""
+        return replace(self, phase=phase, reason=reason, message=message)
+
+
+def remembered(sight: Sight) -> Course:
+    """The course as the status has it."""
+    memory = sight.memory
+    return Course(
+        phase=sight.phase,
+        reason=memory.state.reason if memory.state else None,
+        message=memory.state.message if memory.state else None,
+        version=sight.version,
+        retries=memory.retry_count or 0,
+        killing=memory.killing or (),
+        timers=memory.delayed or (),
+        handled=memory.handled or (),
+        ready_at=times.parse(memory.restart_time) if memory.restart_time else None,
+        started=times.parse(memory.start_time) if memory.start_time else None,
+    )
+
+
+def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Course:
+    """The course once an action was taken. What does nothing in this phase changes nothing."""
+    cell = phases.cell(_standing(course, request, now), request.action)
+    if not does_anything(course, request, sight, now):
+        return course
+    told = course.told("Normal", "ExecuteAction", request.told or f"Start to execute action {request.action}")
+    left = replace(
+        told, timers=timers.without(course.timers, request.action, request.task, request.pod, request.partition)
+    )
+    if cell.operation is Operation.KILL_TARGET:
+        # Pods of this version that stay may be answered again: they do only where the job is about to fail.
+        last = course.retries + cell.counts >= sight.job.spec.max_retry
+        target = Killing(
+            retain="soft" if last else "none", task=request.task, pod=request.pod, partition=request.partition
+        )
+        killing = _joined(left.killing, _narrowed(target, request.action), sight)
+        killed = replace(left, killing=killing)
+    else:
+        killed = _killed(left, cell, sight.job.spec)
+    return _led(killed, cell, request, sight.job.spec, now)
+
+
+def does_anything(course: Course, request: Request, sight: Sight, now: datetime) -> bool:
+    """Whether an action is more than what goes on anyway in this phase."""
+    phase = _standing(course, request, now)
+    cell = phases.cell(phase, request.action)
+    if cell == phases.cell(phase, "SyncJob"):
+        return False
+    if cell.operation is not Operation.KILL_TARGET or request.action != "RestartPartition":
+        return True
+    # Without a partition to restart there is nothing to restart.
+    return any(pod.task == request.task and pod.partition == request.partition is not None for pod in sight.pods)
+
+
+def waits(course: Course, now: datetime) -> bool:
+    """Whether a restart has still to wait for its time."""
+    return course.ready_at is not None and now < course.ready_at
+
+
+def _standing(course: Course, request: Request, now: datetime) -> Phase:
+    """The phase that says what an action does.
+
+    Volcano's Restarting is over in a moment, and what comes in it is lost. One that waits may last for hours: people
+    can stop it as they could when it is Pending.
+    """
+    return "Pending" if course.phase == "Restarting" and waits(course, now) and not request.waits else course.phase
+
+
+def ended(course: Course) -> Course:
+    """The course of a job whose last phase has come: no pod that is still at work is of its version."""
+    return replace(course, version=course.version + 1, killing=(), timers=(), ready_at=None)
+
+
+def is_target(one: Killing, pod: Pod) -> bool:
+    """Whether a pod is to go."""
+    return is_about(one, pod) and not (one.retain == "soft" and pod.ended)
+
+
+def is_about(one: Killing, pod: Pod) -> bool:
+    """Whether a pod is of those that are to go or, if they have ended, may stay."""
+    if one.version is not None:
+        return pod.version <= one.version
+    return (
+        (one.task is not None and one.task == pod.task)
+        and one.pod in (None, pod.name)
+        and one.partition in (None, pod.partition)
+        and (one.indexes is None or (pod.index is not None and pod.index in _indexes(one.indexes)))
+    )
+
+
+def _joined(known: tuple[Killing, ...], target: Killing, sight: Sight) -> tuple[Killing, ...]:
+    """One more target. Pods of one task are one entry, however many they are: all of this is written down."""
+    prefix = f"{sight.job.metadata.name}-{target.task}-"
+    number = (target.pod or "").removeprefix(prefix)
+    if target.pod is None or not number.isdecimal():
+        return tuple(dict.fromkeys((*known, target)))
+    found = Indexes.of([int(number)])
+    for place, one in enumerate(known):
+        if one.indexes is not None and (one.task, one.retain) == (target.task, target.retain):
+            wider = one.model_copy(update={"indexes": (_indexes(one.indexes) | found).text})
+            return (*known[:place], wider, *known[place + 1 :])
+    return (*known, target.model_copy(update={"pod": None, "indexes": found.text}))
+
+
+@lru_cache(maxsize=64)
+def _indexes(text: str) -> Indexes:
+    return Indexes.parse(text)
+
+
+def _narrowed(target: Killing, action: str) -> Killing:
+    """What the action is about and no more: an event of a pod may be answered by a restart of its whole task."""
+    match action:
+        case "RestartTask":
+            return target.model_copy(update={"pod": None, "partition": None})
+        case "RestartPod":
+            return target.model_copy(update={"partition": None})
+        case _:
+            return target.model_copy(update={"pod": None})
+
+
+def _killed(course: Course, cell: Cell, spec: Spec) -> Course:
+    """All pods of the version so far are to go. After the last retry those that have ended stay, with their logs."""
+    keeps = cell.operation is Operation.KILL_SOFT or course.retries >= spec.max_retry - 1
+    one = Killing(retain="soft" if keeps else "none", version=course.version)
+    return replace(course, version=course.version + 1, killing=(one,), timers=())
+
+
+def _led(course: Course, cell: Cell, request: Request, spec: Spec, now: datetime) -> Course:
+    if isinstance(cell.then, phases.Rule):
+        return replace(course, reason=request.reason, message=request.message)
+    retries = course.retries + cell.counts
+    waits = request.waits and cell.then == "Restarting"
+    return replace(
+        course.moved(cell.then, request.reason, request.message),
+        retries=retries,
+        # Every other phase says by itself which pods are to go.
+        killing=course.killing if cell.then == "Restarting" else (),
+        ready_at=restarts.ready_at(spec.restart_backoff, retries, now) if waits else None,
+    )

@@ -1,0 +1,106 @@
+"""The volumes of a job: claims that are made for it, claims that must be there, and how its pods mount them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Object, Ref
+from workers.api.volcano.job import Job, Volume
+from workers.controllers.pod_names import letters
+from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.plugins import containers
+from workers.reconcile.plan import Create
+
+#: What comes before the letters of a name: volumes are called by one label.
+_STEM = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the job's volumes take. making: claims that are not there yet and are the job's own.
+
+    missing: claims that somebody else must make first. resources: what `status.controlledResources` says of them.
+    """
+
+    making: tuple[Create, ...]
+    missing: tuple[str, ...]
+    resources: dict[str, str]
+
+    @property
+    def problem(self) -> str | None:
+        """Why no pods can be made yet."""
+        return f"pvc {', '.join(self.missing)} not found" if self.missing else None
+
+
+def wanted(job: Job) -> tuple[Ref, ...]:
+    """The claims that the job's pods mount, each once."""
+    refs = (Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name) for name in _names(job))
+    return tuple(dict.fromkeys(refs))
+
+
+def own(job: Job) -> tuple[Ref, ...]:
+    """Those of them that are made for the job, under names that nobody else makes."""
+    named = zip(_names(job), job.spec.volumes or (), strict=True)
+    return tuple(
+        Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name)
+        for name, volume in named
+        if volume.volume_claim is not None and not volume.volume_claim_name
+    )
+
+
+def claims(job: Job, found: Mapping[Ref, Object | None]) -> Claims:
+    """What is to be done about the claims. found: those that are there, of the ones that are wanted.
+
+    A claim of the job's own is called after the job's uid, so that it is never made twice and nothing has to be
+    written down before it can be made.
+    """
+    making: dict[str, Create] = {}
+    missing: dict[str, None] = {}
+    for name, volume in zip(_names(job), job.spec.volumes or (), strict=True):
+        if found.get(Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name)) is not None:
+            continue
+        if volume.volume_claim is None:
+            missing[name] = None
+        else:
+            making.setdefault(name, Create(PERSISTENT_VOLUME_CLAIM, _claim(job, name, volume.volume_claim)))
+    return Claims(tuple(making.values()), tuple(missing), {f"volume-pvc-{ref.name}": ref.name for ref in wanted(job)})
+
+
+def mounted(job: Job, pod: Object) -> Object:
+    """The pod with the job's volumes in all its containers.
+
+    Of several mounts of one claim only the first counts. Containers that run before the others get none.
+    """
+    paths: dict[str, str] = {}
+    for name, volume in zip(_names(job), job.spec.volumes or (), strict=True):
+        paths.setdefault(name, volume.mount_path)
+    for claim, path in paths.items():
+        name = f"{_stem(job)}-{_letters(job, claim)}"
+        source = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
+        pod = containers.with_volume(pod, source, {"name": name, "mountPath": path}, init=False)
+    return pod
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    """The claim of each entry."""
+    return tuple(_name(job, index, volume) for index, volume in enumerate(job.spec.volumes or ()))
+
+
+def _name(job: Job, index: int, volume: Volume) -> str:
+    return volume.volume_claim_name or f"{job.metadata.name}-pvc-{_letters(job, f'volumes/{index}')}"
+
+
+def _stem(job: Job) -> str:
+    return job.metadata.name[:_STEM].replace(".", "-").rstrip("-")
+
+
+def _letters(job: Job, what: str) -> str:
+    return letters(f"{job.metadata.uid}/{what}", 12)
+
+
+def _claim(job: Job, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": PERSISTENT_VOLUME_CLAIM.api_version,
+        "kind": PERSISTENT_VOLUME_CLAIM.kind,
+        "metadata": names.metadata(job, name),
+        "spec": spec,
+    }

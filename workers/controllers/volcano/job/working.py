@@ -1,0 +1,236 @@
+"""Bringing a job's pods to what its spec says: what they need, then those too many, then those that are missing."""
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_of
+from workers.controllers.volcano.job import dependencies, names, plugins, podgroup, pods, volumes
+from workers.controllers.volcano.job.counting import Place
+from workers.controllers.volcano.job.killing import HELPING, deletion, is_plugin
+from workers.controllers.volcano.job.observed import Pod, Sight, queue_of
+from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.transitions import Course
+from workers.reconcile.plan import Create, Measure, Patch, Record, Step, Together
+
+#: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
+LOOK_AGAIN = timedelta(seconds=5)
+_PLUGIN_ERROR = Record("Warning", "PluginError", "Error making what plugins need: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why pods are not made. event: the reason of the Event that tells it; None where that is everyday life."""
+
+    event: str | None
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is done. first: what pods need; victims: pods too many; made: places that get a pod, by steps.
+
+    lost: pods that are never made. resources: what plugins and volumes have made. back: when to look again.
+    """
+
+    first: tuple[Step, ...] = ()
+    victims: tuple[Pod, ...] = ()
+    made: tuple[Place, ...] = ()
+    making: tuple[Step, ...] = ()
+    lost: int = 0
+    resources: Mapping[str, str] | None = None
+    problem: Problem | None = None
+    back: datetime | None = None
+
+
+def work(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
+    """What a job that is Pending, Running or Restarting needs now.
+
+    A Restarting job only gets its pods back: what they need was kept, or is made again when it is Pending. Raises
+    PluginError, or ValueError for a malformed quantity.
+    """
+    missing = _missing(sight)
+    if course.phase == "Restarting":
+        return _pods(sight, course, site, now) if sight.group else Work()
+    claims = volumes.claims(sight.job, sight.relatives)
+    resources = {**plugins.resources(sight.job), **claims.resources}
+    if missing and not sight.group:
+        return Work(problem=missing, back=now + LOOK_AGAIN)
+    if claims.problem and not sight.group:
+        return Work(problem=Problem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
+    first = tuple(_needs(sight, site, claims))
+    # An action that is delayed may bring back what failed.
+    lost = 0 if course.timers else dependencies.unmade(sight.job, _by_name(sight))
+    if _group_waits(sight):
+        waits = _waiting(sight, lost) if lost else _group_problem(sight)
+        return Work(first=first, lost=lost, resources=resources, problem=waits)
+    done = _pods(sight, course, site, now)
+    return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(sight, lost))
+
+
+def _missing(sight: Sight) -> Problem | None:
+    if sight.queue is not None:
+        return None
+    return Problem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
+
+
+def _waiting(sight: Sight, lost: int) -> Problem | None:
+    """Which tasks wait for which. lost: pods for which that is in vain."""
+    there = _by_name(sight)
+    if lost:
+        return Problem("DependencyFailed", "DependencyFailed", dependencies.told(sight.job, there))
+    found = {task.name: dependencies.waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
+    texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
+    return Problem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
+
+
+def _needs(sight: Sight, site: Site, claims: volumes.Claims) -> Iterator[Step]:
+    """What pods need: what plugins make, claims, and the PodGroup."""
+    job = sight.job
+    forwarded = bool(((sight.queue or {}).get("spec") or {}).get("extendClusters"))
+    if forwarded and not pods.is_forwarded(job):
+        body = {"metadata": {"annotations": {pods.FORWARDING: "true"}}}
+        yield Patch(sight.ref, body, sight.body["metadata"]["resourceVersion"])
+    secrets = () if _were_made(sight) else plugins.secrets(job, site)
+    attached = (*secrets, *plugins.repairs(job, site, sight.attached))
+    if attached:
+        yield Together(attached, otherwise=_PLUGIN_ERROR)
+    if claims.making:
+        yield Together(claims.making, otherwise=Record("Warning", "PVCError", "Error creating claims: {error}"))
+    yield from _group(sight)
+
+
+def _were_made(sight: Sight) -> bool:
+    """Whether plugins have made what they make for this start of the job."""
+    return any(map(is_plugin, sight.memory.controlled_resources or ()))
+
+
+def _group(sight: Sight) -> Iterator[Step]:
+    told = Record("Warning", "PodGroupError", "Error making the PodGroup: {error}")
+    wanted = podgroup.wanted(sight.job, priorities(sight), _later(sight))
+    if sight.group is None:
+        if not any(group["metadata"]["name"] == names.group(sight.job) for group in sight.groups):
+            yield Together((Create(POD_GROUP, wanted),), otherwise=told)
+    elif patch := podgroup.patch(sight.group, wanted):
+        version = sight.group["metadata"]["resourceVersion"]
+        yield Together((Patch(ref_of(POD_GROUP, sight.group), patch, version),), otherwise=told)
+
+
+def _later(sight: Sight) -> Set[str]:
+    """The tasks that do not belong to the gang yet, because of `dependsOn`.
+
+    One whose pods are there does, whatever has become of those it waited for.
+    """
+    return dependencies.waiting(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
+
+
+def priorities(sight: Sight) -> dict[str, int]:
+    """By name, the values of the PriorityClasses that the tasks name; those that do not exist are left out."""
+    return {
+        ref.name: int(body.get("value") or 0)
+        for ref, body in sight.relatives.items()
+        if ref.kind == PRIORITY_CLASS and body is not None
+    }
+
+
+def priority_classes(tasks: object) -> tuple[Ref, ...]:
+    """The PriorityClasses that the templates of a job's tasks name. tasks: as the manifest has them."""
+    found: list[str] = []
+    for task in tasks if isinstance(tasks, list | tuple) else ():
+        name = ((task.get("template") or {}).get("spec") or {}).get("priorityClassName")
+        found += [name] if isinstance(name, str) and name else []
+    return tuple(Ref(PRIORITY_CLASS, "", name) for name in dict.fromkeys(found))
+
+
+def _group_waits(sight: Sight) -> bool:
+    """Whether the gang has not been admitted: no pod is made or removed before."""
+    return sight.group is None or sight.group_phase in (None, "Pending")
+
+
+def _group_problem(sight: Sight) -> Problem | None:
+    """Why the gang is not admitted, as the newest condition of its PodGroup that holds says."""
+    holding = [
+        one for one in ((sight.group or {}).get("status") or {}).get("conditions") or () if one.get("status") == "True"
+    ]
+    newest = max(holding, key=lambda one: one.get("lastTransitionTime") or "", default=None)
+    if newest is None or newest.get("type") == "Scheduled":
+        return None
+    why = newest.get("message") or newest.get("reason") or "no reason is given"
+    name = f"{sight.job.metadata.namespace}:{sight.job.metadata.name}"
+    if newest.get("reason") == "NotEnoughTasks":
+        # The job's own pods: they are made when the gang is admitted.
+        return Problem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
+    return Problem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
+
+
+def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
+    """The pods too many, and those that are missing and may be made."""
+    if _group_waits(sight):
+        return Work()
+    replicas = {task.name: task.replicas for task in sight.job.spec.tasks}
+    victims = tuple(
+        pod for pod in sight.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), course.version)
+    )
+    gang = _gang(sight)
+    places = list(islice(_free(sight, gang), HELPING + 1)) if sight.queue is not None else []
+    made = tuple(places[:HELPING])
+    bodies = tuple(_create(sight, course, site, place, gang) for place in made)
+    told = Record("Warning", "FailedCreate", "Error creating pods: {error}")
+    late = Measure("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
+    making = (*_secrets(sight, site), Together(bodies, otherwise=told), late) if bodies else ()
+    more = len(places) > HELPING or len(victims) > HELPING
+    return Work(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
+
+
+def _secrets(sight: Sight, site: Site) -> Iterator[Step]:
+    """What new pods cannot do without, and nobody sees: it may have been deleted since the job started."""
+    if _were_made(sight) and (wanted := plugins.secrets(sight.job, site)):
+        yield Together(wanted, otherwise=_PLUGIN_ERROR)
+
+
+def _is_surplus(pod: Pod, replicas: int, version: int) -> bool:
+    """Beyond the task's replicas, given up by whoever made it, or of an older version and not ended.
+
+    The last may come from a process that was cut off while it made pods, and made them after all.
+    """
+    if pod.index is None or pod.index >= replicas or pod.given_up:
+        return True
+    return pod.version < version and not pod.ended
+
+
+def _free(sight: Sight, gang: Mapping[str, int]) -> Iterator[Place]:
+    """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
+    there = _by_name(sight)
+    ready = [task for task in sight.job.spec.tasks if dependencies.ready(sight.job, task, there)]
+    first = [(task, range(min(gang.get(task.name, 0), task.replicas))) for task in ready]
+    rest = [(task, range(len(indexes), task.replicas)) for task, indexes in first]
+    for task, indexes in (*first, *rest):
+        for index in indexes:
+            if names.pod(sight.job, task, index) not in there:
+                yield task.name, index
+
+
+def _gang(sight: Sight) -> Mapping[str, int]:
+    """By task, of how many pods, those of the lowest indexes, the gang that was admitted consists."""
+    later = _later(sight)
+    admitted = ((sight.group or {}).get("spec") or {}).get("minMember")
+    if admitted != podgroup.members(sight.job, later):
+        # It is about to ask for more, or for less: nobody has been let through for that yet.
+        return {}
+    return podgroup.chosen(sight.job, priorities(sight), later)
+
+
+def _create(sight: Sight, course: Course, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
+    """A pod of the gang; others are held back until there is room for them besides everybody's gangs."""
+    name, index = place
+    task = sight.job.spec.task(name)
+    assert task is not None
+    held = index >= gang.get(name, 0)
+    body = pods.build(sight.job, task, index, version=course.version, retries=course.retries, site=site, held=held)
+    return Create(POD, body)
+
+
+def _by_name(sight: Sight) -> dict[str, Object]:
+    return {pod.name: pod.body for pod in sight.pods}

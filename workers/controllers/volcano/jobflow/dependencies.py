@@ -1,0 +1,49 @@
+"""Whether an entry may start, by how those it depends on have ended: with Volcano, all of them must have completed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+
+from workers.api.volcano.jobflow import Entry, Spec
+from workers.controllers.volcano.jobflow.tracks import COMPLETED, FAILED, SKIPPED, TERMINATED, Track
+
+
+class Verdict(Enum):
+    """What becomes of an entry that has not started."""
+
+    WAIT = "it may start later"
+    START = "it may start"
+    SKIP = "what it waits for cannot happen any more"
+
+
+def outcome(tracks: Iterable[Track]) -> str | None:
+    """How an entry ended, all its items together; None while it has not."""
+    phases = set()
+    for track in tracks:
+        if not track.over:
+            return None
+        phases.add(track.phase)
+    if phases == {SKIPPED}:
+        return SKIPPED
+    return next((phase for phase in (FAILED, TERMINATED) if phase in phases), COMPLETED)
+
+
+def wanted(entry: Entry) -> tuple[str, ...]:
+    """The ends of its targets that let an entry start."""
+    return entry.when.phases if entry.when else (COMPLETED,)
+
+
+def verdict(entry: Entry, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]) -> Verdict:
+    """Whether an entry may start. answers: whether all probes of a target that has not ended succeed."""
+    if not (targets := entry.targets):
+        return Verdict.START
+    phases = wanted(entry)
+    met = [outcomes[name] in phases or (outcomes[name] is None and answers(name)) for name in targets]
+    lost = [outcomes[name] is not None and outcomes[name] not in phases for name in targets]
+    if entry.when and entry.when.match == "any":
+        return Verdict.START if any(met) else Verdict.SKIP if all(lost) else Verdict.WAIT
+    return Verdict.SKIP if any(lost) else Verdict.START if all(met) else Verdict.WAIT
+
+
+def handled(spec: Spec) -> frozenset[tuple[str, str]]:
+    """The ends (entry, phase) that some other entry waits for: a failure among them does not end the flow at once."""
+    return frozenset((name, phase) for entry in spec.flows for name in entry.targets for phase in wanted(entry))

@@ -1,0 +1,70 @@
+"""What of a flow follows from its manifest alone: read once, and kept for the decisions that follow.
+
+A flow of a thousand entries is decided on a thousand times, and its manifest seldom changes meanwhile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from graphlib import TopologicalSorter
+
+import orjson
+
+from workers.admission import findings
+from workers.admission.volcano import jobflow as admission
+from workers.api.kinds import Object
+from workers.api.volcano import jobflow as manifest
+from workers.api.volcano.jobflow import Entry, Spec
+from workers.controllers.volcano.jobflow import dependencies
+from workers.errors import UserError
+from workers.flows import nodes
+from workers.flows.nodes import Node
+
+#: Manifests that a process keeps; a large one takes some megabytes.
+_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The entries of a flow, and what they wait for.
+
+    nodes: everything the flow runs, members: by entry. order: the entries, each after those it depends on.
+    awaited: the ends (entry, phase) that some other entry waits for. probing: the entries that ask something of those
+    they depend on.
+    """
+
+    spec: Spec
+    nodes: tuple[Node, ...]
+    members: Mapping[str, tuple[Node, ...]]
+    order: tuple[Entry, ...]
+    awaited: frozenset[tuple[str, str]]
+    probing: tuple[Entry, ...]
+
+
+def of(body: Object) -> Graph:
+    """The graph of a flow. Raises UserError when there is something wrong with the manifest."""
+    metadata = body["metadata"]
+    return _read(metadata["namespace"], metadata["name"], orjson.dumps(body.get("spec")))
+
+
+@lru_cache(_KEPT)
+def _read(namespace: str, name: str, written: bytes) -> Graph:
+    content = orjson.loads(written)
+    body = {"metadata": {"namespace": namespace, "name": name}, **({} if content is None else {"spec": content})}
+    spec = manifest.parse(body).spec
+    if wrong := admission.faults(name, spec):
+        raise UserError(findings.told(wrong))
+    by_name = {entry.name: entry for entry in spec.flows}
+    sorter = TopologicalSorter({entry.name: entry.targets for entry in spec.flows})
+    members: dict[str, list[Node]] = {entry.name: [] for entry in spec.flows}
+    found = tuple(nodes.of(spec))
+    for node in found:
+        members[node.entry.name].append(node)
+    return Graph(
+        spec=spec,
+        nodes=found,
+        members={entry: tuple(of_entry) for entry, of_entry in members.items()},
+        order=tuple(by_name[entry] for entry in sorter.static_order()),
+        awaited=dependencies.handled(spec),
+        probing=tuple(entry for entry in spec.flows if entry.probe),
+    )

@@ -1,0 +1,102 @@
+"""The Jobs of a flow, and the Commands that end them."""
+
+from collections.abc import Mapping
+
+from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object
+from workers.api.references import CREATED_BY_TEMPLATE
+from workers.api.volcano.jobflow import CREATED_BY_FLOW
+from workers.controllers.volcano.jobflow import patching
+from workers.flows import expressions
+from workers.flows.expressions import Scope
+from workers.flows.nodes import Node
+
+#: Longest value of a label.
+_LABEL = 63
+
+
+def reference(owner: Object, api_version: str, kind: str) -> Object:
+    """The owner reference of what is made for an object."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def build(flow: Object, node: Node, name: str, template: Object, scope: Scope) -> Object:
+    """A Job's manifest. Raises UserError when the patch names what is not there."""
+    namespace = flow["metadata"]["namespace"]
+    marks = {
+        CREATED_BY_TEMPLATE: f"{namespace}.{node.entry.source}",
+        CREATED_BY_FLOW: f"{namespace}.{flow['metadata']['name']}",
+    }
+    spec = template["spec"]
+    if node.entry.patch and node.entry.patch.job_spec:
+        spec = patching.merged(spec, expressions.filled(node.entry.patch.job_spec, scope))
+    if variables := _variables(scope):
+        spec = _with_variables(spec, variables)
+    return {
+        "apiVersion": VC_JOB.api_version,
+        "kind": VC_JOB.kind,
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            # No API server takes a longer label; the annotation says the same.
+            "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
+            "annotations": marks,
+            "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
+        },
+        "spec": spec,
+    }
+
+
+def end(flow: Object, job: Object, why: str) -> Object:
+    """The Command that terminates a Job. Its name tells two of them for one Job to be one."""
+    metadata = job["metadata"]
+    return {
+        "apiVersion": COMMAND.api_version,
+        "kind": COMMAND.kind,
+        "metadata": {
+            "name": f"{metadata['name']}-terminatejob",
+            "namespace": metadata["namespace"],
+            "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
+        },
+        "action": "TerminateJob",
+        "target": reference(job, VC_JOB.api_version, VC_JOB.kind),
+        "reason": why,
+    }
+
+
+def _variables(scope: Scope) -> dict[str, str]:
+    """The variables of every container: parameters, and the item."""
+    found = {f"FLOW_{name}": value for name, value in scope.parameters.items()}
+    if scope.index is not None:
+        found |= {"FLOW_ITEM": scope.item or "", "FLOW_INDEX": str(scope.index)}
+    return found
+
+
+def _with_variables(spec: Object, variables: Mapping[str, str]) -> Object:
+    """The spec with these variables in every container that has none of the name."""
+    return {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
+
+
+def _task(task: Object, variables: Mapping[str, str]) -> Object:
+    template = task.get("template") or {}
+    pod = template.get("spec") or {}
+    containers = {
+        key: [_container(each, variables) for each in pod[key]]
+        for key in ("initContainers", "containers")
+        if pod.get(key)
+    }
+    return {**task, "template": {**template, "spec": {**pod, **containers}}}
+
+
+def _container(container: Object, variables: Mapping[str, str]) -> Object:
+    own = list(container.get("env") or ())
+    there = {each.get("name") for each in own}
+    # In front, because variables may refer to those before them.
+    added = [{"name": name, "value": value} for name, value in variables.items() if name not in there]
+    return {**container, "env": [*added, *own]}

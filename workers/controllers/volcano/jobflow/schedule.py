@@ -1,0 +1,180 @@
+"""A flow with a schedule: it makes flows without one, as a CronJob makes Jobs, and runs nothing itself."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from scheduler import cron
+from workers.api import times
+from workers.api.kinds import JOB_FLOW, Object, ref_of
+from workers.controllers.volcano.jobflow import jobs, phases, status
+from workers.controllers.volcano.jobflow.observed import Sight
+from workers.controllers.volcano.jobflow.status import Ready
+from workers.reconcile.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    PatchStatus,
+    Plan,
+    Record,
+    Step,
+    Together,
+)
+
+#: The fields of a flow's spec that the flows it makes do not have.
+FIELDS = frozenset(
+    {
+        *("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "cancel"),
+        *("successfulFlowsHistoryLimit", "failedFlowsHistoryLimit"),
+    }
+)
+#: The slot of a flow that a schedule made, RFC 3339.
+SLOT = "volcano.sh/cronjob-scheduled-timestamp"
+#: Lateness is measured in whole seconds.
+_SECOND = timedelta(seconds=1)
+
+
+def decide(sight: Sight) -> Plan:
+    """What to do about a flow with a schedule."""
+    return _Scheduled(sight).plan()
+
+
+@dataclass(frozen=True)
+class _Scheduled:
+    sight: Sight
+
+    def plan(self) -> Plan:
+        """Clean up, make what is due, and say when the next is."""
+        made = self._slot is not None
+        steps: list[Step] = []
+        doomed = [*self._old, *(self._active.values() if made and self._replaces else ())]
+        if doomed:
+            steps.append(Together(tuple(_deletion(flow) for flow in doomed)))
+        if self._slot is not None:
+            steps += self._made(self._slot)
+        new = self._status()
+        if new != self.sight.status:
+            steps.append(PatchStatus(new))
+        if self._next:
+            steps.append(ComeBack(self._next))
+        return Plan(tuple(steps), f"{len(self._active)} at work, {int(made)} to create")
+
+    @cached_property
+    def _flows(self) -> Mapping[str, Object]:
+        """The flows that are there, by name."""
+        entries = self.sight.snapshot.children.get(JOB_FLOW.id, ())
+        return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
+
+    @cached_property
+    def _active(self) -> Mapping[str, Object]:
+        """The flows that are at work."""
+        return {name: flow for name, flow in self._flows.items() if _phase(flow) not in phases.FINAL}
+
+    @property
+    def _old(self) -> Iterator[Object]:
+        """Flows that are over, beyond the limits."""
+        spec, limits = self.sight.spec, {}
+        limits[True] = spec.successful_flows_history_limit
+        limits[False] = spec.failed_flows_history_limit
+        for well, limit in limits.items():
+            over = [
+                flow
+                for flow in self._flows.values()
+                if _phase(flow) in phases.FINAL and (_phase(flow) == phases.SUCCEED) == well
+            ]
+            over.sort(key=lambda flow: (flow["metadata"].get("creationTimestamp") or "", flow["metadata"]["name"]))
+            yield from over[: max(0, len(over) - limit)]
+
+    @cached_property
+    def _schedule(self) -> cron.Schedule:
+        return cron.parse(self.sight.spec.schedule or "", zone=self.sight.spec.time_zone)
+
+    @cached_property
+    def _since(self) -> datetime:
+        """The newest slot that is handled."""
+        created = self.sight.body["metadata"].get("creationTimestamp")
+        begin = times.parse(created) if created else self.sight.now
+        last = self.sight.status.get("lastScheduleTime")
+        return max(begin, times.parse(last)) if last else begin
+
+    @cached_property
+    def _due(self) -> datetime | None:
+        """The newest slot that is due and not handled."""
+        if self._since >= self.sight.now:
+            return None
+        slot = self._schedule.latest(self._since, self.sight.now)
+        deadline = self.sight.spec.starting_deadline_seconds
+        if slot is None or deadline is None or self.sight.now - slot < timedelta(seconds=deadline) + _SECOND:
+            return slot
+        return None
+
+    @cached_property
+    def _slot(self) -> datetime | None:
+        """The slot whose flow is made now."""
+        spec = self.sight.spec
+        if self._due is None or spec.suspend or spec.cancel or self._was_made(self._due):
+            return None
+        return None if self._active and spec.concurrency_policy == "Forbid" else self._due
+
+    @property
+    def _replaces(self) -> bool:
+        return self.sight.spec.concurrency_policy == "Replace"
+
+    def _was_made(self, slot: datetime) -> bool:
+        """Whether the slot has a flow, or had one that is remembered as deleted."""
+        return any(entry.ref.name == self._name(slot) for entry in self.sight.snapshot.children.get(JOB_FLOW.id, ()))
+
+    def _name(self, slot: datetime) -> str:
+        minute, second = divmod(int(slot.timestamp()), 60)
+        return f"{self.sight.name}-{minute}" + (f"-{second}" if second else "")
+
+    def _made(self, slot: datetime) -> Iterator[Step]:
+        body, name = self.sight.body, self._name(slot)
+        flow = {
+            "apiVersion": JOB_FLOW.api_version,
+            "kind": JOB_FLOW.kind,
+            "metadata": {
+                "name": name,
+                "namespace": body["metadata"]["namespace"],
+                **({"labels": labels} if (labels := body["metadata"].get("labels")) else {}),
+                "annotations": {SLOT: times.render(slot)},
+                "ownerReferences": [jobs.reference(body, JOB_FLOW.api_version, JOB_FLOW.kind)],
+            },
+            "spec": {key: value for key, value in body["spec"].items() if key not in FIELDS},
+        }
+        taken = Record("Warning", "FailedCreate", f"JobFlow {name} exists and belongs to somebody else")
+        yield Create(JOB_FLOW, flow, taken=taken)
+        yield Record("Normal", "SuccessfulCreate", f"Created flow {name}")
+
+    def _status(self) -> Object:
+        handled = self._slot or (self._due if self._due and self._was_made(self._due) else None)
+        active = {*self._active} - ({*self._active} if self._slot and self._replaces else set())
+        if self._slot:
+            active.add(self._name(self._slot))
+        following = self._next
+        computed = {
+            "state": {"phase": phases.SCHEDULED},
+            "active": sorted(active),
+            "lastScheduleTime": times.render(handled) if handled else self.sight.status.get("lastScheduleTime"),
+            "nextScheduleTime": times.render(following) if following else None,
+            "observedGeneration": self.sight.body["metadata"].get("generation"),
+            "flowConditions": Ready("True", phases.SCHEDULED, "flows start when they are due").render(
+                self.sight.status, self.sight.now
+            ),
+        }
+        return status.merged(self.sight.status, computed)
+
+    @cached_property
+    def _next(self) -> datetime | None:
+        """The next slot; None while nothing is to be made."""
+        spec = self.sight.spec
+        return None if spec.suspend or spec.cancel else self._schedule.next(max(self.sight.now, self._since))
+
+
+def _phase(flow: Object) -> str | None:
+    return ((flow.get("status") or {}).get("state") or {}).get("phase")
+
+
+def _deletion(flow: Object) -> Delete:
+    return Delete(ref_of(JOB_FLOW, flow), flow["metadata"]["uid"])

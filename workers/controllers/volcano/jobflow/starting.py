@@ -1,0 +1,225 @@
+"""Which nodes start now, and which never will."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from workers.admission import findings
+from workers.admission.volcano import job as admission
+from workers.api.kinds import Object
+from workers.api.volcano.jobflow import Entry
+from workers.controllers.volcano.jobflow import dependencies, jobs, phases, probing, tracks
+from workers.controllers.volcano.jobflow.dependencies import Verdict
+from workers.controllers.volcano.jobflow.observed import Sight
+from workers.controllers.volcano.jobflow.tracks import Track
+from workers.errors import UserError
+from workers.flows import expressions
+from workers.flows.expressions import Scope
+from workers.flows.nodes import Node
+
+#: Jobs that one plan makes at most; what is left over follows at once.
+HELPING = 100
+_DEPENDENCIES, _CONDITION = "DependenciesNotMet", "ConditionNotMet"
+
+
+@dataclass
+class Round:
+    """What becomes of a flow's nodes in this decision.
+
+    tracks: by id, as they are afterwards. jobs: the manifests to make, in order. missing: JobTemplates that are not
+    there, by name, and an entry of each. more: something could start and has to wait for the next plan.
+    """
+
+    tracks: dict[str, Track]
+    jobs: list[Object] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    more: bool = False
+
+
+def decided(sight: Sight) -> Round:
+    """Skip what cannot happen any more, and start what may."""
+    result = Round(dict(sight.tracks))
+    outcomes: dict[str, str | None] = {}
+    able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks, outcomes))
+    # Asked again: an expression that cannot be worked out is a failure, too.
+    if halted(sight, result.tracks):
+        # What waits for another try gets none.
+        for id, track in result.tracks.items():
+            if track.phase == tracks.RETRYING:
+                result.tracks[id] = track.end(tracks.FAILED, sight.now, track.reason, track.message)
+    elif not sight.spec.suspend:
+        _start(sight, able, outcomes, result)
+    return result
+
+
+def halted(sight: Sight, known: Mapping[str, Track]) -> bool:
+    """Whether nothing starts any more: the flow is over or cancelled, or a failure that nobody waits for ends it."""
+    return bool(sight.spec.cancel) or sight.phase in phases.FINAL or bool(fatal(sight, known))
+
+
+def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
+    """The nodes whose failure ends the flow."""
+    awaited = sight.graph.awaited
+    return [
+        node
+        for node in failed(sight, known)
+        if not node.entry.allow_failure and (node.entry.name, known[node.id].phase) not in awaited
+    ]
+
+
+def failed(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
+    """The nodes that ended badly."""
+    if not any(track.bad for track in known.values()):
+        return []
+    return [node for node in sight.nodes if known[node.id].bad]
+
+
+def _able(sight: Sight, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[Node]:
+    """The nodes that may start; those that never will are skipped in `known`. outcomes: learns those of all entries."""
+    for entry in sight.graph.order:
+        members = sight.members[entry.name]
+        outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
+        if outcome is not None:
+            continue
+        fresh = [node for node in members if known[node.id].phase is None]
+        unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
+        yield from (node for node in fresh if node not in unmade)
+        answers = partial(_answers, sight, known, entry)
+        match dependencies.verdict(entry, outcomes, answers) if unmade else Verdict.WAIT:
+            case Verdict.SKIP:
+                for node in unmade:
+                    known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _DEPENDENCIES)
+            case Verdict.START:
+                yield from _chosen(sight, unmade, outcomes, known)
+            case Verdict.WAIT:
+                pass
+        yield from (
+            node
+            for node in members
+            if known[node.id].phase == tracks.RETRYING and (known[node.id].again or sight.now) <= sight.now
+        )
+        outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
+
+
+def _answers(sight: Sight, known: Mapping[str, Track], entry: Entry, target: str) -> bool:
+    """Whether the entry's probes of a target that has not ended succeed."""
+    if entry.probe is None:
+        return False
+    there = _at_work(sight, known, target)
+    return len(there) == len(sight.members[target]) and probing.answers(entry.probe, there, sight.snapshot.reading)
+
+
+def unanswered(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
+    """What entries wait for whose probes of a target at work do not succeed, for people."""
+    for entry in sight.graph.probing:
+        if entry.probe is None or any(known[node.id].phase for node in sight.members[entry.name]):
+            continue
+        asked = [
+            text
+            for target in entry.targets
+            for text in probing.unmet(entry.probe, _at_work(sight, known, target), sight.snapshot.reading)
+        ]
+        if asked:
+            yield f"entry {entry.name} waits for {', '.join(asked)}"
+
+
+def _at_work(sight: Sight, known: Mapping[str, Track], target: str) -> list[Object]:
+    """The Jobs of an entry that are there and have not ended."""
+    made = [known[node.id].job or "" for node in sight.members[target] if known[node.id].live]
+    return [sight.jobs[name] for name in made if name in sight.jobs]
+
+
+def _chosen(
+    sight: Sight, waiting: list[Node], outcomes: Mapping[str, str | None], known: dict[str, Track]
+) -> Iterator[Node]:
+    """Of nodes whose dependencies are met, those whose conditions hold."""
+    for node in waiting:
+        try:
+            holds = _holds(sight, node, outcomes)
+        except UserError as error:
+            known[node.id] = known[node.id].end(tracks.FAILED, sight.now, "InvalidExpression", str(error))
+            continue
+        if holds:
+            yield node
+        else:
+            known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _CONDITION)
+
+
+def _holds(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> bool:
+    entry = node.entry
+    if entry.switch is None and entry.if_ is None:
+        return True
+    values = scope(sight, node, {name: outcomes.get(name) for name in sight.members})
+    if entry.switch is not None:
+        found = expressions.value(entry.switch.of, values)
+        branches = [each.switch for each in sight.spec.flows if each.switch and each.switch.of == entry.switch.of]
+        cases = entry.switch.case
+        if cases is None and any(found in (branch.case or ()) for branch in branches):
+            return False
+        if cases is not None and found not in cases:
+            return False
+    return entry.if_ is None or expressions.truth(entry.if_, values)
+
+
+def scope(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> Scope:
+    """What references of a node stand for. outcomes: of all entries."""
+    return Scope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
+
+
+def _start(sight: Sight, able: list[Node], outcomes: Mapping[str, str | None], result: Round) -> None:
+    """Make the Jobs of these nodes, as many as limits allow. outcomes: of all entries."""
+    if not able:
+        return
+    known = result.tracks
+    at_work = {name: sum(known[node.id].live for node in members) for name, members in sight.members.items()}
+    total = sum(at_work.values())
+    places = {node.id: place for place, node in enumerate(sight.nodes)}
+    for node in sorted(able, key=lambda node: places[node.id]):
+        each = node.entry.for_each
+        full = each is not None and each.parallelism is not None and at_work[node.entry.name] >= each.parallelism
+        if full or (sight.spec.parallelism or total + 1) <= total:
+            continue
+        if len(result.jobs) >= HELPING:
+            result.more = True
+            return
+        if _make(sight, node, result, scope(sight, node, outcomes)):
+            at_work[node.entry.name] += 1
+            total += 1
+
+
+def _make(sight: Sight, node: Node, result: Round, values: Scope) -> bool:
+    """Make the Job of one node. False if there is none to make."""
+    track, template = result.tracks[node.id], sight.template(node.entry.source)
+    if not sight.was_looked_for(node.entry.source):
+        result.more = True
+        return False
+    if template is None:
+        result.missing.setdefault(node.entry.source, node.entry.name)
+        return False
+    name = node.job(sight.name, track.next)
+    try:
+        job = jobs.build(sight.body, node, name, template, values)
+    except UserError as error:
+        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidPatch", str(error))
+        return False
+    if wrong := admission.faults(job):
+        # No API server would take it, however often it is asked.
+        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidJob", findings.told(wrong))
+        return False
+    if track.lost and job["spec"].get("ttlSecondsAfterFinished") is not None:
+        text = f"job {name} cleaned itself up before its end was seen; it is not run twice"
+        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "EndNotSeen", text)
+        return False
+    result.jobs.append(job)
+    result.tracks[node.id] = replace(
+        track,
+        phase="Pending",
+        job=name,
+        attempts=track.next,
+        started=None,
+        again=None,
+        reason=None,
+        message=None,
+        lost=False,
+    )
+    return True

@@ -1,0 +1,159 @@
+"""The status of a flow, computed whole: Volcano's lists and histories, and what is remembered of every entry."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import islice
+
+from scheduler.cron.durations import duration
+from scheduler.cron.errors import CronError
+from workers.api import times
+from workers.api.kinds import Object
+from workers.controllers.conditions import moved
+from workers.controllers.volcano.jobflow.tracks import Track
+from workers.flows.nodes import Node
+
+#: By phase of a Job, the list that it is in. Completing and Terminating are in none.
+LISTS: Mapping[str, str] = {
+    "Pending": "pendingJobs",
+    "Running": "runningJobs",
+    "Failed": "failedJobs",
+    "Completed": "completedJobs",
+    "Terminated": "terminatedJobs",
+    "": "unKnowJobs",
+    "Restarting": "unKnowJobs",
+    "Aborting": "unKnowJobs",
+    "Aborted": "unKnowJobs",
+}
+
+#: Jobs whose histories a status tells, and phases of each: more would not fit into what an API server stores.
+LISTED, PHASES = 1000, 50
+#: Ends a process keeps as it has worked them out: a Job that is over is told of again and again.
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Whether everything that could start does, and if not, why."""
+
+    status: str
+    reason: str
+    message: str
+
+    def render(self, observed: Object, now: datetime) -> list[Object]:
+        """The conditions; the transition time changes with the status only."""
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
+        return [moved(ready, condition(observed), now)]
+
+    def is_news(self, observed: Object) -> bool:
+        """Whether nobody was told yet."""
+        before = condition(observed)
+        return (before.get("reason"), before.get("message")) != (self.reason, self.message)
+
+
+def condition(status: Object) -> Object:
+    """The Ready condition of a flow's status; empty when there is none."""
+    listed = status.get("flowConditions") or ()
+    return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
+
+
+def lists(nodes: Iterable[Node], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
+    """The Jobs by phase: of every node its newest, also when it is cleaned up by now."""
+    found: dict[str, list[str]] = {name: [] for name in dict.fromkeys(LISTS.values())}
+    for node in nodes:
+        track = tracks[node.id]
+        if track.job is None or track.taken:
+            continue
+        job = jobs.get(track.job)
+        remembered = track.phase if track.over or track.live else "Failed"
+        phase = _phase(job) if job is not None else remembered or ""
+        if phase in LISTS:
+            found[LISTS[phase]].append(track.job)
+    return {name: listed or None for name, listed in found.items()}
+
+
+def conditions(jobs: Iterable[Object]) -> Object:
+    """Every Job that is there, as it is."""
+    return {job["metadata"]["name"]: _condition(job) for job in jobs}
+
+
+def _condition(job: Object) -> Object:
+    status = job.get("status") or {}
+    fields = {
+        "phase": _phase(job) or None,
+        "createTime": job["metadata"].get("creationTimestamp"),
+        "runningDuration": status.get("runningDuration"),
+        "taskStatusCount": status.get("taskStatusCount"),
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime) -> list[Object]:
+    """What became of every Job the flow has had: the list so far, and in it those that are there as they are."""
+    there = {job["metadata"]["name"]: job for job in jobs}
+    moment = times.render(now)
+    kept = [_history(each, there.pop(each["name"], None), moment) for each in observed]
+    return kept + [_history({"name": name}, job, moment) for name, job in there.items()]
+
+
+def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Collection[str]) -> list[Object]:
+    """Histories, as many as a status tells. Of Jobs whose end is written down, the first ones go, and never come back.
+
+    observed: the list so far. settled: names of Jobs whose end is written down.
+    """
+    known = {each["name"] for each in observed}
+    kept = [each for each in found if each["name"] in known or each["name"] not in settled]
+    over = (each["name"] for each in kept if each["name"] in settled)
+    surplus = frozenset(islice(over, max(0, len(kept) - LISTED)))
+    return [each for each in kept if each["name"] not in surplus]
+
+
+def _history(before: Object, job: Object | None, now: str) -> Object:
+    if job is None:
+        return before
+    status, created = job.get("status") or {}, job["metadata"].get("creationTimestamp")
+    phase = _phase(job)
+    fields = {
+        **before,
+        "state": phase or None,
+        "startTimestamp": created,
+        "endTimestamp": _end(created, status.get("runningDuration")),
+        "restartCount": status.get("retryCount") or 0,
+        "runningHistories": list(_states(before.get("runningHistories") or (), phase, now)) or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
+    """The phases a Job went through; the last is open."""
+    if not before:
+        if phase:
+            yield {"startTimestamp": now, "state": phase}
+        return
+    if before[-1].get("state") == phase:
+        yield from before
+    else:
+        yield from before[1 - PHASES : -1]
+        yield {**before[-1], "endTimestamp": now}
+        yield {"startTimestamp": now, "state": phase}
+
+
+@lru_cache(_KEPT)
+def _end(created: str | None, took: str | None) -> str | None:
+    """A Job's end: so long after it was made as it was at work."""
+    if not created or not took:
+        return None
+    try:
+        return times.render(times.parse(created) + duration(took))
+    except (CronError, OverflowError):
+        return None
+
+
+def _phase(job: Object) -> str:
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
+
+
+def merged(observed: Object, computed: Object) -> Object:
+    """What is to be written: fields that are not computed stay as they were, and None is no field."""
+    return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}

@@ -1,0 +1,24 @@
+"""Gang admission: which PodGroups may start, and what becomes of them."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from workers.api.kinds import POD, POD_GROUP
+from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
+from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import Plan
+from workers.reconcile.snapshot import Snapshot
+
+__all__ = ["EVERYWHERE", "Rules", "controller", "rounds"]
+
+
+def controller(rules: Rules = DEFAULT) -> Controller:
+    """The controller of PodGroups: their phases, their pods let go, their back-out."""
+    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,))
+
+
+def rounds(rules: Rules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
+    """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
+    return lambda snapshot, now: admit(snapshot, now, rules)

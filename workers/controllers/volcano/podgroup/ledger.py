@@ -1,0 +1,148 @@
+"""What is promised already, while one round asks group after group: of queues, of the cluster, of single nodes."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+
+from workers.admission.volcano.queue_lookup import ROOT
+from workers.controllers.volcano.podgroup import shares, vectors
+from workers.controllers.volcano.podgroup.bins import Bins
+from workers.controllers.volcano.podgroup.group import PENDING, Group
+from workers.controllers.volcano.podgroup.nodes import COMMON, Nodes
+from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+
+
+class Ledger:
+    """Running totals. What a group was let through for counts at once, for the groups asked after it.
+
+    use: by queue, what it and those below it have and are promised. running: by queue, how many groups are at work.
+    room: what of the cluster is neither taken nor promised, None where no node is known.
+    """
+
+    def __init__(self, tree: Tree, nodes: Nodes, groups: Iterable[Group], overcommit: Fraction) -> None:
+        self._tree, self._nodes, self._overcommit = tree, nodes, overcommit
+        self._groups = list(groups)
+        self.use: dict[str, dict[str, int]] = {name: {} for name in tree}
+        self.running = dict.fromkeys(tree, 0)
+        self._limits: dict[tuple[str, str], int | None] = {}
+        self._asides: dict[str, Vector] = {}
+        self._shares: dict[str, float] = {}
+        for group in self._groups:
+            for name in tree.chains.get(group.queue, ()):
+                _add(self.use[name], group.allocated)
+                _add(self.use[name], group.reserve)
+                self.running[name] += group.admitted
+        self.total = None if nodes.total is None else vectors.times(nodes.total, overcommit)
+        self.room: dict[str, int] | None = None
+        if self.total is not None:
+            taken = vectors.total((nodes.used, *(group.reserve for group in self._groups)))
+            self.room = {name: value - taken.get(name, 0) for name, value in self.total.items()}
+
+    @cached_property
+    def bins(self) -> Bins | None:
+        """The room on single nodes, with admitted pods that have none yet placed somewhere; None without nodes."""
+        if self._nodes.total is None:
+            return None
+        unmeasured = [name for name in COMMON if not self._nodes.measures(name)]
+        bins = Bins(self._nodes.machines, self._overcommit, unmeasured)
+        bins.fill([shape for group in self._groups for shape in group.coming])
+        return bins
+
+    def promise(self, group: Group, *, running: bool = True) -> None:
+        """Count what the group needs as given away. running: False for what is only kept free for it."""
+        self.give(group.queue, group.need)
+        for name in self._tree.chains[group.queue]:
+            self.running[name] += running
+
+    def give(self, queue: str, amounts: Vector) -> None:
+        """Count so much as given away to a queue."""
+        for name in self._tree.chains[queue]:
+            _add(self.use[name], amounts)
+            self._asides.pop(name, None)
+            self._shares.pop(name, None)
+        if self.room is not None:
+            for name, value in amounts.items():
+                if name in self.room:
+                    self.room[name] -= value
+
+    def withhold(self, queue: str, amounts: Vector) -> None:
+        """Keep so much of what one queue may have, from all queues below it, for those who wait for it there."""
+        _add(self.use[queue], amounts)
+
+    def limit(self, queue: str, name: str) -> int | None:
+        """The most of a resource that a queue can ever have, None for any amount.
+
+        That is its capability, and what its parent can have without what its siblings are guaranteed.
+        """
+        known = (queue, name)
+        if known not in self._limits:
+            bounds = [self._above(queue, name), self._tree[queue].capability.get(name)]
+            self._limits[known] = min((bound for bound in bounds if bound is not None), default=None)
+        return self._limits[known]
+
+    def left(self, queue: str, name: str) -> int | None:
+        """What the cluster has of a resource for a queue, without what is kept free for others; None: any amount."""
+        if self.room is None or not self._nodes.measures(name):
+            return None
+        return self.room.get(name, 0) - self.kept(queue, name)
+
+    def kept(self, queue: str, name: str) -> int:
+        """What of a resource other queues are guaranteed and do not have."""
+        return self._set_aside(queue).get(name, 0) if self._tree.guarded else 0
+
+    def share(self, queue: str) -> float:
+        """How much of what it deserves a queue has; the least comes first."""
+        if queue not in self._shares:
+            owed, use = self.deserved[queue], self.use[queue]
+            parts = (value / owed[name] if owed.get(name) else float("inf") for name, value in use.items() if value)
+            self._shares[queue] = max(parts, default=0.0)
+        return self._shares[queue]
+
+    @cached_property
+    def deserved(self) -> dict[str, Vector]:
+        """By queue, what it deserves, before anybody is let through."""
+        requested = {name: dict(vector) for name, vector in self.use.items()}
+        for group in self._groups:
+            if group.phase == PENDING:
+                for name in self._tree.chains.get(group.queue, ()):
+                    _add(requested[name], group.need)
+        names = {name for vector in requested.values() for name in vector}
+        limits = {
+            queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}
+            for queue in self._tree
+        }
+        return shares.deserved(self._tree, requested, limits, self.total or EMPTY)
+
+    def _above(self, queue: str, name: str) -> int | None:
+        """What of a resource is left for a queue of all there is."""
+        if queue == ROOT:
+            return self.total.get(name, 0) if self.total is not None and self._nodes.measures(name) else None
+        parent = self._tree.chains[queue][1]
+        whole = self.limit(parent, name)
+        if whole is None:
+            return None
+        guaranteed = sum(self._tree[child].guarantee.get(name, 0) for child in self._tree.children[parent])
+        return max(whole - guaranteed, 0) + self._tree[queue].guarantee.get(name, 0)
+
+    def _set_aside(self, queue: str) -> Vector:
+        """What is kept free for the queues beside this one and beside those above it."""
+        chain = self._tree.chains[queue]
+        beside = (
+            sibling for child, parent in pairwise(chain) for sibling in self._tree.children[parent] if sibling != child
+        )
+        return vectors.total(map(self._aside, beside))
+
+    def _aside(self, queue: str) -> Vector:
+        """What a queue and those below it are guaranteed and do not have."""
+        if queue not in self._asides:
+            own = vectors.minus(self._tree[queue].guarantee, self.use[queue])
+            below = vectors.total(map(self._aside, self._tree.children[queue]))
+            self._asides[queue] = vectors.most(own, below)
+        return self._asides[queue]
+
+
+def _add(into: dict[str, int], vector: Vector) -> None:
+    for name, value in vector.items():
+        into[name] = into.get(name, 0) + value

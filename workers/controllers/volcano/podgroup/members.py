@@ -1,0 +1,138 @@
+"""The pods of a gang, as a scheduler looks at them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
+from workers.api.references import GANG_GATE
+from workers.controllers.volcano import demand
+from workers.controllers.volcano.podgroup import places, shapes
+from workers.controllers.volcano.podgroup.shapes import Shape
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+from workers.reconcile.plan import Patch
+
+#: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
+State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
+
+#: A pod's annotations: its task in the job it was made for, and its place in that.
+TASK, TASK_INDEX = "volcano.sh/task-spec", "volcano.sh/task-index"
+#: One of a node's places for pods.
+ONE_POD = 10**9
+_RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod. requests: what it takes of a node, itself as one of its pods included."""
+
+    pod: Object
+    state: State
+    node: str
+    requests: Vector
+
+    @property
+    def placed(self) -> bool:
+        """Whether it has, or had, its place: what makes a gang whole."""
+        return self.state in ("bound", "running", "succeeded", "failed") or self.releasing_place
+
+    @property
+    def holds(self) -> bool:
+        """Whether it takes something of a node now."""
+        return self.state in ("bound", "running") or self.releasing_place
+
+    @property
+    def releasing_place(self) -> bool:
+        """Whether it is on its way out of a node."""
+        return self.state == "releasing" and bool(self.node)
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether a scheduler looked for a node and found none."""
+        return any(
+            condition.get("type") == "PodScheduled"
+            and condition.get("status") == "False"
+            and condition.get("reason") == "Unschedulable"
+            for condition in (self.pod.get("status") or {}).get("conditions") or ()
+        )
+
+    @property
+    def gated(self) -> bool:
+        """Whether it is held back until its gang is admitted."""
+        return any(gate.get("name") == GANG_GATE for gate in self.pod["spec"].get("schedulingGates") or ())
+
+    @property
+    def task(self) -> str:
+        """The task of its job; empty for a pod of no job."""
+        return str((self.pod["metadata"].get("annotations") or {}).get(TASK) or "")
+
+    @property
+    def of_a_job(self) -> bool:
+        """Whether Volcano's Job made it, which makes the pods of a gang only when that has been admitted."""
+        owner = controller_of(self.pod)
+        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
+
+    def is_first(self, tasks: Mapping[str, int]) -> bool:
+        """Whether it is one of the pods of its task that a gang needs. tasks: by name, how many those are."""
+        index = str((self.pod["metadata"].get("annotations") or {}).get(TASK_INDEX) or "")
+        if not self.of_a_job or self.task not in tasks or not index.isdecimal():
+            return True
+        return int(index) < tasks[self.task]
+
+    @property
+    def shape(self) -> Shape:
+        """What it asks for, and where it may go."""
+        return shapes.shape(self.requests, places.read(self.pod["spec"]))
+
+    @property
+    def counted(self) -> Vector:
+        """What a quota counts of it, by the quota's names: nothing once it has ended, or if nobody can read it."""
+        if self.state in ("succeeded", "failed"):
+            return EMPTY
+        try:
+            return {name: amount.value for name, amount in demand.usage(self.pod["spec"]).items()}
+        except ValueError:
+            return EMPTY
+
+    @property
+    def replaced(self) -> bool:
+        """Whether somebody will make another when it is deleted."""
+        return controller_of(self.pod) is not None
+
+
+def let_go(each: Member) -> Patch:
+    """The step that holds the pod back no more."""
+    rest = [gate for gate in each.pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
+    metadata = each.pod["metadata"]
+    return Patch(ref_of(POD, each.pod), {"spec": {"schedulingGates": rest or None}}, metadata["resourceVersion"])
+
+
+def member(pod: Object) -> Member:
+    """The pod as a member. One whose requests are malformed takes nothing: an API server keeps none such."""
+    node = pod["spec"].get("nodeName") or ""
+    return Member(pod, _state(pod, node), node, _requests(pod["spec"]))
+
+
+def ordered(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, the oldest first."""
+    return tuple(sorted(members, key=lambda each: _age(each.pod)))
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    return pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]
+
+
+def _state(pod: Object, node: str) -> State:
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    if phase in ("Succeeded", "Failed"):
+        return _RUNNING[phase]
+    if pod["metadata"].get("deletionTimestamp"):
+        return "releasing"
+    return _RUNNING.get(phase) or ("bound" if node else "waiting")
+
+
+def _requests(spec: Object) -> Vector:
+    try:
+        return {**{name: amount.value for name, amount in demand.requests(spec).items()}, "pods": ONE_POD}
+    except ValueError:
+        return EMPTY

@@ -1,0 +1,74 @@
+"""The phase of a PodGroup, and what its status says of its pods."""
+
+from datetime import datetime
+
+from workers.api import times
+from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup import conditions, vectors
+from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group
+
+
+def phase(group: Group) -> str:
+    """The phase that follows from the pods; only a round lets a group through that waits.
+
+    A gang is whole when as many pods as it must have are, or were, on a node; completed when all of those have ended.
+    One that was whole and is not any more waits anew, or is in an unknown state while some of its pods run and a
+    scheduler finds no room for others. A completed group of which nothing is left stays completed.
+    """
+    if not group.members:
+        if group.phase == INQUEUE and group.least == 0:
+            return COMPLETED
+        return group.phase if group.phase in (PENDING, INQUEUE, COMPLETED) else PENDING
+    if group.placed >= group.least and (group.placed or group.phase != PENDING):
+        ended = sum(each.state in ("succeeded", "failed") for each in group.members)
+        return COMPLETED if ended == group.placed else RUNNING
+    if group.phase == INQUEUE:
+        return INQUEUE
+    runs = any(each.state == "running" for each in group.members)
+    if group.phase in (RUNNING, UNKNOWN) and runs and any(each.unschedulable for each in group.waiting):
+        return UNKNOWN
+    return PENDING
+
+
+def status(group: Group, phase: str, now: datetime) -> Object:
+    """The whole status of a group that is in this phase now; what others wrote into it stays."""
+    states = [each.state for each in group.members]
+    found: Object = {
+        **group.status,
+        "phase": phase,
+        "running": states.count("running"),
+        "succeeded": states.count("succeeded"),
+        "failed": states.count("failed"),
+        "allocated": vectors.render(group.allocated),
+    }
+    found = {name: value for name, value in found.items() if value != {} and (value != 0 or name in group.status)}
+    if phase == INQUEUE:
+        found.setdefault("admitted", times.render(now))
+    elif phase == PENDING:
+        found.pop("admitted", None)
+    else:
+        found.pop("backOff", None)
+    if phase != INQUEUE:
+        found.pop("admittedFor", None)
+    told = _told(group, phase, now)
+    return {**found, "conditions": told} if told else found
+
+
+def _told(group: Group, phase: str, now: datetime) -> list[Object]:
+    """The conditions: that the gang is whole, or that it is not any more. Why one waits is the round's to say."""
+    known = list(group.status.get("conditions") or ())
+    if phase in (RUNNING, COMPLETED) and group.members:
+        known = conditions.written(group.body, conditions.SCHEDULED, "True", conditions.READY, "", now)
+        if conditions.waits(group.body) is None:
+            return known
+        body = {**group.body, "status": {"conditions": known}}
+        return conditions.written(body, conditions.UNSCHEDULABLE, "False", conditions.READY, "", now)
+    if phase == UNKNOWN or (phase == PENDING and group.phase in (RUNNING, UNKNOWN)):
+        missing, all_ = len(group.waiting), len(group.members)
+        text, reason = f"pod group is not ready, {group.placed} of {group.least} have a node", "NotEnoughResources"
+        if missing:
+            text = f"{missing}/{all_} tasks in gang unschedulable: {text}"
+        else:
+            text, reason = f"{text}, and the others are not there yet", "NotEnoughTasks"
+        return conditions.written(group.body, conditions.UNSCHEDULABLE, "True", reason, text, now)
+    return known

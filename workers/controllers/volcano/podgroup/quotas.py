@@ -1,0 +1,92 @@
+"""ResourceQuotas: a gang whose pods a quota would refuse does not start, or it would start with a part of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup import vectors
+from workers.controllers.volcano.podgroup.group import INQUEUE, Group
+from workers.controllers.volcano.podgroup.members import Member
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+
+
+@dataclass(slots=True)
+class Quota:
+    """One quota: its limits, and what is used of it, pods on their way included."""
+
+    namespace: str
+    name: str
+    hard: Vector
+    used: dict[str, int] = field(default_factory=dict)
+
+
+class Quotas:
+    """The quotas of all namespaces, with the pods that admitted groups are about to have.
+
+    Those for some pods of a namespace only are left to the API server. pods: those of all namespaces; they say what is
+    used where a quota's status does not.
+    """
+
+    def __init__(self, bodies: Iterable[Object], groups: Iterable[Group], pods: Iterable[Member]) -> None:
+        self._of: dict[str, list[Quota]] = {}
+        there = _Counted(pods)
+        for body in bodies:
+            quota = _observe(body, there)
+            if quota is not None:
+                self._of.setdefault(quota.namespace, []).append(quota)
+        for group in groups:
+            if group.phase == INQUEUE:
+                self.promise(group)
+
+    def refused(self, group: Group) -> str | None:
+        """Why the pods of the group would be refused, or None."""
+        for quota in self._of.get(group.ref.namespace, ()):
+            for name, value in _missing(group, quota):
+                hard, used = quota.hard[name], quota.used.get(name, 0)
+                if value + used > hard:
+                    asked, there, limit = (vectors.text(name, each) for each in (value, used, hard))
+                    return f"quota {quota.name} allows {limit} of {name}: {there} are used, {asked} more are needed"
+        return None
+
+    def promise(self, group: Group) -> None:
+        """What the group's pods will take once they are made counts from now on."""
+        for quota in self._of.get(group.ref.namespace, ()):
+            for name, value in _missing(group, quota):
+                quota.used[name] = quota.used.get(name, 0) + value
+
+
+def _missing(group: Group, quota: Quota) -> Iterator[tuple[str, int]]:
+    """What a quota will count of pods that are not there yet, by its own names."""
+    wanted = vectors.minus(group.minimum or EMPTY, group.counted)
+    return ((name, value) for name, value in wanted.items() if name in quota.hard)
+
+
+class _Counted:
+    """What the pods of a namespace count, looked at only where somebody must know."""
+
+    def __init__(self, pods: Iterable[Member]) -> None:
+        self._pods = pods
+        self._known: dict[str, Vector] = {}
+
+    def within(self, namespace: str) -> Vector:
+        """What a quota of the namespace counts of its pods, by the quota's names."""
+        if namespace not in self._known:
+            own = (each for each in self._pods if each.pod["metadata"]["namespace"] == namespace)
+            self._known[namespace] = vectors.total(each.counted for each in own)
+        return self._known[namespace]
+
+
+def _observe(body: Object, there: _Counted) -> Quota | None:
+    """The quota. What nobody has counted yet, or nobody can read, is counted here: unknown is not nothing."""
+    spec, status, metadata = body.get("spec") or {}, body.get("status") or {}, body["metadata"]
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return None
+    try:
+        hard = vectors.read(spec.get("hard"))
+    except ValueError:
+        return None
+    used = vectors.readable(status.get("used"))
+    if unknown := hard.keys() - used.keys():
+        seen = there.within(metadata["namespace"])
+        used |= {name: seen.get(name, 0) for name in unknown}
+    return Quota(metadata["namespace"], metadata["name"], hard, used)

@@ -1,0 +1,159 @@
+"""One round of admission: which of the gangs that wait may start now, and why the others may not."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
+from workers.api.references import GROUP_NAME
+from workers.controllers.volcano.podgroup import group as groups
+from workers.controllers.volcano.podgroup import growing, nodes, order, tree, writing
+from workers.controllers.volcano.podgroup.group import PENDING, Group
+from workers.controllers.volcano.podgroup.growing import NONE, Growth
+from workers.controllers.volcano.podgroup.ledger import Ledger
+from workers.controllers.volcano.podgroup.members import Member, member
+from workers.controllers.volcano.podgroup.nodes import Nodes
+from workers.controllers.volcano.podgroup.quotas import Quotas
+from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.voting import Refusal, Voting
+from workers.reconcile.plan import ComeBack, Plan, Rest
+from workers.reconcile.snapshot import Snapshot
+
+#: What a round must see whole.
+EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
+#: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
+AGAIN = timedelta(seconds=1)
+#: A round over many objects costs more than one over few, so it is followed by a longer rest (seconds for each object,
+#: and at most): what happens meanwhile is the next round's. Rounds take no more than about a third of a process.
+REST, LONGEST = 1e-4, 2.0
+#: Objects so few that no rest is needed.
+FEW = 100
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that a round looks at."""
+
+    groups: tuple[Group, ...]
+    tree: Tree
+    nodes: Nodes
+    priorities: Mapping[str, int]
+    quotas: tuple[Object, ...] = ()
+    pods: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked.
+
+    growth: pods beyond their gangs.
+    """
+
+    admitted: tuple[Group, ...]
+    waiting: tuple[tuple[Group, Refusal], ...]
+    growth: Growth = NONE
+
+
+def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
+    """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
+    outcome = held(observe(snapshot), now, rules)
+    steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
+    size = sum(len(entries) for entries in snapshot.everywhere.values())
+    rest = (Rest(min(size * REST, LONGEST)),) if size > FEW else ()
+    waits = outcome.waiting or outcome.growth.waits
+    if not steps and not waits:
+        return Plan(rest)
+    back = (ComeBack(now + AGAIN),) if waits else ()
+    more = f", {len(outcome.growth.pods)} pods more" if outcome.growth.pods else ""
+    return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
+
+
+def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
+    """The round itself."""
+    ledger = Ledger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
+    voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups, scene.pods), now)
+    asking = _Asking(voting, now, rules)
+    pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
+    first = order.overdue(pending, scene.priorities, now)
+    for late in first:
+        asking.ask(late, last=True)
+    early = {group.ref for group in first}
+    others = (each for each in pending if each.ref not in early)
+    turns = order.Turns(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
+    while (group := turns.take()) is not None:
+        refusal = asking.ask(group)
+        if refusal is None:
+            turns.changed()
+        elif _holds_up(scene.tree, group, refusal):
+            behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
+            asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
+    asking.keep_the_rest()
+    grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
+    return Outcome(tuple(asking.admitted), tuple(asking.waiting), grown)
+
+
+class _Asking:
+    """Group after group is asked; for some of those that wait what they need is kept at once."""
+
+    def __init__(self, voting: Voting, now: datetime, rules: Rules) -> None:
+        self.admitted: list[Group] = []
+        self.waiting: list[tuple[Group, Refusal]] = []
+        self._kept: set[Ref] = set()
+        self._voting, self._now, self._rules = voting, now, rules
+
+    def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
+        """Why the group waits, None if it may start. last: nobody goes past it, however long it has waited."""
+        refusal = self._voting.ask(group)
+        if refusal is None:
+            self.admitted.append(group)
+            return None
+        self.waiting.append((group, refusal))
+        if last or order.is_late(group, self._rules.overtaking, self._now):
+            self._voting.keep(group, refusal)
+            self._kept.add(group.ref)
+        return refusal
+
+    def keep_the_rest(self) -> None:
+        """From now on nobody gets what anybody waits for."""
+        for group, refusal in self.waiting:
+            if group.ref not in self._kept:
+                self._voting.keep(group, refusal)
+
+
+def observe(snapshot: Snapshot) -> Scene:
+    """What the snapshot of the queue `root` shows of queues, groups, nodes, pods and quotas."""
+    pods = [member(pod) for pod in _all(snapshot, POD)]
+    of: dict[tuple[str, str], list[Member]] = {}
+    for each in pods:
+        metadata = each.pod["metadata"]
+        if name := (metadata.get("annotations") or {}).get(GROUP_NAME):
+            of.setdefault((metadata["namespace"], name), []).append(each)
+    return Scene(
+        groups=tuple(
+            groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
+            for body in _all(snapshot, POD_GROUP)
+        ),
+        tree=Tree(tree.observe(body) for body in _all(snapshot, QUEUE)),
+        nodes=nodes.observe(_all(snapshot, NODE), pods),
+        priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
+        quotas=tuple(_all(snapshot, RESOURCE_QUOTA)),
+        pods=tuple(pods),
+    )
+
+
+def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
+    return (entry.body for entry in snapshot.everywhere.get(kind.id, ()) if entry.body is not None)
+
+
+def _leaving(group: Group) -> bool:
+    return bool(group.body["metadata"].get("deletionTimestamp"))
+
+
+def _holds_up(tree: Tree, group: Group, refusal: Refusal) -> bool:
+    """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
+    return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
+
+
+def _name(group: Group) -> str:
+    return f"{group.ref.namespace}/{group.ref.name}"

@@ -1,0 +1,221 @@
+"""Whether a group may start now, and if not, why: every rule by itself, in the order in which they are asked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.admission.volcano.queue_lookup import OPEN, ROOT
+from workers.api.volcano.podgroup import GIVEN_UP
+from workers.controllers.volcano.podgroup import conditions, vectors
+from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
+from workers.controllers.volcano.podgroup.ledger import Ledger
+from workers.controllers.volcano.podgroup.members import Member
+from workers.controllers.volcano.podgroup.quotas import Quotas
+from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.vectors import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
+
+    room: it waits for others to make room, and nobody who came later should take that if its time has come. short: the
+    queue that has too little left, empty if that is the cluster. scattered: there is room, but in pieces.
+    """
+
+    reason: str
+    message: str
+    hopeless: bool = False
+    room: bool = False
+    short: str = ""
+    scattered: bool = False
+
+
+class Voting:
+    """The rules, and what they look at."""
+
+    def __init__(self, tree: Tree, ledger: Ledger, quotas: Quotas, now: datetime) -> None:
+        self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
+        self._rules: tuple[Callable[[Group], Refusal | None], ...] = (
+            self._malformed,
+            self._given_up,
+            self._backing_off,
+            self._queue,
+            self._incomplete,
+            self._too_many,
+            self._beyond_cluster,
+            self._beyond_queues,
+            self._beyond_quotas,
+            self._scattered,
+        )
+
+    def ask(self, group: Group) -> Refusal | None:
+        """The first rule that speaks against it; None lets it through, and counts what it needs as given away."""
+        for rule in self._rules:
+            refusal = rule(group)
+            if refusal is not None:
+                return refusal
+        self._ledger.promise(group)
+        self._quotas.promise(group)
+        return None
+
+    def for_good(self, group: Group) -> Refusal | None:
+        """Why the group will not start whatever there is room for, whoever comes before it; None if it may."""
+        return self._malformed(group) or self._given_up(group)
+
+    def ask_one(self, group: Group, pod: Member) -> bool:
+        """Whether a pod beyond its gang may be let go now; it counts as given away then."""
+        if group.queue not in self._tree or any(
+            self._tree[name].state != OPEN for name in self._tree.chains[group.queue]
+        ):
+            return False
+        ledger, shape = self._ledger, pod.shape
+        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.keeps(shape)):
+            return False
+        if ledger.bins is not None and not ledger.bins.take((shape,)):
+            return False
+        ledger.give(group.queue, pod.requests)
+        return True
+
+    def keep(self, group: Group, refusal: Refusal) -> None:
+        """Whoever is asked from now on gets nothing of what this group waits for.
+
+        Where a queue has too little left that is only what the queue may have. Where there is room in pieces nobody
+        comes to the group's nodes any more: who gets which node is not ours to say.
+        """
+        if not refusal.room:
+            return
+        if refusal.short:
+            self._ledger.withhold(refusal.short, group.need)
+        elif not refusal.scattered:
+            self._ledger.promise(group, running=False)
+        elif self._ledger.bins is not None:
+            self._ledger.bins.hold(group.shapes or ())
+
+    def _malformed(self, group: Group) -> Refusal | None:
+        return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
+
+    def _given_up(self, group: Group) -> Refusal | None:
+        if not group.elapsed(WAITING_LIMIT, self._now) or conditions.was_whole(group.body):
+            return None
+        waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
+        text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"
+        return Refusal(GIVEN_UP, text, hopeless=True)
+
+    def _backing_off(self, group: Group) -> Refusal | None:
+        back = group.back_off
+        if back is None or self._now >= back.until:
+            return None
+        times = "once" if back.count == 1 else f"{back.count} times"
+        return Refusal("BackingOff", f"the gang was let through {times} and not placed; it may try again soon")
+
+    def _queue(self, group: Group) -> Refusal | None:
+        name = group.queue
+        if name not in self._tree:
+            return Refusal("QueueNotFound", f"there is no queue {name}")
+        if name == ROOT or self._tree.children[name]:
+            return Refusal("QueueNotLeaf", f"queue {name} takes no work itself, only the queues below it do")
+        for each in self._tree.chains[name]:
+            state = self._tree[each].state
+            if state != OPEN:
+                return Refusal("QueueNotOpen", f"queue {each} takes no work: its state is {state}")
+        return None
+
+    def _incomplete(self, group: Group) -> Refusal | None:
+        """A gang that does not say what it needs shows it by its pods, once they are there.
+
+        Pods that are held back are made before their gang may start: all of them are waited for, or some would start
+        alone.
+        """
+        there = group.placed + len(group.waiting)
+        shown = group.minimum is None or group.gathered
+        shown = shown or any(each.gated and not each.of_a_job for each in group.members)
+        if not shown or there >= group.least:
+            return None
+        return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
+
+    def _too_many(self, group: Group) -> Refusal | None:
+        for name in self._tree.chains[group.queue]:
+            limit = self._tree[name].limit
+            if limit is not None and self._ledger.running[name] >= limit:
+                text = f"queue {name} runs {self._ledger.running[name]} groups, and may run {limit} at once"
+                return Refusal("TooManyRunning", text)
+        return None
+
+    def _beyond_queues(self, group: Group) -> Refusal | None:
+        for queue in self._tree.chains[group.queue]:
+            if found := self._beyond_queue(queue, group.need):
+                name, asked, limit = found
+                left = limit - self._ledger.use[queue].get(name, 0)
+                told = _told(name, asked=asked, left=left, limit=limit)
+                there = f"queue {queue} has {told['left']} of {told['limit']} {name} left"
+                return _short(there, told, asked > limit, queue)
+        return None
+
+    def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
+        """The first resource of which a queue has too little left: name, what is asked for, the most there may be."""
+        for name, asked in amounts.items():
+            limit = self._ledger.limit(queue, name)
+            if limit is not None and asked > 0 and asked + self._ledger.use[queue].get(name, 0) > limit:
+                return name, asked, limit
+        return None
+
+    def _beyond_cluster(self, group: Group) -> Refusal | None:
+        if not (found := self._beyond_room(group.queue, group.need)):
+            return None
+        name, asked, left = found
+        total = (self._ledger.total or {}).get(name, 0)
+        kept = self._ledger.kept(group.queue, name)
+        told = _told(name, asked=asked, left=left, total=total, kept=kept)
+        never = asked > (self._ledger.limit(group.queue, name) or 0)
+        others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
+        return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
+
+    def _beyond_room(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
+        """The first resource of which the cluster has too little for a queue: name, what is asked for, what is left."""
+        for name, asked in amounts.items():
+            left = self._ledger.left(queue, name)
+            if left is not None and asked > max(left, 0):
+                return name, asked, left
+        return None
+
+    def _short_of(self, queue: str, amounts: Vector) -> bool:
+        """Whether the cluster, the queue or one above it has less left than that."""
+        if self._beyond_room(queue, amounts):
+            return True
+        return any(self._beyond_queue(each, amounts) for each in self._tree.chains[queue])
+
+    def _beyond_quotas(self, group: Group) -> Refusal | None:
+        text = self._quotas.refused(group)
+        return Refusal("QuotaExceeded", text) if text else None
+
+    def _scattered(self, group: Group) -> Refusal | None:
+        """The last rule: it takes the room on the nodes if there is."""
+        bins = self._ledger.bins
+        if bins is None or not group.shapes:
+            return None
+        kept = any(map(bins.keeps, group.shapes))
+        if not kept and bins.take(group.shapes):
+            return None
+        never = ": it can never start as things are"
+        if bins.nowhere(group.shapes):
+            text = "there is a pod in the gang that no node takes, by its size, node selector, affinity or tolerations"
+            return Refusal("NeverFits", text + never, hopeless=True)
+        text = f"not for each of its {len(group.shapes)} pods on one that takes it"
+        if not bins.fits_alone(group.shapes):
+            text = f"there is room for the gang on all nodes together, but {text}, even were they empty{never}"
+            return Refusal("NeverFits", text, hopeless=True)
+        there = "there is room for the gang on all nodes together, but "
+        text = "nodes that it may go to are kept for one that has waited for longer" if kept else text
+        return Refusal("NotEnoughResources", there + text, room=True, scattered=True)
+
+
+def _told(name: str, **amounts: int) -> Mapping[str, str]:
+    return {each: vectors.text(name, max(0, value)) for each, value in amounts.items()}
+
+
+def _short(there: str, told: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
+    text = f"{there}, the gang needs {told['asked']}"
+    if never:
+        return Refusal("NeverFits", f"{text}: it can never start as things are", hopeless=True)
+    return Refusal("NotEnoughResources", text, room=True, short=queue)

@@ -1,0 +1,244 @@
+"""The formula of `scalingModifiers`: reading it.
+
+The language is the part of expr that formulas use: arithmetic, comparison, logic, ``a ? b : c``, ``a ?? b``, lists,
+functions, and closures over a list (``count([a, b], {# > 1})``). A text is read into a tree; what the tree answers is
+the business of `evaluating`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from workers.formula import evaluator
+from workers.formula.evaluator import FormulaError, Node, Value
+
+__all__ = ["Formula", "FormulaError", "parse"]
+
+#: Characters a formula may have, and levels it may be nested: far beyond any that a person wrote.
+LONGEST = 10_000
+DEEPEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula that was read. names: the variables in it."""
+
+    text: str
+    names: frozenset[str]
+    node: Node
+
+    def value(self, values: Mapping[str, float | None]) -> float | None:
+        """The result for these values by trigger name; None where the formula's result is nothing (``nil``).
+
+        Raises FormulaError when the result is no number.
+        """
+        return evaluator.number(self.node, values)
+
+
+def parse(text: str) -> Formula:
+    """Read a formula; raises FormulaError that names the place."""
+    if len(text) > LONGEST:
+        raise FormulaError(f"the formula is longer than {LONGEST} characters")
+    reader = _Reader(list(_tokens(text)))
+    node = reader.ternary()
+    if reader.kind != "end":
+        raise reader.error("the end of the formula")
+    return Formula(text, frozenset(reader.names), node)
+
+
+_TOKEN = re.compile(
+    r"""\s+
+    |(?P<number>(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
+    |(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+    |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    |(?P<sign>\?\?|\*\*|==|!=|<=|>=|&&|\|\||[-+*/%^<>!?:,#(){}\[\]])""",
+    re.VERBOSE,
+)
+_WORDS = {"and": "&&", "or": "||", "not": "!", "in": "in"}
+#: Between two values; those of `_Reader._LEVELS` and the powers.
+_OPERATORS = frozenset({"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "!", "+", "-", "*", "/", "%", "**", "^"})
+_LITERALS: Mapping[str, Value] = {"true": True, "false": False, "nil": None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise FormulaError(f"{text[at]!r} at position {at + 1} means nothing in a formula")
+        kind = found.lastgroup
+        if kind is not None:
+            word = found.group()
+            yield _Token("sign", _WORDS[word], at) if word in _WORDS else _Token(kind, word, at)
+        at = found.end()
+    yield _Token("end", "", at)
+
+
+class _Reader:
+    """Reads tokens from left to right, weakest operator first."""
+
+    #: From weak to strong; all of them read from left to right.
+    _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._depth = 0
+        self._closures = 0
+        self.names: set[str] = set()
+
+    @property
+    def kind(self) -> str:
+        return self._tokens[self._place].kind
+
+    def error(self, wanted: str) -> FormulaError:
+        token = self._tokens[self._place]
+        found = f"{token.text[:40]!r}" if token.text else "nothing"
+        return FormulaError(f"position {token.at + 1} of the formula: expected {wanted}, found {found}")
+
+    def ternary(self) -> Node:
+        with self._deeper():
+            condition = self._binary(0)
+            if not self._takes("?"):
+                return condition
+            then = self.ternary()
+            self._expect(":")
+            return evaluator.choice(condition, then, self.ternary())
+
+    def _binary(self, level: int) -> Node:
+        if level == len(self._LEVELS):
+            return self._unary()
+        first = self._binary(level + 1)
+        rest: list[tuple[str, Node]] = []
+        while sign := self._operator(self._LEVELS[level]):
+            rest.append((sign, self._binary(level + 1)))
+        return evaluator.chain(first, rest) if rest else first
+
+    def _operator(self, signs: Sequence[str]) -> str | None:
+        if "in" in signs and self._upcoming(("!", "in")):
+            self._place += 2
+            return "not in"
+        return self._one_of(signs)
+
+    def _coalesced(self) -> Node:
+        """``??`` is stronger than every other operator, and what follows it must be kept apart by parentheses."""
+        nodes = [self._primary()]
+        while self._takes("??"):
+            nodes.append(self._unary() if self._upcoming_sign(("-", "+", "!")) else self._primary())
+        if len(nodes) == 1:
+            return nodes[0]
+        token = self._tokens[self._place]
+        if token.kind == "sign" and token.text in _OPERATORS:
+            raise FormulaError(f"position {token.at + 1} of the formula: put what ?? belongs to into parentheses")
+        return evaluator.coalescing(nodes)
+
+    def _unary(self) -> Node:
+        with self._deeper():
+            if sign := self._one_of(("-", "+", "!")):
+                return evaluator.signed(sign, self._unary())
+            base = self._coalesced()
+            if self._one_of(("**", "^")):
+                return evaluator.chain(base, [("**", self._unary())])
+            return base
+
+    def _primary(self) -> Node:
+        token = self._tokens[self._place]
+        if token.kind == "number":
+            self._place += 1
+            return evaluator.constant(_number(token))
+        if token.kind == "text":
+            self._place += 1
+            return evaluator.constant(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL))
+        if token.kind == "name":
+            self._place += 1
+            return self._named(token)
+        if self._takes("("):
+            node = self.ternary()
+            self._expect(")")
+            return node
+        if self._takes("["):
+            return evaluator.listing(self._until("]"))
+        if self._closures and self._takes("#"):
+            return evaluator.element
+        raise self.error("a value")
+
+    def _named(self, token: _Token) -> Node:
+        if self._takes("("):
+            return self._call(token)
+        if token.text in _LITERALS:
+            return evaluator.constant(_LITERALS[token.text])
+        self.names.add(token.text)
+        return evaluator.variable(token.text)
+
+    def _call(self, token: _Token) -> Node:
+        if token.text in evaluator.FUNCTIONS:
+            return evaluator.calling(token.text, self._until(")"))
+        if token.text not in evaluator.OVER_LISTS:
+            raise FormulaError(f"position {token.at + 1} of the formula: there is no function {token.text[:40]}")
+        items = self.ternary()
+        closure = self._closure() if self._takes(",") else evaluator.element
+        self._expect(")")
+        return evaluator.over(token.text, items, closure)
+
+    def _closure(self) -> Node:
+        braces = self._takes("{")
+        self._closures += 1
+        node = self.ternary()
+        self._closures -= 1
+        if braces:
+            self._expect("}")
+        return node
+
+    def _until(self, end: str) -> list[Node]:
+        nodes: list[Node] = []
+        while not self._takes(end):
+            if nodes:
+                self._expect(",")
+            nodes.append(self.ternary())
+        return nodes
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        # Each level of the formula passes here twice.
+        if self._depth > 2 * DEEPEST:
+            raise FormulaError(f"the formula is nested deeper than {DEEPEST} levels")
+        yield
+        self._depth -= 1
+
+    def _takes(self, sign: str) -> bool:
+        return self._one_of((sign,)) is not None
+
+    def _upcoming(self, signs: Sequence[str]) -> bool:
+        tokens = self._tokens[self._place : self._place + len(signs)]
+        return all(token.kind == "sign" for token in tokens) and [token.text for token in tokens] == list(signs)
+
+    def _upcoming_sign(self, signs: Sequence[str]) -> bool:
+        return any(self._upcoming((sign,)) for sign in signs)
+
+    def _one_of(self, signs: Sequence[str]) -> str | None:
+        token = self._tokens[self._place]
+        if token.kind == "sign" and token.text in signs:
+            self._place += 1
+            return token.text
+        return None
+
+    def _expect(self, sign: str) -> None:
+        if not self._takes(sign):
+            raise self.error(repr(sign))
+
+
+def _number(token: _Token) -> float | int:
+    text = token.text.replace("_", "")
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError as error:
+        raise FormulaError(f"position {token.at + 1} of the formula: {error}") from error

@@ -1,0 +1,57 @@
+"""The standing order of every object that claims items, kept in the broker for whoever polls it."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from scheduler.scripts import Script, load
+from workers.handoff import claims
+from workers.handoff.claims import Order
+
+log = logging.getLogger(__name__)
+
+_STORE = Script(load("workers", "order"))
+
+
+class Orders:
+    """One hash of orders, by the object's key. An order that is lost is given again: decisions see that it is missing.
+
+    Every call raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
+    """
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._hash = f"{keys.tag}:orders"
+
+    async def put(self, key: str, order: Order, lane: Lane) -> int:
+        """Keep the order unless a later one is there, and mark the object; answers how many bells to ring."""
+        args = ("", lane.slots, key, order.id, orjson.dumps(order))
+        bells: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        return bells
+
+    async def get_many(self, keys: Iterable[str]) -> list[Order | None]:
+        """The orders of these objects in their sequence, None where there is none; one round trip."""
+        wanted = list(keys)
+        if not wanted:
+            return []
+        values: list[Any] = await self._client.hmget(self._hash, wanted)
+        return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
+
+    async def drop(self, keys: Iterable[str]) -> None:
+        """Forget the orders of these objects."""
+        if unwanted := list(keys):
+            await self._client.hdel(self._hash, *unwanted)
+
+
+def _decoded(key: str, value: bytes) -> Order | None:
+    """The order; one that another version of this code wrote and we cannot read is none, and is given again."""
+    try:
+        return claims.order(orjson.loads(value.partition(b" ")[2]))
+    except (KeyError, TypeError, ValueError):
+        log.warning("an order that cannot be read counts as none", extra={"key": key})
+        return None

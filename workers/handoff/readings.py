@@ -1,0 +1,84 @@
+"""The last reading of every polled object, kept in the broker for whoever decides on it."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from scheduler.scripts import Arg, Script, load
+from workers.handoff import claims
+from workers.reconcile.snapshot import Reading, Sample
+
+log = logging.getLogger(__name__)
+
+_STORE = Script(load("workers", "readings"))
+_READING = frozenset(field.name for field in fields(Reading))
+_SAMPLE = frozenset(field.name for field in fields(Sample))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """refused: keys whose stored reading is newer than the one given. bells: to be rung by the caller."""
+
+    refused: frozenset[str]
+    bells: int
+
+
+class Readings:
+    """One hash of readings, by the object's key.
+
+    Every call raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
+    """
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._hash = f"{keys.tag}:readings"
+
+    async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
+        """The readings of these objects in their order, None where there is none; one round trip."""
+        wanted = list(keys)
+        if not wanted:
+            return []
+        values: list[Any] = await self._client.hmget(self._hash, wanted)
+        return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
+
+    async def put_many(self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()) -> Stored:
+        """Store readings and mark those objects in the lane whose key is in `news`: both, or neither.
+
+        A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its
+        object not marked.
+        """
+        if not readings:
+            return Stored(frozenset(), 0)
+        args: list[Arg] = ["", lane.slots]
+        for key, reading in readings.items():
+            args += (key, reading.id, "1" if key in news else "0", orjson.dumps(reading))
+        bells, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        order = list(readings)
+        return Stored(frozenset(order[place] for place in refused), bells)
+
+    async def drop(self, keys: Iterable[str]) -> None:
+        """Forget the readings of these objects."""
+        if unwanted := list(keys):
+            await self._client.hdel(self._hash, *unwanted)
+
+
+def _decoded(key: str, value: bytes) -> Reading | None:
+    """The reading; one that another version of this code wrote and we cannot read is unknown, like none."""
+    try:
+        body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
+        samples = tuple(Sample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
+        ledger = claims.ledger(body["ledger"]) if body.get("ledger") else None
+        return Reading(**{**_known(body, _READING), "samples": samples, "ledger": ledger})
+    except (KeyError, TypeError, ValueError):
+        log.warning("a reading that cannot be read counts as none", extra={"key": key})
+        return None
+
+
+def _known(body: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name in names}

@@ -1,0 +1,113 @@
+"""What objects say of themselves in Prometheus, by kind: pure, and read from each object alone."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from workers.api import bool_annotations, kinds
+from workers.api.kinds import Object
+from workers.api.references import DEFAULT_QUEUE
+
+#: The fields of a Queue's status that count its PodGroups, one for each phase.
+_PHASES = ("inqueue", "pending", "running", "unknown", "completed")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric. What several objects say of the same labels is added up.
+
+    counts: Volcano calls it a counter. It only ever is one until the object goes, and has not the name of one.
+    """
+
+    name: str
+    text: str
+    labels: tuple[str, ...]
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One number that one object adds to a metric."""
+
+    family: Family
+    labels: tuple[str, ...]
+    value: float = 1.0
+
+
+RESOURCES = Family("keda_resource_registered_total", "Objects of KEDA's kinds that are followed", ("type", "namespace"))
+TRIGGERS = Family("keda_trigger_registered_total", "Triggers of ScaledJobs and ScaledObjects, by type", ("type",))
+PAUSED = Family("keda_scaled_object_paused", "Whether a ScaledObject is paused", ("namespace", "scaledObject"))
+COMPLETED = Family(
+    "volcano_job_completed_phase_count",
+    "1 for a Volcano Job that is Completed, until it is deleted (job_name: namespace/name)",
+    ("job_name", "queue_name"),
+    counts=True,
+)
+FAILED = Family(
+    "volcano_job_failed_phase_count",
+    "1 for a Volcano Job that is Failed, until it is deleted (job_name: namespace/name)",
+    ("job_name", "queue_name"),
+    counts=True,
+)
+POD_GROUPS: Mapping[str, Family] = {
+    phase: Family(
+        f"volcano_queue_pod_group_{phase}_count",
+        f"PodGroups of a queue in phase {phase.capitalize()}, as the Queue's status has them",
+        ("queue_name",),
+    )
+    for phase in _PHASES
+}
+
+#: All there are.
+FAMILIES = (RESOURCES, TRIGGERS, PAUSED, COMPLETED, FAILED, *POD_GROUPS.values())
+
+
+def _registered(type_: str) -> Callable[[Object], Iterator[Said]]:
+    def say(body: Object) -> Iterator[Said]:
+        # KEDA says this of objects that have no namespace.
+        yield Said(RESOURCES, (type_, body["metadata"].get("namespace") or "default"))
+
+    return say
+
+
+def _triggers(body: Object) -> Iterator[Said]:
+    for trigger in (body.get("spec") or {}).get("triggers") or ():
+        yield Said(TRIGGERS, (str(trigger.get("type") or ""),))
+
+
+def _scaled_job(body: Object) -> Iterator[Said]:
+    yield from _registered("scaled_job")(body)
+    yield from _triggers(body)
+
+
+def _scaled_object(body: Object) -> Iterator[Said]:
+    yield from _registered("scaled_object")(body)
+    yield from _triggers(body)
+    metadata = body["metadata"]
+    yield Said(PAUSED, (metadata["namespace"], metadata["name"]), float(bool_annotations.is_paused(body)))
+
+
+def _job(body: Object) -> Iterator[Said]:
+    """No Job leaves these phases, or comes into one of them twice: that it is in one is that it came there once."""
+    phase = ((body.get("status") or {}).get("state") or {}).get("phase")
+    if family := {"Completed": COMPLETED, "Failed": FAILED}.get(phase or ""):
+        metadata = body["metadata"]
+        queue = (body.get("spec") or {}).get("queue") or DEFAULT_QUEUE
+        yield Said(family, (f"{metadata['namespace']}/{metadata['name']}", queue))
+
+
+def _queue(body: Object) -> Iterator[Said]:
+    """Nothing is said of a queue that nobody has counted yet."""
+    if status := body.get("status"):
+        for phase, family in POD_GROUPS.items():
+            yield Said(family, (body["metadata"]["name"],), float(status.get(phase) or 0))
+
+
+#: By kind id, what an object of it says.
+SAYS: Mapping[str, Callable[[Object], Iterator[Said]]] = {
+    kinds.SCALED_JOB.id: _scaled_job,
+    kinds.SCALED_OBJECT.id: _scaled_object,
+    kinds.TRIGGER_AUTHENTICATION.id: _registered("trigger_authentication"),
+    kinds.CLUSTER_TRIGGER_AUTHENTICATION.id: _registered("cluster_trigger_authentication"),
+    kinds.VC_JOB.id: _job,
+    kinds.QUEUE.id: _queue,
+}

@@ -1,0 +1,135 @@
+"""What Prometheus is shown of all objects as they are now, by the process that follows their kind.
+
+The informer that leads a kind sees every object of it come, change and go. So what is shown needs no count that would
+be lost with a process, nothing is shown twice, and what is deleted is not shown any more. A process that does not lead
+a kind shows nothing of it.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prometheus_client import REGISTRY
+from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from workers.api.kinds import Kind, Object
+from workers.metrics.object_families import FAMILIES, SAYS, Said
+
+log = logging.getLogger(__name__)
+
+Metric = GaugeMetricFamily | UnknownMetricFamily
+_Name = tuple[str, str]
+
+
+class Roll:
+    """All objects of one kind, and what each says. says: what one object says of itself.
+
+    A listing runs beside the watch: of an object that the watch told of since the listing began, the watch knows more.
+    """
+
+    def __init__(self, says: Callable[[Object], Iterable[Said]]) -> None:
+        self._says = says
+        # Scrapes come on a thread of their own.
+        self._lock = threading.Lock()
+        self._said: dict[_Name, tuple[Said, ...]] = {}
+        self._listing = False
+        self._told: set[_Name] = set()
+        self._listed: set[_Name] = set()
+
+    def begin(self) -> None:
+        """A listing begins."""
+        self._rest()
+        self._listing = True
+
+    def listed(self, bodies: Iterable[Object]) -> None:
+        """These objects are in the listing."""
+        for body in bodies:
+            name = _name(body)
+            self._listed.add(name)
+            if name not in self._told:
+                self._put(name, self._read(body))
+
+    def finish(self) -> None:
+        """The listing is whole: what is neither in it nor told of since it began has gone."""
+        with self._lock:
+            for name in self._said.keys() - self._listed - self._told:
+                del self._said[name]
+        self._rest()
+
+    def told(self, body: Object, *, deleted: bool) -> None:
+        """The watch told of this object."""
+        name = _name(body)
+        if self._listing:
+            self._told.add(name)
+        self._put(name, () if deleted else self._read(body))
+
+    def clear(self) -> None:
+        """Nothing is known any more: somebody else may follow the kind now."""
+        self._rest()
+        with self._lock:
+            self._said.clear()
+
+    def read(self) -> Iterator[Said]:
+        """What all objects say, at one moment."""
+        with self._lock:
+            everything = list(self._said.values())
+        for said in everything:
+            yield from said
+
+    def _rest(self) -> None:
+        self._listing, self._told, self._listed = False, set(), set()
+
+    def _read(self, body: Object) -> tuple[Said, ...]:
+        try:
+            return tuple(self._says(body))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # A definition with a looser schema lets anything in. What cannot be read says nothing, and stops nobody.
+            log.debug("an object is not shown", extra={"object": "/".join(_name(body)), "error": repr(error)})
+            return ()
+
+    def _put(self, name: _Name, said: tuple[Said, ...]) -> None:
+        with self._lock:
+            if said:
+                self._said[name] = said
+            else:
+                self._said.pop(name, None)
+
+
+class Census(Collector):
+    """The metrics of all kinds that this process leads."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._rolls: dict[str, Roll] = {}
+        registry.register(self)
+
+    def roll(self, kind: Kind) -> Roll | None:
+        """Where an informer tells of this kind's objects; None for a kind whose objects say nothing."""
+        says = SAYS.get(kind.id)
+        return self._rolls.setdefault(kind.id, Roll(says)) if says else None
+
+    def collect(self) -> Sequence[Metric]:
+        """What a scrape shows."""
+        sums: defaultdict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
+        for roll in list(self._rolls.values()):
+            for said in roll.read():
+                sums[said.family.name, said.labels] += said.value
+        shown: dict[str, Metric] = {
+            family.name: (UnknownMetricFamily if family.counts else GaugeMetricFamily)(
+                family.name, family.text, labels=family.labels
+            )
+            for family in FAMILIES
+        }
+        for (name, labels), value in sums.items():
+            shown[name].add_metric(labels, value)
+        return tuple(shown.values())
+
+
+#: Of this process.
+CENSUS = Census()
+
+
+def _name(body: Object) -> _Name:
+    metadata = body["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]

@@ -1,0 +1,177 @@
+"""The last decisions on every object, with their arithmetic, kept in the broker for people who ask why."""
+
+import logging
+import sys
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from scheduler.keys import Keys
+from scheduler.scripts import Arg, Script, load
+from workers.api.kinds import Ref
+from workers.reconcile.plan import (
+    ComeBack,
+    Figure,
+    Mark,
+    Measure,
+    PatchStatus,
+    Plan,
+    Poll,
+    Rest,
+    Step,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+#: Decisions kept per object, and objects per kind of which any are kept: about 25 MB of the broker per kind at most.
+PER_OBJECT = 20
+OBJECTS = 2000
+#: Seconds that decisions are kept after the last one.
+KEPT = 7 * 24 * 3600
+#: The largest number that can be written.
+LARGEST = sys.float_info.max
+#: Objects whose last decision this process remembers, so that the same one costs the broker nothing.
+KNOWN = 20_000
+
+_STORE = Script(load("workers", "decisions"))
+#: Steps that change nothing in the cluster.
+_SILENT = (ComeBack, Poll, Mark, Measure, Rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision, as it is remembered.
+
+    why: one line. figures: the arithmetic. did: what the plan set out to do, in words. failed: what the attempt before
+    it failed on. times, at: how often in a row it was made, and when for the last time (µs, broker's clock).
+    """
+
+    uid: str
+    why: str
+    figures: tuple[Figure, ...] = ()
+    did: tuple[str, ...] = ()
+    failed: str | None = None
+    times: int = 1
+    at: int = 0
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, plan: Plan) -> "Decision":
+        """The decision that was made on this snapshot."""
+        body = snapshot.body or {"metadata": {}}
+        return cls(
+            uid=body["metadata"].get("uid", ""),
+            why=plan.why,
+            figures=plan.figures,
+            did=tuple(done(plan.steps)),
+            failed=snapshot.last_error,
+        )
+
+
+def done(steps: Iterable[Step]) -> Iterable[str]:
+    """What steps set out to do, in words."""
+    for step in steps:
+        if isinstance(step, Together):
+            counted = Counter((type(each).__name__, _kind(each)) for each in step.steps)
+            yield from (f"{name} {number} {kind}{'s' * (number > 1)}" for (name, kind), number in counted.items())
+        elif isinstance(step, Poll):
+            yield "ask for a fresh reading"
+        elif isinstance(step, PatchStatus):
+            yield "write the status"
+        elif not isinstance(step, _SILENT):
+            yield f"{type(step).__name__} {getattr(step, 'reason', None) or _kind(step)}"
+
+
+def _kind(step: Any) -> str:
+    kind = step.kind if hasattr(step, "kind") else step.ref.kind
+    return str(kind.kind)
+
+
+class Decisions:
+    """The decisions in one broker; what is not there any more explains nothing, and nothing depends on it."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._tag = keys.tag
+        self._known: OrderedDict[str, bytes] = OrderedDict()
+
+    async def note(self, made: Sequence[tuple[Snapshot, Plan]]) -> None:
+        """Remember those that changed something, and those whose words or figures are new.
+
+        A broker that refuses is no reason to fail: nothing but an explanation is lost.
+        """
+        news: defaultdict[str, list[tuple[Ref, bytes, Plan, bytes]]] = defaultdict(list)
+        for snapshot, plan in made:
+            if not plan.why:
+                continue
+            text = _text(Decision.of(snapshot, plan))
+            digest = blake2b(text, digest_size=8).hexdigest().encode()
+            if changes(plan) or self._known.get(snapshot.ref.key) != digest:
+                news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, text))
+        for kind_id, entries in news.items():
+            keys = [self._index(kind_id), *(self._list(ref) for ref, _, _, _ in entries)]
+            args: list[Arg] = ["", PER_OBJECT, OBJECTS, KEPT]
+            for _, digest, plan, text in entries:
+                args += [digest, "1" if changes(plan) else "0", text]
+            try:
+                await _STORE(self._client, keys, args)
+            except RedisError as error:
+                log.debug("decisions were not remembered", extra={"error": str(error)})
+                continue
+            for ref, digest, _, _ in entries:
+                self._remember(ref.key, digest)
+
+    async def of(self, ref: Ref) -> list[Decision]:
+        """The last decisions on an object, the newest first; those of earlier objects of its name are among them.
+
+        Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
+        """
+        values: list[Any] = await self._client.lrange(self._list(ref), 0, -1)
+        return [decision for value in values if (decision := _decoded(value))]
+
+    def _remember(self, key: str, digest: bytes) -> None:
+        self._known[key] = digest
+        self._known.move_to_end(key)
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+
+    def _index(self, kind_id: str) -> str:
+        return f"{self._tag}:decisions:{kind_id}"
+
+    def _list(self, ref: Ref) -> str:
+        return f"{self._tag}:decision:{ref.key}"
+
+
+def changes(plan: Plan) -> bool:
+    """Whether a plan has steps that change something, beyond asking somebody to look again."""
+    return any(not isinstance(step, _SILENT) for step in plan.steps)
+
+
+def _text(decision: Decision) -> bytes:
+    """The decision as it is kept."""
+    figures = [{"name": each.name, "value": _written(each.value), "how": each.how} for each in decision.figures]
+    names = ("uid", "why", "did", "failed")
+    return orjson.dumps({**{name: getattr(decision, name) for name in names}, "figures": figures})
+
+
+def _written(value: float) -> float:
+    """As JSON can have it: of a whole number that is too long for 64 bits nobody reads the last digits."""
+    return float(max(-LARGEST, min(value, LARGEST))) if isinstance(value, int) and abs(value) >> 63 else value
+
+
+def _decoded(value: bytes) -> Decision | None:
+    """The decision; one that another version of this code wrote and we cannot read is none."""
+    try:
+        _, times, at, text = value.split(b" ", 3)
+        body = orjson.loads(text)
+        body["figures"] = tuple(Figure(**figure) for figure in body["figures"])
+        return replace(Decision(**{**body, "did": tuple(body["did"])}), times=int(times), at=int(at))
+    except (KeyError, TypeError, ValueError):
+        return None

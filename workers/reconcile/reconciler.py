@@ -1,0 +1,160 @@
+"""Reconcile = observe, decide, act. The middle step is the controller's own; this is the rest."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
+from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
+from workers.metrics import process
+from workers.reconcile import plan as steps
+from workers.reconcile.act import UNCERTAIN, Actor
+from workers.reconcile.controller import Controller
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.limits import Reservation
+from workers.reconcile.observe import Observer
+from workers.reconcile.plan import Plan
+from workers.reconcile.reservations import Reservations
+from workers.reconcile.snapshot import Snapshot
+from workers.runtime.leases import Hands, LeaseLost
+
+log = logging.getLogger(__name__)
+
+#: Longest wait (seconds) of keys that failed because the API server or a watch is away: it may be back at any moment.
+AWAY = 5.0
+
+
+class Reconciler:
+    """Works off claims of the reconcile lane with the controllers it is given.
+
+    controllers: by kind id, the ones that the observer observes for. clock: the wall clock, read once per decision.
+    deadline: seconds one reconcile may take. reservations: of limits that objects share.
+    """
+
+    def __init__(
+        self,
+        *,
+        controllers: Mapping[str, Controller],
+        observer: Observer,
+        actor: Actor,
+        decisions: Decisions,
+        clock: Callable[[], datetime],
+        deadline: float,
+        reservations: Reservations | None = None,
+    ) -> None:
+        self._controllers = controllers
+        self._observer = observer
+        self._actor = actor
+        self._decisions = decisions
+        self._reservations = reservations
+        self._clock = clock
+        self._deadline = deadline
+
+    async def handle(self, claim: Claim, hands: Hands) -> None:
+        """Reconcile every key of the claim side by side, each under its own lease."""
+        snapshots = await self._observer.observe(claim.leases)
+        idle: list[tuple[Lease, Outcome]] = []
+        busy: list[tuple[Lease, Snapshot, Plan]] = []
+        made: list[tuple[Snapshot, Plan]] = []
+        for lease in claim.leases:
+            snapshot = snapshots.get(lease)
+            if snapshot is None:
+                idle.append((lease, Done()))
+                continue
+            if isinstance(snapshot, Exception):
+                idle.append((lease, self._unseen(lease, snapshot)))
+                continue
+            try:
+                plan = self._decide(snapshot)
+                if plan.reservation:
+                    snapshot, plan = await self._within_limits(snapshot, plan.reservation)
+            except Exception as error:
+                idle.append((lease, self._failed(lease, error)))
+                continue
+            made.append((snapshot, plan))
+            process.show(snapshot.ref, plan.levels)
+            if plan.steps:
+                busy.append((lease, snapshot, plan))
+            else:
+                idle.append((lease, Done()))
+        if idle:
+            process.RECONCILES.labels("any", "nothing to do").inc(sum(outcome == Done() for _, outcome in idle))
+            await hands.settle_all(idle)
+        works = (hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
+        # All of them are waited for: whoever hears of an error gives every lease back, and no work may go on then.
+        for ended in await asyncio.gather(*works, self._decisions.note(made), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
+
+    def _decide(self, snapshot: Snapshot) -> Plan:
+        return self._controllers[snapshot.ref.kind.id].decide(snapshot, self._clock())
+
+    async def _within_limits(self, snapshot: Snapshot, asked: Reservation) -> tuple[Snapshot, Plan]:
+        """The decision made anew with what the limits allow that the object shares with others."""
+        if self._reservations is None:
+            raise UserError("this process keeps no limits that objects share")
+        answered = replace(snapshot, allowance=await self._reservations.ask(snapshot, asked))
+        return answered, self._decide(answered)
+
+    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: Hands) -> Outcome:
+        started = time.monotonic()
+        kind = snapshot.ref.kind.id
+        try:
+            async with asyncio.timeout(self._deadline):
+                back = await self._actor.act(snapshot, plan, lambda: hands.check(lease))
+        except LeaseLost:
+            raise
+        except TimeoutError as error:
+            failed = self._failed(lease, error)
+            return replace(failed, after=UNCERTAIN) if _makes(plan) else failed
+        except Exception as error:
+            return self._failed(lease, error)
+        finally:
+            process.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
+        process.RECONCILES.labels(kind, "done").inc()
+        log.log(
+            # A plan that only says when to look again did nothing that anybody would look for.
+            logging.DEBUG
+            if all(isinstance(step, steps.Rest | steps.ComeBack) for step in plan.steps)
+            else logging.INFO,
+            "reconciled",
+            extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
+        )
+        if back is None:
+            return Done()
+        # A moment that is over already would wait in the table of due times for somebody to look.
+        return ComeBack(back.timestamp()) if back > self._clock() else Again()
+
+    def _unseen(self, lease: Lease, error: Exception) -> Outcome:
+        """What cannot be seen cannot be decided on; a watch that is behind may have caught up at any moment."""
+        if not isinstance(error, Stale):
+            return self._failed(lease, error)
+        process.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
+        return Failed(str(error), within=AWAY)
+
+    def _failed(self, lease: Lease, error: Exception) -> Failed:
+        """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""
+        kind = lease.key.partition("/")[0]
+        process.RECONCILES.labels(kind, type(error).__name__).inc()
+        if isinstance(error, ClusterError | Stale | UserError | TimeoutError):
+            reason = str(error) or "the reconcile took too long"
+            # Somebody else wrote or deleted in the same moment: that is everyday life, and decided on afresh.
+            level = logging.INFO if isinstance(error, Conflict | NotFound) else logging.WARNING
+            log.log(level, "a reconcile failed", extra={"key": lease.key, "error": reason})
+        else:
+            reason = f"{type(error).__name__}: {error}"
+            log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
+        after, within = (error.retry_after, error.within) if isinstance(error, ClusterError) else (None, None)
+        return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)
+
+
+def _makes(plan: Plan) -> bool:
+    """Whether the plan makes objects: when its time is over, answers may be under way that nobody hears any more."""
+    return any(
+        isinstance(part, steps.Create)
+        for step in plan.steps
+        for part in (step.steps if isinstance(step, steps.Together) else (step,))
+    )

@@ -1,0 +1,61 @@
+"""A reconcile worker: the controllers, and everything their decisions are carried out with."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from scheduler.keys import Keys
+from workers.client.event_recorder import Recorder
+from workers.client.scale import Scales
+from workers.controllers import registry
+from workers.reconcile.act import Actor
+from workers.reconcile.decision_log import Decisions
+from workers.reconcile.observe import Observer
+from workers.reconcile.reconciler import Reconciler
+from workers.reconcile.reservations import Reservations
+from workers.runtime.consumer import Drain
+from workers.runtime.wiring import base, connect, draining, utc_now
+from workers.settings import Settings
+
+
+@asynccontextmanager
+async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
+    """A reconcile worker: answers the bells of the reconcile lane."""
+    async with AsyncExitStack() as stack:
+        controllers = registry.configured(settings)
+        parts = await stack.enter_async_context(base(settings, controllers))
+        cluster = await connect(settings)
+        stack.push_async_callback(cluster.close)
+        recorder = Recorder(cluster, clock=utc_now)
+        stack.push_async_callback(recorder.close)
+        reconciler = Reconciler(
+            controllers=controllers,
+            observer=Observer(
+                controllers=controllers,
+                mirror=parts.mirror,
+                readings=parts.readings,
+                stale=settings.stale,
+                scales=Scales(cluster),
+            ),
+            actor=Actor(
+                cluster=cluster,
+                mirror=parts.mirror,
+                recorder=recorder,
+                orders=parts.orders,
+                reconcile=parts.lanes["reconcile"],
+                poll=parts.lanes["poll"],
+                ring=parts.ring,
+                in_flight=settings.in_flight,
+            ),
+            decisions=Decisions(parts.client, Keys(settings.prefix)),
+            clock=utc_now,
+            deadline=settings.deadline,
+            reservations=Reservations(
+                parts.client,
+                Keys(settings.prefix),
+                parts.mirror,
+                parts.lanes["reconcile"],
+                parts.ring,
+                stale=settings.stale,
+            ),
+        )
+        yield await stack.enter_async_context(draining(parts, "reconcile", reconciler.handle))

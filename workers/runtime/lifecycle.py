@@ -1,0 +1,51 @@
+"""A Celery worker's life: the service behind its bells opens when it is ready and closes with it."""
+
+import gc
+import logging
+from typing import Any
+
+from celery import signals
+from celery.exceptions import WorkerShutdown
+
+from workers import logs
+from workers.app import LANES
+from workers.errors import UserError
+from workers.metrics import process as metrics
+from workers.runtime.loop import Process
+from workers.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def serve(lane: str, process: Process[Any]) -> None:
+    """Open the process's service when a Celery worker that listens to the lane's bells is ready; close it with it.
+
+    Not on the first bell: the sweep must run even if no bell ever arrives.
+    """
+
+    def ready(sender: Any, **_: Any) -> None:
+        if LANES[lane][1] in sender.app.amqp.queues.consume_from:
+            metrics.serve(Settings().metrics_port)
+            try:
+                process.start()
+            except UserError as error:
+                # It would fail for every bell: better not to seem to be at work.
+                log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
+                raise WorkerShutdown(1) from error
+            # Modules, models and clients stay until the end. To walk over them again and again would double what it
+            # costs to decide on an object of some hundred kilobytes.
+            gc.collect()
+            gc.freeze()
+
+    def shutdown(**_: Any) -> None:
+        process.stop()
+
+    signals.worker_ready.connect(ready, weak=False)
+    signals.worker_shutdown.connect(shutdown, weak=False)
+
+
+def _set_up_logging(**_: Any) -> None:
+    logs.set_up(Settings().log_level)
+
+
+signals.setup_logging.connect(_set_up_logging)

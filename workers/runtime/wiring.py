@@ -1,0 +1,144 @@
+"""What every process of ours stands on: the broker and what is kept in it, opened in one place and closed again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+
+from scheduler.keys import Keys
+from scheduler.queue import Backoff, Lane
+from workers.api.references import TIES
+from workers.app import LANES, app
+from workers.cache.store import Mirror
+from workers.client.rest import Cluster
+from workers.handoff.claim_orders import Orders
+from workers.handoff.readings import Readings
+from workers.reconcile.controller import Controller
+from workers.runtime import redis_client
+from workers.runtime.consumer import Drain, Handler
+from workers.runtime.leases import Hands, Ring
+from workers.runtime.notifier import Bells
+from workers.settings import Settings
+
+
+def utc_now() -> datetime:
+    """The wall clock, read at the edge only; below it time is an argument."""
+    return datetime.now(UTC)
+
+
+def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
+    """A client of the broker: every call has a deadline, and a lost connection is tried again for a moment.
+
+    Every script is idempotent under that replay.
+    """
+    return redis_client.client(
+        settings.broker.get_secret_value(),
+        socket_timeout=5,
+        socket_connect_timeout=3,
+        socket_keepalive=True,
+        health_check_interval=10,
+        max_connections=connections,
+        retry=Retry(ExponentialBackoff(cap=0.5, base=0.05), 3),
+        client_name="penstock",
+    )
+
+
+@dataclass(frozen=True)
+class Base:
+    """What every process of ours has: the broker, the lanes, the mirror, the readings, the orders and the bells."""
+
+    settings: Settings
+    client: redis.Redis
+    lanes: Mapping[str, Lane]
+    mirror: Mirror
+    readings: Readings
+    orders: Orders
+    ring: Ring
+
+
+def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -> dict[str, tuple[Lane, ...]]:
+    """By kind id, the lanes in which a change of an object of that kind is news."""
+    return {
+        kind_id: (lanes["reconcile"], lanes["poll"]) if controller.polled else (lanes["reconcile"],)
+        for kind_id, controller in controllers.items()
+    }
+
+
+def mirror_of(
+    client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
+) -> Mirror:
+    """The mirror as these controllers need it: all processes that write to one must know the same ones."""
+    return Mirror(
+        client,
+        keys,
+        lanes_of(controllers, lanes),
+        accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
+        adopted={kind.id for controller in controllers.values() for kind in controller.adopts},
+        ties={
+            kind.id: TIES[kind.id]
+            for controller in controllers.values()
+            for kind in (*controller.tied, *((controller.kind,) if controller.peers else ()))
+        },
+    )
+
+
+@asynccontextmanager
+async def base(settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})) -> AsyncIterator[Base]:
+    """Open the broker's side of a process.
+
+    controllers: by kind id. A process that writes to the mirror must know them: they say whose keys are marked.
+    """
+    keys = Keys(settings.prefix)
+    client = broker_client(settings)
+    backoff = Backoff(base=settings.backoff_base, cap=settings.backoff_cap)
+    lanes = {
+        name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
+    }
+    bells = Bells(app, LANES)
+    try:
+        yield Base(
+            settings=settings,
+            client=client,
+            lanes=lanes,
+            mirror=mirror_of(client, keys, lanes, controllers),
+            readings=Readings(client, keys),
+            orders=Orders(client, keys),
+            ring=bells.ring,
+        )
+    finally:
+        bells.close()
+        await client.aclose()
+
+
+@asynccontextmanager
+async def draining(base: Base, lane: str, handle: Handler, *, linger: float | None = None) -> AsyncIterator[Drain]:
+    """Answer the bells of one lane with this handler, and keep the lane moving between bells.
+
+    linger: seconds after which what a bell claimed goes on without it.
+    """
+    hands = Hands(base.lanes[lane], base.ring, lease=base.settings.lease)
+    drain = Drain(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work, linger=linger)
+    sweeping = asyncio.create_task(drain.sweep_forever(), name=f"sweep {lane}")
+    try:
+        yield drain
+    finally:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+        await drain.close()
+        await hands.close()
+
+
+async def connect(settings: Settings) -> Cluster:
+    """The API server these settings name."""
+    return await Cluster.connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        timeout=settings.timeout,
+        in_flight=settings.in_flight,
+    )
