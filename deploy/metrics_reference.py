@@ -7,7 +7,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from scalers import metrics as scalers
 from workers.metrics import process as workers
-from workers.metrics.expiring import Fading, FadingCounter
+from workers.metrics.expiring import Expiring, ExpiringCounter
 from workers.metrics.object_families import FAMILIES
 
 INTRODUCTION = """# Metrics
@@ -62,7 +62,7 @@ ABSENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """One metric, as it is asked for."""
 
     name: str
@@ -103,10 +103,10 @@ _RECONCILES = (
 )
 
 
-def sections() -> dict[str, tuple[Row, ...]]:
+def sections() -> dict[str, tuple[MetricRow, ...]]:
     """All metrics, by heading."""
     standing = tuple(
-        Row(family.name, "unknown, standing" if family.counts else "gauge, standing", family.labels, family.text)
+        MetricRow(family.name, "unknown, standing" if family.counts else "gauge, standing", family.labels, family.text)
         for family in FAMILIES
     )
     return {
@@ -123,25 +123,27 @@ def render() -> str:
     return "\n".join([INTRODUCTION, *(_section(*each) for each in sections().items()), _absent(), DIFFERENCES])
 
 
-def _rows(collectors: Iterable[MetricWrapperBase | Fading]) -> tuple[Row, ...]:
+def _rows(collectors: Iterable[MetricWrapperBase | Expiring]) -> tuple[MetricRow, ...]:
     return tuple(_row(each) for each in collectors)
 
 
-def _row(collector: MetricWrapperBase | Fading) -> Row:
-    if isinstance(collector, Fading):
+def _row(collector: MetricWrapperBase | Expiring) -> MetricRow:
+    if isinstance(collector, Expiring):
         fades = "fading" if collector.life < float("inf") else ""
         type_ = "gauge"
-        if isinstance(collector, FadingCounter):
+        if isinstance(collector, ExpiringCounter):
             type_ = "counter" if collector.name.endswith("_total") else "unknown"
-        return Row(collector.name, ", ".join(filter(None, (type_, fades))), collector.labels, collector.text)
+        return MetricRow(collector.name, ", ".join(filter(None, (type_, fades))), collector.labels, collector.text)
     (family,) = collector.describe()
     # The library keeps the labels of a family without series to itself.
     labels = tuple(collector._labelnames) or (("version",) if family.type == "info" else ())
     suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
-    return Row(family.name + suffix, "gauge" if family.type == "info" else family.type, labels, family.documentation)
+    return MetricRow(
+        family.name + suffix, "gauge" if family.type == "info" else family.type, labels, family.documentation
+    )
 
 
-def _section(heading: str, rows: Sequence[Row]) -> str:
+def _section(heading: str, rows: Sequence[MetricRow]) -> str:
     return "\n".join([f"## {heading}", "", "| metric | type | labels | says |", "|---|---|---|---|", *_lines(rows), ""])
 
 
@@ -150,7 +152,7 @@ def _absent() -> str:
     return "\n".join(["## What is not there", "", "| metric | why not |", "|---|---|", *lines, ""])
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
+def _lines(rows: Sequence[MetricRow]) -> Iterator[str]:
     for row in rows:
         labels = ", ".join(f"`{label}`" for label in row.labels)
         yield f"| `{row.name}` | {row.type} | {labels} | {row.text} |"

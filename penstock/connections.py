@@ -38,9 +38,10 @@ class Connections:
     A retired client is closed when its last user is done with it, so that nobody loses a connection that works. Nobody
     waits for that: a server that hangs may not let go of it.
     patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
-    time for the others and for a second attempt. timeout: seconds that each of several scalers may take that are asked
-    side by side; set by `scalers.polling.batched.Sources`. cluster: the API server that the measured objects come from.
-    idle: seconds after which a client is closed that nobody uses. closing: seconds that closing one may take.
+    time for the others and for a second attempt. timeout: seconds that each of several scalers may take that are
+    asked side by side; set by `scalers.polling.batched.BatchedReader`. cluster: the API server that the measured
+    objects come from. idle: seconds after which a client is closed that nobody uses. closing: seconds that closing
+    one may take.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler
-from workers.handoff.claims import Claim, Order
+from workers.handoff.claims import ClaimedItem, ClaimOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class Errand:
 
     owner: str
     uid: str
-    order: Order | None
+    order: ClaimOrder | None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ClaimableItems:
     """What an errand found when it was done: items waiting, claims, and whether the order was carried out."""
 
     waiting: float
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimedItem, ...]
     obeyed: bool
 
 
@@ -34,7 +34,7 @@ class Claiming(Scaler):
     """A scaler whose items can be claimed."""
 
     @abstractmethod
-    async def carry_out(self, errand: Errand, connections: Connections) -> Found:
+    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
         """Settle claims and take items as the order says, in one step that happens whole or not at all.
 
         Safe to repeat. An order older than one the ledger has seen is refused. Raises SourceError.

@@ -15,8 +15,8 @@ from typing import Any
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Trigger
 from penstock.scaler import Measure, Scaler, metric_name, milli
-from scalers.polling.batched import Answer, Source, Sources
-from scalers.registry import Registry
+from scalers.polling.batched import Answer, BatchedReader, SourceState
+from scalers.registry import ScalerRegistry
 from scalers.sources.external.messages import (
     EXTRA,
     GET_METRIC_SPEC,
@@ -28,7 +28,7 @@ from scalers.sources.external.messages import (
     message,
 )
 from scalers.ttl_cache import EVER, Recent
-from scalers.wakeups.listeners import Hearing
+from scalers.wakeups.listeners import ListenerPool
 from scalers.wakeups.wakeups import watches_of
 from workers.errors import UserError
 
@@ -52,7 +52,7 @@ _LARGEST = 2**63 - 1
 class Offer:
     """What is served. types: of triggers; none means every registered one. broker, prefix: Penstock's own."""
 
-    registry: Registry
+    registry: ScalerRegistry
     types: Collection[str] = ()
     broker: str = field(default="", repr=False)
     prefix: str = "penstock"
@@ -108,7 +108,7 @@ class Service:
     def __init__(
         self,
         offer: Offer,
-        sources: Sources,
+        sources: BatchedReader,
         *,
         interval: float = 5.0,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
@@ -119,7 +119,7 @@ class Service:
         self._clock = clock
         self._recent = Recent(seconds=_MOMENT, limit=10_000)
         self._bells: dict[str, asyncio.Event] = {}
-        self._hearing = Hearing(self._ring)
+        self._hearing = ListenerPool(self._ring)
 
     async def close(self) -> None:
         """Listen to no server any more."""
@@ -205,7 +205,7 @@ class Service:
         return await self._recent.get(asked.key, lambda: self._ask(asked), since=since)
 
     async def _ask(self, asked: _Asked) -> Answer:
-        source = Source.of(asked.scaler, asked.key)
+        source = SourceState.of(asked.scaler, asked.key)
         [answer] = await self._sources.read(source, [asked.scaler], self._clock(), [(asked.key, 0)])
         return answer
 

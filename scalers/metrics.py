@@ -2,33 +2,33 @@
 
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
-from workers.metrics.expiring import FadingCounter, FadingGauge
-from workers.reconcile.snapshot import Sample
+from workers.metrics.expiring import ExpiringCounter, ExpiringGauge
+from workers.reconcile.snapshot import TriggerSample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
 
-VALUE = FadingGauge("keda_scaler_metrics_value", "Value a trigger measured last", _LABELS)
-ACTIVE = FadingGauge("keda_scaler_active", "Whether a trigger is active", _LABELS)
-LATENCY = FadingGauge("keda_scaler_metrics_latency_seconds", "How long measuring its server took", _LABELS)
-LATENESS = FadingGauge(
+VALUE = ExpiringGauge("keda_scaler_metrics_value", "Value a trigger measured last", _LABELS)
+ACTIVE = ExpiringGauge("keda_scaler_active", "Whether a trigger is active", _LABELS)
+LATENCY = ExpiringGauge("keda_scaler_metrics_latency_seconds", "How long measuring its server took", _LABELS)
+LATENESS = ExpiringGauge(
     "keda_internal_scale_loop_latency_seconds",
     "How much later than its polling interval an object was polled",
     ("namespace", "type", "resource"),
 )
-ERRORS = FadingCounter("keda_scaler_detail_errors_total", "How often a trigger could not be measured", _LABELS)
-JOB_ERRORS = FadingCounter(
+ERRORS = ExpiringCounter("keda_scaler_detail_errors_total", "How often a trigger could not be measured", _LABELS)
+JOB_ERRORS = ExpiringCounter(
     "keda_scaled_job_errors_total",
     "How often triggers of a ScaledJob could not be measured",
     ("namespace", "scaledJob"),
 )
-OBJECT_ERRORS = FadingCounter(
+OBJECT_ERRORS = ExpiringCounter(
     "keda_scaled_object_errors_total",
     "How often triggers of a ScaledObject could not be measured",
     ("namespace", "scaledObject"),
 )
 
 
-def measured(ref: Ref, index: int, sample: Sample, seconds: float, name: str = "") -> None:
+def measured(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:
     """Show one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
 
     Of triggers about the target's own pods nothing is measured here. Errors are counted from zero on: what is polled

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from penstock.parameters import Origin, base_type
 from penstock.scaler import Scaler
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 
 INTRODUCTION = """# Triggers
@@ -70,7 +70,7 @@ _KINDS: dict[Any, str] = {
 
 def render() -> str:
     """The whole page as Markdown."""
-    registry = Registry()
+    registry = ScalerRegistry()
     known = registry.known()
     sections = (f"## {type_}\n\n{_section(registry.find(type_))}" for type_ in known)
     rest = ", ".join(f"`{type_}`" for type_ in sorted(KEDA_TYPES - set(known)))

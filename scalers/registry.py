@@ -14,7 +14,7 @@ GROUP = "penstock.scalers"
 S = TypeVar("S", bound=type[Scaler])
 
 
-class Registry:
+class ScalerRegistry:
     """Which class measures triggers of which type."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def _load(point: EntryPoint) -> type[Scaler]:
 
 
 #: The registry that workers use.
-REGISTRY = Registry()
+REGISTRY = ScalerRegistry()
 
 #: Makes a class the scaler of a trigger type: ``@register("directory")``.
 register = REGISTRY.register

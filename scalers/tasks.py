@@ -3,10 +3,10 @@
 from scalers.polling.worker import measuring
 from workers.app import LANES, app
 from workers.runtime.lifecycle import serve
-from workers.runtime.loop import Process
+from workers.runtime.loop import LoopThread
 from workers.settings import Settings
 
-process = Process(lambda: measuring(Settings()))
+process = LoopThread(lambda: measuring(Settings()))
 
 
 @app.task(name=LANES["poll"][0])

@@ -32,8 +32,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
-from scheduler.queue import Backoff, Lane
-from scheduler.runs import Attempt, Runs
+from scheduler.queue import Lane, RetryBackoff
+from scheduler.runs import EmitAttempt, PeriodicRuns
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +148,8 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         return Keys(self.app.conf.get("penstock_prefix") or Keys().prefix)
 
     @cached_property
-    def _runs(self) -> Runs:
-        return Runs(self._client, self._keys, clock=self._clock)
+    def _runs(self) -> PeriodicRuns:
+        return PeriodicRuns(self._client, self._keys, clock=self._clock)
 
     @property
     def _lane_tasks(self) -> Mapping[str, tuple[str, str]]:
@@ -162,7 +162,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         if lease := self.app.conf.get("penstock_lease"):
             options["lease"] = lease
         if backoff := self.app.conf.get("penstock_backoff"):
-            options["backoff"] = Backoff(*backoff)
+            options["backoff"] = RetryBackoff(*backoff)
         if slots := self.app.conf.get("penstock_slots"):
             options["slots"] = slots
         return [Lane(self._client, name, self._keys, **options) for name in self._lane_tasks]
@@ -258,7 +258,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         if run is not None:
             self._expect(name, entry, run, now)
 
-    def _publish(self, attempt: Attempt, upcoming: Upcoming) -> bool:
+    def _publish(self, attempt: EmitAttempt, upcoming: Upcoming) -> bool:
         entry = copy.copy(upcoming.entry)
         run_id = str(uuid.uuid5(_RUN_IDS, f"{self._keys.tag} {entry.name} {upcoming.last}"))
         entry.options = {"task_id": run_id, **entry.options}

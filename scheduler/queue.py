@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class RetryBackoff:
     """How long a failing key waits.
 
     base: seconds after the first failure in a row; each further one doubles them. cap: the longest wait in seconds.
@@ -76,7 +76,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class ComeBack:
+class FinishLater:
     """It worked; again at this moment (seconds since the epoch, broker's clock) at the latest."""
 
     at: float
@@ -94,7 +94,7 @@ class Failed:
     within: float | None = None
 
 
-Outcome = Done | Again | ComeBack | Failed
+Outcome = Done | Again | FinishLater | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedKeys:
     """What was claimed.
 
     now: the moment of the claim, microseconds on the broker's clock. ready: keys still ready. opens: seconds until
@@ -176,7 +176,7 @@ class Lane:
         keys: Keys,
         *,
         lease: float = 15.0,
-        backoff: Backoff = Backoff(),
+        backoff: RetryBackoff = RetryBackoff(),
         slots: int = 16,
         clock: Callable[[], int] | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class Lane:
                 args += (_micros(at), key)
             await SCRIPTS["book"](self._client, self._lane, args)
 
-    async def claim(self, n: int, *, bell: bool = False) -> Claim:
+    async def claim(self, n: int, *, bell: bool = False) -> ClaimedKeys:
         """Take up to `n` ready keys, whose turn it is, under a lease each. bell: the caller answers a bell."""
         call = uuid.uuid4().hex
         # Before the call: the lease may begin at any moment after this one, and never before.
@@ -229,7 +229,7 @@ class Lane:
             Lease(key.decode(), token, deadline, *_failures(failure), id)
             for key, failure in zip(pairs[::2], pairs[1::2], strict=True)
         )
-        return Claim(leases, now, ready, closed / 1e6 if closed else None)
+        return ClaimedKeys(leases, now, ready, closed / 1e6 if closed else None)
 
     async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
         """Hold these for one lease more, counted from now; answers the lost ones."""
@@ -309,7 +309,7 @@ class Lane:
                 return 0, ()
             case Again():
                 return 1, ()
-            case ComeBack(at):
+            case FinishLater(at):
                 return 2, (_micros(at),)
             case Failed(reason, after, within):
                 longest = self._cap if within is None else _micros(within)

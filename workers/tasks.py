@@ -3,10 +3,10 @@
 from workers.app import LANES, app
 from workers.reconcile.worker import reconciling
 from workers.runtime.lifecycle import serve
-from workers.runtime.loop import Process
+from workers.runtime.loop import LoopThread
 from workers.settings import Settings
 
-process = Process(lambda: reconciling(Settings()))
+process = LoopThread(lambda: reconciling(Settings()))
 
 
 @app.task(name=LANES["reconcile"][0])

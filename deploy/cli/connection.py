@@ -29,7 +29,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ConnectionTarget:
     """The cluster, and the namespace that objects without one belong to.
 
     kubeconfig: None leaves the choice to the official client's rules. source: why this one, for messages.
@@ -50,7 +50,7 @@ def target(
     home: str | None = None,
     namespace: str | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Target:
+) -> ConnectionTarget:
     """The cluster that these flags and the environment name.
 
     Raises UserError naming a kubeconfig file or a context that does not exist.
@@ -66,7 +66,7 @@ def target(
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
     own = _namespace(_files(chosen, environ), settings.context)
-    return Target(chosen, settings.context, namespace or own, source, settings.timeout)
+    return ConnectionTarget(chosen, settings.context, namespace or own, source, settings.timeout)
 
 
 def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
@@ -102,7 +102,7 @@ def _namespace(files: list[Path], context: str | None) -> str:
 
 
 @asynccontextmanager
-async def connected(to: Target) -> AsyncIterator["Cluster"]:
+async def connected(to: ConnectionTarget) -> AsyncIterator["Cluster"]:
     """A client of the cluster for the length of a block.
 
     Raises UserError saying how to get a cluster when nothing answers or the client has no configuration.
@@ -130,7 +130,7 @@ async def connected(to: Target) -> AsyncIterator["Cluster"]:
         await cluster.close()
 
 
-def unreachable(to: Target, reason: str) -> str:
+def unreachable(to: ConnectionTarget, reason: str) -> str:
     """What to say when the cluster does not answer."""
     where = f"{to.source}: {to.kubeconfig}" if to.kubeconfig else to.source
     return (
@@ -139,7 +139,7 @@ def unreachable(to: Target, reason: str) -> str:
     )
 
 
-def run(to: Target, work: Callable[["Cluster"], Awaitable[Answer]]) -> Answer:
+def run(to: ConnectionTarget, work: Callable[["Cluster"], Awaitable[Answer]]) -> Answer:
     """Do something with the cluster from a command: one event loop, one connection."""
 
     async def session() -> Answer:

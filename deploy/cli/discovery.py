@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class DiscoveredKind:
     """One kind as discovery describes it."""
 
     kind: Kind
@@ -45,9 +45,9 @@ class Resource:
 class Catalogue:
     """The kinds of one cluster, in the server's order of preference: the first match wins."""
 
-    resources: tuple[Resource, ...]
+    resources: tuple[DiscoveredKind, ...]
 
-    def find(self, text: str) -> Resource:
+    def find(self, text: str) -> DiscoveredKind:
         """The kind that people mean by `text`.
 
         Raises UserError naming the text, with the names that are spelt alike.
@@ -62,10 +62,10 @@ class Catalogue:
         raise UserError(f'the server has no kind called "{text}"{hint}')
 
 
-def resources_of(group: str, version: str, answer: Object) -> list[Resource]:
+def resources_of(group: str, version: str, answer: Object) -> list[DiscoveredKind]:
     """The kinds of one `APIResourceList`, without subresources."""
     return [
-        Resource(
+        DiscoveredKind(
             Kind(group, version, entry["kind"], entry["name"], bool(entry.get("namespaced"))),
             entry.get("singularName") or entry["kind"].lower(),
             tuple(entry.get("shortNames") or ()),
@@ -94,7 +94,7 @@ async def discover(cluster: "Cluster") -> Catalogue:
     return Catalogue(tuple(resource for answer in answers for resource in answer))
 
 
-async def _group(cluster: "Cluster", group: str, version: str) -> list[Resource]:
+async def _group(cluster: "Cluster", group: str, version: str) -> list[DiscoveredKind]:
     try:
         answer: Any = await cluster.request("GET", f"/apis/{group}/{version}" if group else f"/api/{version}")
     except (NotFound, Unavailable) as error:
@@ -104,7 +104,7 @@ async def _group(cluster: "Cluster", group: str, version: str) -> list[Resource]
     return resources_of(group, version, answer)
 
 
-async def spelt(cluster: "Cluster", api_version: str, kind: str) -> Resource | None:
+async def spelt(cluster: "Cluster", api_version: str, kind: str) -> DiscoveredKind | None:
     """The kind a manifest spells, or None when the cluster does not serve it (yet)."""
     group, _, version = api_version.rpartition("/")
     found = await _group(cluster, group, version) if group or version == "v1" else []

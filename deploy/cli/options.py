@@ -111,7 +111,7 @@ def misspelt(environ: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One setting as ``penstock settings`` lists it. source: ``flag``, ``variable`` or ``default``."""
 
     name: str
@@ -123,10 +123,10 @@ class Row:
     meaning: str
 
 
-def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, str]) -> list[Row]:
+def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, str]) -> list[SettingRow]:
     """Every setting with its current value and where that comes from."""
     return [
-        Row(
+        SettingRow(
             name=name,
             variable=variable(name),
             flag=flag(name),

@@ -12,22 +12,22 @@ import redis.asyncio as redis
 from rich.console import Console
 
 from deploy.demo import manifest, progress, stage
-from deploy.demo.report import Run, faults
+from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
 from workers.api.kinds import SCALED_JOB
 from workers.client.rest import Cluster
 from workers.settings import Settings
 
 
-async def _demo(console: Console, home: Path, files: int, queue_url: str) -> Run:
+async def _demo(console: Console, home: Path, files: int, queue_url: str) -> DemoRun:
     paths = manifest.files(files)
 
-    async def act(cluster: Cluster) -> Run:
+    async def act(cluster: Cluster) -> DemoRun:
         async with redis.Redis.from_url(queue_url) as queue:
             address = queue_url.removeprefix("redis://").partition("/")[0]
             await cluster.create(SCALED_JOB, manifest.scaled_job(address))
             console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
-            with progress.View(console, len(paths)) as view:
+            with progress.ProgressView(console, len(paths)) as view:
                 return await run(cluster, queue, paths, view.show)
 
     return await stage.running(console, Settings(home=home), "scaledjobs,jobs,pods", act)

@@ -6,10 +6,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from deploy.demo.report import Run, rows
+from deploy.demo.report import DemoRun, rows
 
 
-class View:
+class ProgressView:
     """Shows a run while it goes on; on a pipe or in a log it prints a line now and then instead."""
 
     def __init__(self, console: Console, total: int) -> None:
@@ -21,7 +21,7 @@ class View:
         self._live = Live(self._progress, console=console, refresh_per_second=8) if console.is_terminal else None
         self._said = -1
 
-    def __enter__(self) -> "View":
+    def __enter__(self) -> "ProgressView":
         if self._live:
             self._live.start()
         return self
@@ -30,7 +30,7 @@ class View:
         if self._live:
             self._live.stop()
 
-    def show(self, run: Run) -> None:
+    def show(self, run: DemoRun) -> None:
         """Bring the view up to date."""
         done = len(run.results)
         line = (
@@ -45,7 +45,7 @@ class View:
             self._console.print(f"files: {done} of {len(run.pushed)}.  {line}")
 
 
-def report(console: Console, run: Run, faults: list[str]) -> None:
+def report(console: Console, run: DemoRun, faults: list[str]) -> None:
     """Print the figures and the verdict."""
     table = Table(show_header=False, title="report")
     for name, figure in rows(run):

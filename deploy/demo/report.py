@@ -20,7 +20,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 @dataclass
-class Job:
+class DemoJob:
     """One Job as the watch told of it: instants are epoch seconds on this machine's clock."""
 
     created: float
@@ -28,7 +28,7 @@ class Job:
 
 
 @dataclass
-class Run:
+class DemoRun:
     """What the demo saw. Instants are epoch seconds on this machine's clock.
 
     pushed: instant of the push by path, in the order of the queue. jobs: by UID. results: what the pods stored,
@@ -36,7 +36,7 @@ class Run:
     """
 
     pushed: Mapping[str, float] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, DemoJob] = field(default_factory=dict)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     idle: int = 0
@@ -62,7 +62,7 @@ class Run:
         return [self.results[path]["done"] - push for path, push in self.pushed.items() if path in self.results]
 
 
-def faults(run: Run) -> list[str]:
+def faults(run: DemoRun) -> list[str]:
     """Everything that is wrong with the run, in words; empty means that it is right.
 
     Computes every file again and compares.
@@ -91,7 +91,7 @@ def _same(path: str, result: Mapping[str, Any]) -> bool:
     return all(result.get(name) == value for name, value in expected.items())
 
 
-def rows(run: Run) -> list[tuple[str, str]]:
+def rows(run: DemoRun) -> list[tuple[str, str]]:
     """The report's lines: a name and a figure each."""
     lines = [
         ("items", str(len(run.pushed))),

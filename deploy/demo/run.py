@@ -8,13 +8,13 @@ from collections.abc import Callable
 import redis.asyncio as redis
 
 from deploy.demo.manifest import NAME, NAMESPACE, PREFIX
-from deploy.demo.report import Job, Run
+from deploy.demo.report import DemoJob, DemoRun
 from workers.api.kinds import JOB, Object, controller_of
 from workers.client.rest import Cluster
 from workers.errors import Gone, PenstockError, Unavailable
 
 
-class Stuck(PenstockError):  # noqa: N818 - says what happened
+class DemoStuck(PenstockError):  # noqa: N818 - says what happened
     """Nothing moved for too long."""
 
 
@@ -24,12 +24,12 @@ PATIENCE = 60.0
 QUIET = 6.0
 
 
-async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Callable[[Run], None]) -> Run:
+async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Callable[[DemoRun], None]) -> DemoRun:
     """Push all paths and follow what happens until every Job has ended and no further one comes.
 
     Raises Stuck when nothing moves for a minute before the end is reached.
     """
-    seen = Run()
+    seen = DemoRun()
     listed, version = await cluster.list(JOB, NAMESPACE)
     for body in listed:
         _note(seen, body)
@@ -43,7 +43,7 @@ async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Call
     return seen
 
 
-async def _push(queue: redis.Redis, paths: list[str], seen: Run) -> None:
+async def _push(queue: redis.Redis, paths: list[str], seen: DemoRun) -> None:
     pushed: dict[str, float] = {}
     for path in paths:
         pushed[path] = time.time()
@@ -51,7 +51,9 @@ async def _push(queue: redis.Redis, paths: list[str], seen: Run) -> None:
     seen.pushed = pushed
 
 
-async def _follow(queue: redis.Redis, seen: Run, watching: asyncio.Task[None], show: Callable[[Run], None]) -> None:
+async def _follow(
+    queue: redis.Redis, seen: DemoRun, watching: asyncio.Task[None], show: Callable[[DemoRun], None]
+) -> None:
     moved, before = time.monotonic(), (-1, -1, -1)
     while True:
         await _collect(queue, seen)
@@ -63,7 +65,7 @@ async def _follow(queue: redis.Redis, seen: Run, watching: asyncio.Task[None], s
         if len(seen.results) >= len(seen.pushed) and not seen.count(None) and still > QUIET:
             return
         if still > PATIENCE:
-            raise Stuck(
+            raise DemoStuck(
                 f"nothing moved for {PATIENCE:.0f} s: {now[0]} results, {now[1]} Jobs, {now[2]} of them at work"
             )
         if watching.done():
@@ -71,7 +73,7 @@ async def _follow(queue: redis.Redis, seen: Run, watching: asyncio.Task[None], s
         await asyncio.sleep(0.1)
 
 
-async def _collect(queue: redis.Redis, seen: Run) -> None:
+async def _collect(queue: redis.Redis, seen: DemoRun) -> None:
     results, times, idle = await asyncio.gather(
         queue.hgetall(f"{PREFIX}:results"), queue.hgetall(f"{PREFIX}:times"), queue.get(f"{PREFIX}:idle")
     )
@@ -84,7 +86,7 @@ def _text(word: bytes | str) -> str:
     return word if isinstance(word, str) else word.decode()
 
 
-async def _watch(cluster: Cluster, version: str, seen: Run) -> None:
+async def _watch(cluster: Cluster, version: str, seen: DemoRun) -> None:
     while True:
         try:
             async for event in cluster.watch(JOB, NAMESPACE, resource_version=version, timeout=60):
@@ -97,11 +99,11 @@ async def _watch(cluster: Cluster, version: str, seen: Run) -> None:
             await asyncio.sleep(0.2)
 
 
-def _note(seen: Run, body: Object) -> None:
+def _note(seen: DemoRun, body: Object) -> None:
     owner = controller_of(body) if body.get("metadata", {}).get("uid") else None
     if owner is None or owner["name"] != NAME:
         return
-    job = seen.jobs.setdefault(body["metadata"]["uid"], Job(created=time.time()))
+    job = seen.jobs.setdefault(body["metadata"]["uid"], DemoJob(created=time.time()))
     for condition in body.get("status", {}).get("conditions") or ():
         if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
             job.outcome = condition["type"]

@@ -59,7 +59,7 @@ async def running(console: Console, settings: Settings, kinds: str, act: Callabl
     """Start everything, act on the cluster, stop everything. kinds: what there will be to look at, for kubectl."""
     ended: list[R] = []
 
-    async def started(parts: up.Running) -> None:
+    async def started(parts: up.RunningPart) -> None:
         console.print(f"up: {', '.join(parts.parts)} ({time.monotonic() - begun:.1f} s)")
         console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}")
         cluster = await Cluster.connect(
@@ -72,7 +72,7 @@ async def running(console: Console, settings: Settings, kinds: str, act: Callabl
     begun = time.monotonic()
     with contextlib.suppress(_Over):
         await up.run(
-            up.Options(settings), started=started, progress=lambda step: console.print(f"starting: {step} ...")
+            up.UpOptions(settings), started=started, progress=lambda step: console.print(f"starting: {step} ...")
         )
     if not ended:
         raise KeyboardInterrupt

@@ -24,7 +24,7 @@ NOTIFICATIONS = "Klshztg"
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class EmbeddedBroker:
     """An embedded broker that is ready to be started.
 
     url: where clients find it (carries the password: keep it out of logs). It names the user, without whom redis-cli
@@ -44,7 +44,7 @@ class Broker:
             return False
 
 
-def prepare(data: Path, port: int = 0) -> Broker:
+def prepare(data: Path, port: int = 0) -> EmbeddedBroker:
     """Writes the server's configuration under `data` and says how to start it.
 
     port 0: the port of the last run if it is still free, else any free one. Raises OSError when a given port is
@@ -58,7 +58,7 @@ def prepare(data: Path, port: int = 0) -> Broker:
     port = _free(port) if port else _free_or_any(int(known.get("port", "0")))
     config.touch(mode=0o600)
     config.write_text(_render(data, port, password))
-    return Broker(f"redis://default:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
+    return EmbeddedBroker(f"redis://default:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
 
 
 def _render(data: Path, port: int, password: str) -> str:

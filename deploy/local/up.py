@@ -92,7 +92,7 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class UpOptions:
     """What `penstock up` is asked for. workers, scalers: how many processes of each.
 
     install_crds: store our CRDs in a cluster that is not embedded.
@@ -124,14 +124,14 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Parts:
     """The parts in the order of their start: what the processes stand on, then the processes side by side."""
 
     foundations: tuple[Component, ...]
     processes: tuple[Component, ...]
 
 
-def plan(options: Options, store: str, embedded: Sequence[str] = ()) -> Plan:
+def plan(options: UpOptions, store: str, embedded: Sequence[str] = ()) -> Parts:
     """The parts for these options. Pure.
 
     store: URL of the broker, embedded or not. embedded: the command that runs the embedded broker.
@@ -141,10 +141,10 @@ def plan(options: Options, store: str, embedded: Sequence[str] = ()) -> Plan:
         foundations.append(Component("broker", tuple(embedded)))
     if options.own_cluster:
         foundations += [_apiserver(options, store), _kubelet(options)]
-    return Plan(tuple(foundations), tuple(_processes(options, store)))
+    return Parts(tuple(foundations), tuple(_processes(options, store)))
 
 
-def _apiserver(options: Options, store: str) -> Component:
+def _apiserver(options: UpOptions, store: str) -> Component:
     home = options.home
     arguments = {
         "--prefix": options.settings.prefix,
@@ -168,7 +168,7 @@ def _apiserver(options: Options, store: str) -> Component:
     )
 
 
-def _kubelet(options: Options) -> Component:
+def _kubelet(options: UpOptions) -> Component:
     home = options.home
     arguments = {
         "--kubeconfig": home.kubeconfig,
@@ -191,7 +191,7 @@ def pods(wanted: int) -> int:
     return wanted or max(4, 2 * (os.cpu_count() or 1))
 
 
-def _processes(options: Options, store: str) -> Iterator[Component]:
+def _processes(options: UpOptions, store: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
@@ -203,12 +203,12 @@ def _processes(options: Options, store: str) -> Iterator[Component]:
         yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(ports.get(name, 0))})
 
 
-def _process(options: Options, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
+def _process(options: UpOptions, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
     told = options.home.ready(name)
     return Component(name, argv, {**environment, ready.VARIABLE: str(told)}, ready=told, timeout=STARTING)
 
 
-def _environment(options: Options, store: str) -> dict[str, str]:
+def _environment(options: UpOptions, store: str) -> dict[str, str]:
     """The settings of every process of ours."""
     environment = {**command_lines.environment(options.settings), "PENSTOCK_BROKER": store}
     environment["PENSTOCK_HOME"] = str(options.home.root)
@@ -227,7 +227,7 @@ def _environment(options: Options, store: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningPart:
     """What runs: the parts by name with their process ids, and how to reach what they offer.
 
     kubeconfig: None when the settings leave the choice to KUBECONFIG.
@@ -240,9 +240,9 @@ class Running:
 
 
 async def run(
-    options: Options,
+    options: UpOptions,
     *,
-    started: Callable[[Running], Awaitable[None]] | None = None,
+    started: Callable[[RunningPart], Awaitable[None]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
     """Start everything, await `started`, and serve until SIGINT or SIGTERM; then stop everything.
@@ -272,17 +272,17 @@ async def run(
             tell("processes")
             await supervisor.start(*parts.processes)
             if started is not None:
-                await started(Running(home, supervisor.pids(), kubeconfig, store))
+                await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
 
         tell(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         await supervisor.run(parts.foundations, started=begin)
 
 
-def _waiting(parts: Plan, own: broker.Broker) -> Plan:
+def _waiting(parts: Parts, own: broker.EmbeddedBroker) -> Parts:
     """The plan with the broker's readiness check, which opens connections and is therefore no part of a pure plan."""
     first, *rest = parts.foundations
     checked = Component(first.name, first.argv, first.env, ready=own.ready, timeout=STARTING)
-    return Plan((checked, *rest), parts.processes)
+    return Parts((checked, *rest), parts.processes)
 
 
 @contextmanager
@@ -341,7 +341,7 @@ async def reachable(store: str) -> None:
 # --- our kinds in the cluster
 
 
-async def define(options: Options, kubeconfig: Path | None) -> None:
+async def define(options: UpOptions, kubeconfig: Path | None) -> None:
     """Make sure that the cluster serves our kinds: store the CRDs, or say which are missing."""
     from workers.api import crds
 

@@ -11,8 +11,8 @@ from deploy.processes import readiness, until_signal
 from penstock.connections import Connections
 from penstock.extras import needed
 from scalers.external_server import Offer, Service
-from scalers.polling.batched import Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.registry import REGISTRY
 from scalers.sources.external.messages import EXTRA
 from workers.errors import UserError
@@ -45,9 +45,9 @@ async def _until_told(settings: Settings, told: asyncio.Event) -> None:
 async def serving(settings: Settings) -> AsyncIterator[int]:
     """The server, listening; yields its port. Raises UserError when it cannot listen as it is told to."""
     offer = Offer(REGISTRY, settings.external_triggers, settings.broker.get_secret_value(), settings.prefix)
-    sources = Sources(
+    sources = BatchedReader(
         Connections(patience=settings.source_timeout / 4),
-        Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
+        CircuitBreakers(BreakerPolicy(cap=settings.polling, probe=settings.source_timeout)),
         timeout=settings.source_timeout,
         at_once=settings.source_in_flight,
     )

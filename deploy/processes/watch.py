@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 from deploy.processes import readiness, until_signal
 from workers.api.kinds import POD, Kind
 from workers.cache.informers import run_informers
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.controllers import registry
 from workers.reconcile.controller import Controller
 from workers.runtime import default_queues, wiring
@@ -69,7 +69,7 @@ async def serve(settings: Settings) -> None:
             await cluster.close()
 
 
-async def _announce(mirror: Mirror, kinds: Collection[Kind], queues: asyncio.Event) -> None:
+async def _announce(mirror: Store, kinds: Collection[Kind], queues: asyncio.Event) -> None:
     """Say that this process is ready when every kind is known to be fresh, whoever leads it.
 
     queues: set when the built-in queues have been seen to: work that names none is refused before.
@@ -80,7 +80,7 @@ async def _announce(mirror: Mirror, kinds: Collection[Kind], queues: asyncio.Eve
     readiness.announce()
 
 
-async def _fresh(mirror: Mirror, kinds: Collection[Kind]) -> bool:
+async def _fresh(mirror: Store, kinds: Collection[Kind]) -> bool:
     try:
         return None not in (await mirror.freshness(kinds)).values()
     except RedisError:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from deploy.webhook import lookups, registration, reviews
 from deploy.webhook.reviews import NotAReview, Review
 from workers.admission.lookup import Known
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
 from workers.errors import ClusterError
@@ -25,7 +25,7 @@ LIMIT = 16 * 1024 * 1024
 Answer = Callable[[Review], Awaitable[Object]]
 
 
-def app(cluster: Cluster, options: Options) -> Starlette:
+def app(cluster: Cluster, options: AdmissionOptions) -> Starlette:
     """Answers an API server's questions after a look at the cluster."""
 
     async def filled_in(review: Review) -> Object:

@@ -15,7 +15,7 @@ from deploy.webhook import certificate_rotation, certificates, registration
 from deploy.webhook.certificate_rotation import Material
 from deploy.webhook.registration import Place
 from workers import errors
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.api.kinds import SECRET, Kind, Object, Ref
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 5
 
 
-class Api(Protocol):
+class KeeperApi(Protocol):
     """What the keeper needs of `workers.client.rest.Cluster`."""
 
     async def get(self, ref: Ref) -> Object: ...
@@ -35,7 +35,7 @@ class Api(Protocol):
 class Keeper:
     """One replica's part. context: what its server shows; changed in place, for connections to come."""
 
-    def __init__(self, cluster: Api, place: Place, options: Options, context: ssl.SSLContext) -> None:
+    def __init__(self, cluster: KeeperApi, place: Place, options: AdmissionOptions, context: ssl.SSLContext) -> None:
         self._cluster = cluster
         self._place = place
         self._options = options
@@ -106,7 +106,7 @@ class Keeper:
                 await self._cluster.create(ref.kind, wanted)
         return known
 
-    def _make(self, now: datetime) -> certificates.Certificate:
+    def _make(self, now: datetime) -> certificates.WebhookCertificate:
         return certificates.make(self._names, now)
 
     def _show(self, found: Material) -> None:

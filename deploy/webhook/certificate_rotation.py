@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from deploy.webhook.certificates import Certificate, validity
+from deploy.webhook.certificates import WebhookCertificate, validity
 from workers.api import times
 from workers.api.kinds import SECRET, Object
 
@@ -47,7 +47,7 @@ class Material:
         return [part + _END for part in self.bundle.split(_END)[:-1]]
 
 
-Make = Callable[[datetime], Certificate]
+Make = Callable[[datetime], WebhookCertificate]
 
 
 def fresh(make: Make, now: datetime) -> Material:

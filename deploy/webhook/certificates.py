@@ -18,7 +18,7 @@ _NAME = "penstock webhook"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Certificate:
+class WebhookCertificate:
     """PEM texts: what clients trust, what the server shows, and its private key."""
 
     authority: str
@@ -26,7 +26,7 @@ class Certificate:
     key: str
 
 
-def make(names: Sequence[str], now: datetime) -> Certificate:
+def make(names: Sequence[str], now: datetime) -> WebhookCertificate:
     """A new certificate for these names and addresses, and an authority of its own."""
     begin, end = now - _SKEW, now + LIFETIME
     root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
@@ -52,7 +52,7 @@ def make(names: Sequence[str], now: datetime) -> Certificate:
     private = own.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return Certificate(_pem(authority), _pem(certificate), private.decode())
+    return WebhookCertificate(_pem(authority), _pem(certificate), private.decode())
 
 
 @dataclass(frozen=True, slots=True)

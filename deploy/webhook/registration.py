@@ -3,8 +3,8 @@
 import base64
 from dataclasses import dataclass
 
-from workers.admission.options import Options
-from workers.admission.rules import RULES, Rules
+from workers.admission.options import AdmissionOptions
+from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import POD, Kind, Object, Ref
 from workers.api.references import GANG_GATE
 
@@ -57,7 +57,7 @@ class Place:
         return (host, f"{host}.cluster.local")
 
 
-def wanted(place: Place, options: Options, bundle: str) -> dict[Ref, Object]:
+def wanted(place: Place, options: AdmissionOptions, bundle: str) -> dict[Ref, Object]:
     """Both configurations as they should be."""
     judged = [_webhook(rules, place, options, bundle, mutating=False) for rules in RULES.values()]
     filled = [_webhook(rules, place, options, bundle, mutating=True) for rules in RULES.values() if rules.fills_in]
@@ -79,7 +79,7 @@ def _configuration(kind: Kind, place: Place, webhooks: list[Object]) -> tuple[Re
     return Ref(kind, "", name), body
 
 
-def _webhook(rules: Rules, place: Place, options: Options, bundle: str, *, mutating: bool) -> Object:
+def _webhook(rules: KindRules, place: Place, options: AdmissionOptions, bundle: str, *, mutating: bool) -> Object:
     kind = rules.kind
     deleted = ["DELETE"] if rules.keeps else []
     operations = ["CREATE"] if mutating or kind == POD else ["CREATE", "UPDATE", *deleted]
@@ -107,7 +107,7 @@ def _webhook(rules: Rules, place: Place, options: Options, bundle: str, *, mutat
     }
 
 
-def _of_pods(place: Place, options: Options) -> Object:
+def _of_pods(place: Place, options: AdmissionOptions) -> Object:
     """Pods are everybody's: of the cluster's own, and of the webhook's, none waits for the webhook.
 
     Where the API server cannot choose pods by their scheduler it must go on without an answer, or nothing would start

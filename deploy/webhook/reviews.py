@@ -10,8 +10,8 @@ import orjson
 from deploy.webhook import json_patch
 from workers.admission.findings import Finding, told
 from workers.admission.lookup import Lookup
-from workers.admission.options import Options
-from workers.admission.rules import RULES, Needs, Rules
+from workers.admission.options import AdmissionOptions
+from workers.admission.rules import RULES, KindRules, Needs
 from workers.api.kinds import Object
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
@@ -27,7 +27,7 @@ class Review:
 
     uid: str
     operation: str
-    rules: Rules | None
+    rules: KindRules | None
     subresource: str
     body: Object | None
     old: Object | None
@@ -62,7 +62,7 @@ class Review:
     def _fills_in(self) -> bool:
         return self.operation == "CREATE" and not self.subresource
 
-    def filled_in(self, lookup: Lookup, options: Options) -> Object:
+    def filled_in(self, lookup: Lookup, options: AdmissionOptions) -> Object:
         """The answer of the mutating webhook: allowed, with a patch if there is something to fill in."""
         if self.rules is None or self.body is None or not self._fills_in:
             return self._answer(allowed=True)
@@ -72,7 +72,7 @@ class Review:
         encoded = base64.b64encode(orjson.dumps(changes)).decode()
         return self._answer(allowed=True, patchType="JSONPatch", patch=encoded)
 
-    def judged(self, lookup: Lookup, options: Options, beside: Iterable[Finding] = ()) -> Object:
+    def judged(self, lookup: Lookup, options: AdmissionOptions, beside: Iterable[Finding] = ()) -> Object:
         """The answer of the validating webhook. beside: what is wrong with the pod templates."""
         if self.rules is None or self.subresource:
             return self._answer(allowed=True)

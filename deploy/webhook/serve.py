@@ -14,7 +14,7 @@ from deploy.processes import https, readiness, until_signal
 from deploy.webhook.app import app
 from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.registration import CHOOSING, Place
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, UserError
 from workers.logs import Outage
@@ -60,7 +60,7 @@ async def serve(
     settings: Settings, cluster: Cluster, listener: socket.socket, told: asyncio.Event, *, announce: Callable[[], None]
 ) -> None:
     """Answer until told to stop. announce: called once the API server knows that it may ask."""
-    options = Options(settings.scheduler_names, settings.pod_scheduler, gangs=settings.volcano)
+    options = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler, gangs=settings.volcano)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = Place(
         settings.own_namespace, settings.webhook_service, settings.webhook_url, choosing=await _choosing(cluster)
@@ -78,7 +78,7 @@ async def serve(
             await asyncio.gather(keeping, stop, return_exceptions=True)
 
 
-class _Server(uvicorn.Server):
+class _WebhookServer(uvicorn.Server):
     """Uvicorn, that leaves signals to whoever runs it."""
 
     @contextmanager
@@ -88,11 +88,13 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def served(
-    cluster: Cluster, options: Options, context: ssl.SSLContext, listener: socket.socket
+    cluster: Cluster, options: AdmissionOptions, context: ssl.SSLContext, listener: socket.socket
 ) -> AsyncIterator[asyncio.Task[None]]:
     """The server, for the length of a block; yields its task."""
     # Not files: the certificate changes while this context is in use.
-    server = _Server(https.configured(app(cluster, options), ssl_context_factory=lambda _config, _default: context))
+    server = _WebhookServer(
+        https.configured(app(cluster, options), ssl_context_factory=lambda _config, _default: context)
+    )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield serving

@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from scalers.auth import environment, files
-from scalers.auth.lookups import View
+from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import VaultError, Vaults
 from workers.api.keda import triggerauthentication
-from workers.api.keda.triggerauthentication import AuthenticationSpec, Entry, OAuth2, Variable
+from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, SecretEntry, Variable
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
 
@@ -55,7 +55,7 @@ class Authenticator:
     vaults: Vaults = field(default_factory=Vaults)
     folder: Path | None = None
 
-    async def parameters(self, reference: Object, workload: Workload, view: View) -> Hidden:
+    async def parameters(self, reference: Object, workload: Workload, view: LookupView) -> Hidden:
         """The parameters that an authenticationRef supplies, in KEDA's order: of two that are called the same, the
         later wins, and a file replaces everything else.
 
@@ -73,7 +73,7 @@ class Authenticator:
             raise UserError(f"{ref}: {error}") from error
 
 
-async def _read(ref: Ref, view: View) -> AuthenticationSpec:
+async def _read(ref: Ref, view: LookupView) -> AuthenticationSpec:
     body = await view.lookups.find(ref)
     if body is None:
         raise UserError(f"authenticationRef: {ref} does not exist")
@@ -98,7 +98,7 @@ class _Resolution:
     ref: Ref
     namespace: str
     workload: Workload
-    view: View
+    view: LookupView
 
     async def of(self, spec: AuthenticationSpec) -> Hidden:
         self._refuse_unsupported(spec)
@@ -157,7 +157,7 @@ class _Resolution:
             found[variable.parameter] = environments[container][variable.name]
         return Hidden(found)
 
-    async def _entries(self, field: str, kind: Kind, entries: Sequence[Entry]) -> Hidden:
+    async def _entries(self, field: str, kind: Kind, entries: Sequence[SecretEntry]) -> Hidden:
         return Hidden(
             {
                 entry.parameter: await self._entry(

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from scalers.auth.environment import from_cluster
 from scalers.ttl_cache import EVER, Recent
 from workers.api.kinds import SECRET, SERVICE_ACCOUNT, Object, Ref
-from workers.client.restmapper import Resources
+from workers.client.restmapper import RESTMapper
 from workers.errors import NotFound, UserError
 
 V = TypeVar("V")
@@ -63,7 +63,7 @@ class Lookups:
         self._get = get
         self._entries = from_cluster(get)
         self._post = post
-        self._resources = Resources(post)
+        self._resources = RESTMapper(post)
         self._own_namespace = own_namespace
         self._restricted = restricted
         self.recent = Recent(seconds=seconds, limit=limit, clock=clock)
@@ -72,9 +72,9 @@ class Lookups:
         """The instant that `view` takes."""
         return self.recent.now()
 
-    def view(self, since: float = EVER) -> "View":
+    def view(self, since: float = EVER) -> "LookupView":
         """Looking things up so that nothing is older than `since`: the instant at which what was known failed."""
-        return View(self, since)
+        return LookupView(self, since)
 
     async def find(self, ref: Ref) -> Object | None:
         """The object, or None."""
@@ -108,7 +108,7 @@ class Lookups:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LookupView:
     """Lookups, none of whose answers is older than `since`, but for a moment."""
 
     lookups: Lookups

@@ -14,7 +14,7 @@ import orjson
 from pydantic import SecretStr
 from yarl import URL
 
-from scalers.auth.lookups import View
+from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from workers.api.keda.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
 from workers.client import transport
@@ -86,7 +86,7 @@ class Vaults:
         if self._session:
             await self._session.close()
 
-    async def read(self, vault: Vault, namespace: str, view: View) -> Hidden:
+    async def read(self, vault: Vault, namespace: str, view: LookupView) -> Hidden:
         """The parameters that this block of an authentication supplies.
 
         namespace: where the service account of its credential is. Raises UserError for what is missing or of a wrong
@@ -171,7 +171,7 @@ class _Login:
     vaults: Vaults
     vault: Vault
     namespace: str
-    view: View
+    view: LookupView
 
     async def ask(self, issue: _Issue) -> Mapping[str, Any]:
         """The data of one path."""
@@ -202,7 +202,7 @@ class _Login:
         data: Mapping[str, Any] = answer["data"]
         return data
 
-    async def _token(self, view: View) -> SecretStr:
+    async def _token(self, view: LookupView) -> SecretStr:
         if self.vault.authentication == "kubernetes":
             return await self._logged_in(view)
         own = await asyncio.to_thread(self.vaults.token, self.vault)
@@ -211,7 +211,7 @@ class _Login:
             raise UserError("credential.token is required with authentication token")
         return token
 
-    async def _logged_in(self, view: View) -> SecretStr:
+    async def _logged_in(self, view: LookupView) -> SecretStr:
         vault, credential = self.vault, self.vault.credential or VaultCredential()
         for field, text in (("role", vault.role), ("mount", vault.mount)):
             if not text:
@@ -231,7 +231,7 @@ class _Login:
         token, _ = await view.remembered(key, log_in, lambda login: login[1])
         return token
 
-    async def _jwt(self, credential: VaultCredential, view: View) -> SecretStr:
+    async def _jwt(self, credential: VaultCredential, view: LookupView) -> SecretStr:
         if not (name := credential.service_account_name):
             return await asyncio.to_thread(self.vaults.account, self.vault, credential)
         if jwt := await view.token(self.namespace, name):

@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
-from scalers.polling.object_poll import Poll
+from scalers.polling.object_poll import ObjectPoll
 
 T = TypeVar("T")
 
 
-class Round:
+class PollRound:
     """Work on the polls of one claim."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[Any]] = set()
-        self._complete: list[Poll] = []
+        self._complete: list[ObjectPoll] = []
         self._failure: BaseException | None = None
         self._news = asyncio.Event()
 
@@ -31,12 +31,12 @@ class Round:
         self._aside.add(task)
         return task
 
-    def complete(self, poll: Poll) -> None:
+    def complete(self, poll: ObjectPoll) -> None:
         """Nothing of this poll is left to be measured."""
         self._complete.append(poll)
         self._news.set()
 
-    async def completed(self) -> AsyncIterator[list[Poll]]:
+    async def completed(self) -> AsyncIterator[list[ObjectPoll]]:
         """The complete polls, those of one moment together, until all work has ended. Raises what any of it raised."""
         while self._tasks or self._complete or self._failure:
             if not self._complete and not self._failure:

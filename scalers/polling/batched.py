@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, patience
-from scalers.claimable import Claiming, Errand, Found
-from scalers.polling.circuit_breaker import Breaker, Breakers
+from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.polling.circuit_breaker import CircuitBreaker, CircuitBreakers
 from scalers.polling.redaction import QUOTE, why
-from scalers.polling.single import AT_ONCE, Asker, Questions
+from scalers.polling.single import AT_ONCE, Asker, SingleReader
 
-__all__ = ["QUOTE", "Answer", "Asker", "Source", "Sources"]
+__all__ = ["QUOTE", "Answer", "Asker", "BatchedReader", "SourceState"]
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ Answer = Measure | str
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceState:
     """One server as one class of scalers sees it. alone: tells sources apart that name no server."""
 
     scaler: type[Scaler]
@@ -34,7 +34,7 @@ class Source:
     alone: Hashable = None
 
     @classmethod
-    def of(cls, scaler: Scaler, alone: Hashable) -> "Source":
+    def of(cls, scaler: Scaler, alone: Hashable) -> "SourceState":
         """The source of a scaler; `alone` identifies the trigger in case it names no server."""
         server = scaler.server
         return cls(type(scaler), server, alone if server is None else None)
@@ -43,24 +43,26 @@ class Source:
         return "the source" if self.server is None else str(self.server)
 
 
-class Sources:
+class BatchedReader:
     """Every server this process measures.
 
     timeout: seconds that one read of one server may take, or one question to it, the second attempt included, unless
     its triggers are more patient. at_once: questions that one server is asked at a time.
     """
 
-    def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self, connections: Connections, breakers: CircuitBreakers, *, timeout: float, at_once: int = AT_ONCE
+    ) -> None:
         self._connections = connections
         self._breakers = breakers
         self._timeout = connections.timeout = timeout
-        self._questions = Questions(connections, breakers, timeout=timeout, at_once=at_once)
+        self._questions = SingleReader(connections, breakers, timeout=timeout, at_once=at_once)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._connections.close()
 
-    def left_alone(self, source: Source, asker: Asker | None = None) -> Breaker | None:
+    def left_alone(self, source: SourceState, asker: Asker | None = None) -> CircuitBreaker | None:
         """The breaker of a source that is left alone because it keeps failing, None for any other.
 
         asker: or of its question alone.
@@ -69,7 +71,7 @@ class Sources:
         return alone or self._breakers.left_alone(source)
 
     async def read(
-        self, source: Source, scalers: Sequence[Scaler], now: int, askers: Sequence[Asker] = ()
+        self, source: SourceState, scalers: Sequence[Scaler], now: int, askers: Sequence[Asker] = ()
     ) -> list[Answer]:
         """Measure these scalers of one source; raises nothing that concerns the source.
 
@@ -81,7 +83,7 @@ class Sources:
 
     async def ask(
         self,
-        source: Source,
+        source: SourceState,
         scalers: Sequence[Scaler],
         now: int,
         told: Callable[[int, Answer], object],
@@ -106,7 +108,7 @@ class Sources:
             for place in range(len(scalers)):
                 asking.create_task(one(place))
 
-    async def _together(self, source: Source, scalers: Sequence[Scaler], now: int) -> list[Answer]:
+    async def _together(self, source: SourceState, scalers: Sequence[Scaler], now: int) -> list[Answer]:
         """All of them in one read.
 
         What failed is asked once more, as KEDA does, on a fresh connection if the
@@ -131,7 +133,7 @@ class Sources:
         self._failed(source, now, clock(), reason)
         return [reason] * len(scalers)
 
-    async def carry_out(self, source: Source, scaler: Claiming, errand: Errand, now: int) -> Found | str:
+    async def carry_out(self, source: SourceState, scaler: Claiming, errand: Errand, now: int) -> ClaimableItems | str:
         """One errand to one source, twice if the first attempt fails; or why it could not be done."""
         if refused := self._breakers.enter(source, now):
             return refused
@@ -150,7 +152,7 @@ class Sources:
         self._failed(source, now, clock(), reason)
         return reason
 
-    async def _go_twice(self, source: Source, scaler: Claiming, errand: Errand) -> Found:
+    async def _go_twice(self, source: SourceState, scaler: Claiming, errand: Errand) -> ClaimableItems:
         try:
             return await scaler.carry_out(errand, self._connections)
         except Exception as error:
@@ -158,7 +160,7 @@ class Sources:
             self._connections.retire(source.server)
             return await scaler.carry_out(errand, self._connections)
 
-    async def _read_twice(self, source: Source, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
+    async def _read_twice(self, source: SourceState, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
         try:
             answers = await self._read_once(source, scalers)
         except Exception as error:
@@ -172,7 +174,7 @@ class Sources:
                 answers[place] = answer
         return answers
 
-    async def _read_again(self, source: Source, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
+    async def _read_again(self, source: SourceState, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
         """The second attempt for some: a failure of it is theirs alone, the others have been measured.
 
         Nothing if there is no time for it: the first attempt's reasons hold then.
@@ -187,7 +189,7 @@ class Sources:
         except Exception as error:
             return [why(error, *scalers)] * len(scalers)
 
-    async def _read_once(self, source: Source, scalers: Sequence[Scaler]) -> list[Answer]:
+    async def _read_once(self, source: SourceState, scalers: Sequence[Scaler]) -> list[Answer]:
         answers = await source.scaler.read(scalers, self._connections)
         return [
             why(answer, scaler)
@@ -198,7 +200,7 @@ class Sources:
             for answer, scaler in zip(answers, scalers, strict=True)
         ]
 
-    def _failed(self, source: Source, began: int, now: int, reason: str) -> None:
+    def _failed(self, source: SourceState, began: int, now: int, reason: str) -> None:
         """One more failure, unless it began before the last one: polls may wait for the source side by side."""
         if self._breakers.failed(source, now, reason, began=began):
             log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})

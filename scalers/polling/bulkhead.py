@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
-from scalers.polling.history import Standing
+from scalers.polling.history import AnswerOutcome
 
 #: A question that waits for its turn.
 _Waiting = asyncio.Future[None]
@@ -13,14 +13,14 @@ _Waiting = asyncio.Future[None]
 
 #: Of all turns the share that questions of a standing, and of every worse one, may have together: a turn is always left
 #: for those that were answered, so that the slow ones never have them all.
-_SHARES = {Standing.ANSWERED: 1.0, Standing.NEW: 0.75, Standing.SLOW: 0.5}
+_SHARES = {AnswerOutcome.ANSWERED: 1.0, AnswerOutcome.NEW: 0.75, AnswerOutcome.SLOW: 0.5}
 
 
-class NoTurn(Exception):  # noqa: N818 - what happened
+class BulkheadFull(Exception):  # noqa: N818 - what happened
     """The turn did not come in time."""
 
 
-class Turns:
+class Bulkhead:
     """The turns of one server.
 
     limit: questions at a time. Who waits is served by standing in rotation, within a standing owner by owner: an
@@ -29,11 +29,11 @@ class Turns:
 
     def __init__(self, limit: int) -> None:
         self._caps = {standing: max(1, int(limit * share)) for standing, share in _SHARES.items()}
-        self._taken = dict.fromkeys(Standing, 0)
-        self._waiting: dict[Standing, OrderedDict[Hashable, deque[_Waiting]]] = {
-            each: OrderedDict() for each in Standing
+        self._taken = dict.fromkeys(AnswerOutcome, 0)
+        self._waiting: dict[AnswerOutcome, OrderedDict[Hashable, deque[_Waiting]]] = {
+            each: OrderedDict() for each in AnswerOutcome
         }
-        self._rotation = deque(Standing)
+        self._rotation = deque(AnswerOutcome)
 
     @property
     def idle(self) -> bool:
@@ -41,20 +41,22 @@ class Turns:
         return not any(self._taken.values()) and not any(self._waiting.values())
 
     @asynccontextmanager
-    async def turn(self, owner: Hashable, standing: Standing, *, within: float | None = None) -> AsyncIterator[None]:
+    async def turn(
+        self, owner: Hashable, standing: AnswerOutcome, *, within: float | None = None
+    ) -> AsyncIterator[None]:
         """One turn, once it has come. Raises NoTurn if it does not come within so many seconds."""
         try:
             async with asyncio.timeout(within):
                 await self._come(owner, standing)
         except TimeoutError:
-            raise NoTurn from None
+            raise BulkheadFull from None
         try:
             yield
         finally:
             self._taken[standing] -= 1
             self._pass_on()
 
-    async def _come(self, owner: Hashable, standing: Standing) -> None:
+    async def _come(self, owner: Hashable, standing: AnswerOutcome) -> None:
         waiting: _Waiting = asyncio.get_running_loop().create_future()
         self._waiting[standing].setdefault(owner, deque()).append(waiting)
         self._pass_on()
@@ -78,7 +80,7 @@ class Turns:
                 self._taken[standing] += 1
                 question.set_result(None)
 
-    def _next(self) -> Standing | None:
+    def _next(self) -> AnswerOutcome | None:
         """Whose questions are next, if there is a turn for any that wait."""
         for _ in range(len(self._rotation)):
             standing = self._rotation[0]
@@ -87,10 +89,10 @@ class Turns:
                 return standing
         return None
 
-    def _room(self, standing: Standing) -> bool:
+    def _room(self, standing: AnswerOutcome) -> bool:
         """Whether one more fits under the cap of its standing and of every better one."""
         return all(
             sum(taken for each, taken in self._taken.items() if each >= cap) < self._caps[cap]
-            for cap in Standing
+            for cap in AnswerOutcome
             if cap <= standing
         )

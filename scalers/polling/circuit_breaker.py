@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Breaker:
+class CircuitBreaker:
     """How one server has been doing.
 
     failures: in a row. until: the instant (µs) before which it is left alone. reason: of the last failure. at: the
@@ -20,7 +20,7 @@ class Breaker:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BreakerPolicy:
     """When a server is left alone, and for how long.
 
     threshold: failures in a row that open the breaker. base, cap: seconds of the first and the longest wait; it
@@ -38,16 +38,16 @@ class Policy:
         return 0.0 if beyond < 0 else min(self.cap, self.base * 2.0 ** min(beyond, 30))
 
 
-class Breakers:
+class CircuitBreakers:
     """One breaker per server that failed lately. Only failing servers take room here, the oldest give way.
 
     While a breaker is open nobody asks the server; after the wait one attempt at a time is let through (half open).
     """
 
-    def __init__(self, policy: Policy, limit: int = 10_000) -> None:
+    def __init__(self, policy: BreakerPolicy, limit: int = 10_000) -> None:
         self.policy = policy
         self._limit = limit
-        self._failing: OrderedDict[Hashable, Breaker] = OrderedDict()
+        self._failing: OrderedDict[Hashable, CircuitBreaker] = OrderedDict()
 
     def refusal(self, server: Hashable, now: int) -> str | None:
         """What `enter` would answer, without the attempt that it stands for."""
@@ -66,16 +66,16 @@ class Breakers:
 
     def succeeded(self, server: Hashable) -> bool:
         """The server answered; answers whether it had been left alone before."""
-        breaker = self._failing.pop(server, Breaker())
+        breaker = self._failing.pop(server, CircuitBreaker())
         return breaker.failures >= self.policy.threshold
 
     def reason(self, server: Hashable) -> str:
         """Of the server's last failure; empty if it was not the last thing that happened."""
-        return self._failing.get(server, Breaker()).reason
+        return self._failing.get(server, CircuitBreaker()).reason
 
-    def left_alone(self, server: Hashable) -> Breaker | None:
+    def left_alone(self, server: Hashable) -> CircuitBreaker | None:
         """The server's breaker while it is open, half open too; None while the server is asked as usual."""
-        breaker = self._failing.get(server, Breaker())
+        breaker = self._failing.get(server, CircuitBreaker())
         return breaker if breaker.failures >= self.policy.threshold else None
 
     def failed(self, server: Hashable, now: int, reason: str, *, began: int | None = None) -> bool:
@@ -83,11 +83,11 @@ class Breakers:
 
         began: the instant (µs) of the attempt. What began before the last failure is part of that one.
         """
-        before = self._failing.get(server, Breaker())
+        before = self._failing.get(server, CircuitBreaker())
         if began is not None and began < before.at <= now:
             return False
         failures = before.failures + 1
-        self._failing[server] = Breaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)
+        self._failing[server] = CircuitBreaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)
         self._failing.move_to_end(server)
         while len(self._failing) > self._limit:
             self._failing.popitem(last=False)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from scalers.polling.circuit_breaker import Breaker
+from scalers.polling.circuit_breaker import CircuitBreaker
 from workers.api.keda.scaledjob import FAILURE_THRESHOLD
 from workers.api.kinds import Object
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 def threshold(body: Object) -> int | None:
@@ -18,7 +18,7 @@ def threshold(body: Object) -> int | None:
     return given if isinstance(given, int) else FAILURE_THRESHOLD
 
 
-def remembered(failed: Sample, previous: Reading | None, limit: int | None) -> Sample:
+def remembered(failed: TriggerSample, previous: Reading | None, limit: int | None) -> TriggerSample:
     """A failed sample with its failures so far, and what it asked for when it was measured last.
 
     previous: the same object's last reading. limit: its `threshold`; counting ends beyond it, so that a source that
@@ -32,7 +32,9 @@ def remembered(failed: Sample, previous: Reading | None, limit: int | None) -> S
     return replace(failed, failures=min(before.failures, limit) + 1, last=_asked_for(before))
 
 
-def alone(failed: Sample, previous: Reading | None, breaker: Breaker | None, source: str, now: int) -> Sample:
+def alone(
+    failed: TriggerSample, previous: Reading | None, breaker: CircuitBreaker | None, source: str, now: int
+) -> TriggerSample:
     """A failed sample with what is told of a server that is left alone.
 
     breaker: the server's in this process, if it is open. Other processes have their own: what began in one of them
@@ -45,11 +47,11 @@ def alone(failed: Sample, previous: Reading | None, breaker: Breaker | None, sou
     return replace(failed, source=source, alone_since=since, next_attempt=until)
 
 
-def _before(failed: Sample, previous: Reading | None) -> Sample | None:
+def _before(failed: TriggerSample, previous: Reading | None) -> TriggerSample | None:
     return next((sample for sample in previous.samples if sample.name == failed.name), None) if previous else None
 
 
-def _asked_for(before: Sample) -> float | None:
+def _asked_for(before: TriggerSample) -> float | None:
     if before.error is not None:
         return before.last
     return before.value / before.target if before.active and before.target else 0.0

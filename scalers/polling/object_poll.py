@@ -5,26 +5,26 @@ from dataclasses import dataclass, field
 
 from penstock.scaler import Measure, milli
 from scalers import metrics
-from scalers.claimable import Claiming, Errand, Found
+from scalers.claimable import ClaimableItems, Claiming, Errand
 from scalers.polling import fallback
 from scalers.polling.batched import Answer
-from scalers.polling.circuit_breaker import Breaker
+from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.redaction import why
 from scalers.polling.single import Asker
-from scalers.triggers.parse import Parsed, Probe, measured, polling_interval
+from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object
-from workers.handoff.claims import Claim as Item
-from workers.handoff.claims import Ledger, Order, ledger_of, name_of
-from workers.reconcile.snapshot import Reading, Sample
+from workers.handoff.claims import ClaimedItem as Item
+from workers.handoff.claims import ClaimLedger, ClaimOrder, ledger_of, name_of
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 #: Seconds between two polls of an object at least, however soon a value is to change by itself.
 SOONEST = 0.25
 
 
 @dataclass
-class Poll:
+class ObjectPoll:
     """One object being polled.
 
     started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
@@ -38,8 +38,8 @@ class Poll:
     parsed: Parsed
     previous: Reading | None
     started: int
-    order: Order | None = None
-    samples: dict[int, Sample] = field(default_factory=dict)
+    order: ClaimOrder | None = None
+    samples: dict[int, TriggerSample] = field(default_factory=dict)
     limit: int | None = None
     claims: tuple[Item, ...] | None = None
     again: float = math.inf
@@ -71,7 +71,7 @@ class Poll:
         order = self.order if self.order and self.order.of == self.ledger_name else None
         return Errand(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
 
-    def found(self, found: Found | str, breaker: Breaker | None = None) -> None:
+    def found(self, found: ClaimableItems | str, breaker: CircuitBreaker | None = None) -> None:
         """What became of its errand. breaker: of its source, if that is left alone."""
         if isinstance(found, str):
             self.take(0, found, breaker)
@@ -80,7 +80,7 @@ class Poll:
         order = self.errand.order
         self.limit, self.claims = order.limit if order and found.obeyed else None, found.claims
 
-    def take(self, place: int, answer: Answer, breaker: Breaker | None = None) -> None:
+    def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> None:
         """What the trigger at this place measured. breaker: of its source, if that is left alone."""
         probe = self.parsed.probes[place]
         try:
@@ -122,18 +122,18 @@ class Poll:
             samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
             problem=self.parsed.problem,
             uid=self.uid,
-            ledger=Ledger(self.ledger_name, self.limit, self.claims) if self.ledger_name else None,
+            ledger=ClaimLedger(self.ledger_name, self.limit, self.claims) if self.ledger_name else None,
         )
 
 
-def sample(probe: Probe, answer: Answer) -> Sample:
+def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:
     """What one trigger's answer says; a failed one has no value."""
     claimable = isinstance(probe.scaler, Claiming)
     if isinstance(answer, str):
-        return Sample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
+        return TriggerSample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
     active = answer.value > probe.scaler.activation if answer.active is None else answer.active
     target = float(probe.scaler.target if answer.target is None else answer.target)
-    return Sample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
+    return TriggerSample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
 
 
 def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from penstock.connections import Connections
 from scalers import metrics
 from scalers.claimable import Claiming
-from scalers.polling.as_completed import Round
-from scalers.polling.batched import Answer, Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
-from scalers.polling.object_poll import Poll, asks_for_decision
+from scalers.polling.as_completed import PollRound
+from scalers.polling.batched import Answer, BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.polling.object_poll import ObjectPoll, asks_for_decision
 from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, Triggers, is_polled
-from scalers.wakeups.wakeups import Waiting, Wakeups
-from scheduler.queue import Claim, ComeBack, Done, Failed, Lane, Lease, Outcome
+from scalers.wakeups.wakeups import WaitingObject, Wakeups
+from scheduler.queue import ClaimedKeys, Done, Failed, FinishLater, Lane, Lease, Outcome
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object, Ref
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.handoff.claim_orders import Orders
-from workers.handoff.claims import Order, ledger_of
+from workers.handoff.claim_orders import ClaimOrders
+from workers.handoff.claims import ClaimOrder, ledger_of
 from workers.handoff.readings import Readings
 from workers.reconcile.snapshot import Reading
-from workers.runtime.leases import Hands, LeaseLost, Ring
+from workers.runtime.leases import LeaseKeeper, LeaseLost, Ring
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -40,14 +40,14 @@ Settle = Callable[[Sequence[tuple[Lease, Outcome]]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class PolledObjects:
     """An object that is to be polled. previous: its last reading. order: what is to be done with its ledger."""
 
     lease: Lease
     ref: Ref
     body: Object
     previous: Reading | None
-    order: Order | None
+    order: ClaimOrder | None
 
 
 class Poller:
@@ -62,16 +62,16 @@ class Poller:
     def __init__(
         self,
         *,
-        mirror: Mirror,
+        mirror: Store,
         readings: Readings,
-        orders: Orders,
+        orders: ClaimOrders,
         reconcile: Lane,
         ring: Ring,
         settings: Settings,
         triggers: Triggers,
         wakeups: Wakeups | None = None,
         cluster: Cluster | None = None,
-        sources: Sources | None = None,
+        sources: BatchedReader | None = None,
     ) -> None:
         self._mirror = mirror
         self._readings = readings
@@ -81,9 +81,9 @@ class Poller:
         self._interval = settings.polling
         self._triggers = triggers
         self._wakeups = wakeups
-        self._sources = sources or Sources(
+        self._sources = sources or BatchedReader(
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
-            Breakers(Policy(cap=settings.polling, probe=settings.source_timeout)),
+            CircuitBreakers(BreakerPolicy(cap=settings.polling, probe=settings.source_timeout)),
             timeout=settings.source_timeout,
             at_once=settings.source_in_flight,
         )
@@ -92,10 +92,10 @@ class Poller:
         """Close the connections to the measured servers."""
         await self._sources.close()
 
-    async def handle(self, claim: Claim, hands: Hands) -> None:
+    async def handle(self, claim: ClaimedKeys, hands: LeaseKeeper) -> None:
         """Poll every object of the claim and settle its lease as soon as its own servers have answered."""
         open_leases = {lease.key: lease for lease in claim.leases}
-        work = Round()
+        work = PollRound()
 
         async def settle(outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
             await hands.settle_all(outcomes)
@@ -115,7 +115,7 @@ class Poller:
         finally:
             await work.close()
 
-    async def _observe(self, claim: Claim) -> dict[str, Observed]:
+    async def _observe(self, claim: ClaimedKeys) -> dict[str, PolledObjects]:
         """The objects that are to be polled, by key; those that are gone, going or paused are not among them."""
         refs = _refs(lease.key for lease in claim.leases)
         entries, readings = await asyncio.gather(
@@ -128,10 +128,11 @@ class Poller:
         claiming = [key for key, body in bodies.items() if ledger_of(body)]
         orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
         return {
-            key: Observed(leases[key], refs[key], body, previous[key], orders.get(key)) for key, body in bodies.items()
+            key: PolledObjects(leases[key], refs[key], body, previous[key], orders.get(key))
+            for key, body in bodies.items()
         }
 
-    async def _poll(self, observed: Mapping[str, Observed], now: int, work: Round, settle: Settle) -> None:
+    async def _poll(self, observed: Mapping[str, PolledObjects], now: int, work: PollRound, settle: Settle) -> None:
         """Parse and measure. What is parsed at once, which is nearly always all, is measured together."""
         if not observed:
             return
@@ -143,7 +144,7 @@ class Poller:
         self._measure([poll for poll in polls if poll], now, work)
 
     async def _poll_late(
-        self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, work: Round, settle: Settle
+        self, observed: PolledObjects, parsing: "asyncio.Task[Parsed]", now: int, work: PollRound, settle: Settle
     ) -> None:
         """One object whose credentials took their time."""
         began = time.monotonic()
@@ -152,8 +153,8 @@ class Poller:
             self._measure([poll], now + round((time.monotonic() - began) * 1e6), work)
 
     async def _parsed(
-        self, observed: Observed, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
-    ) -> Poll | None:
+        self, observed: PolledObjects, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
+    ) -> ObjectPoll | None:
         """The poll that begins when an object is parsed. An error nobody foresaw is that object's alone."""
         try:
             parsed = parsing.result()
@@ -161,7 +162,7 @@ class Poller:
             log.exception("an object could not be parsed", extra={"key": observed.lease.key})
             await settle([(observed.lease, _failed(error))])
             return None
-        poll = Poll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
+        poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
         self._show_lateness(poll)
         return poll
 
@@ -182,9 +183,9 @@ class Poller:
             await self._wakeups.forget(keys)
         await settle([(lease, Done()) for lease in leases])
 
-    def _measure(self, polls: Sequence[Poll], now: int, work: Round) -> None:
+    def _measure(self, polls: Sequence[ObjectPoll], now: int, work: PollRound) -> None:
         """Begin to measure these, server by server."""
-        groups: defaultdict[Source, list[tuple[Poll, int]]] = defaultdict(list)
+        groups: defaultdict[SourceState, list[tuple[ObjectPoll, int]]] = defaultdict(list)
         for poll in polls:
             if poll.complete:
                 work.complete(poll)
@@ -196,12 +197,14 @@ class Poller:
         for source, members in groups.items():
             work.begin(self._read(source, members, now, work))
 
-    def _show_lateness(self, poll: Poll) -> None:
+    def _show_lateness(self, poll: ObjectPoll) -> None:
         ref, late = kinds.parse_key(poll.lease.key), poll.late(self._interval)
         if ref.kind != JOB_FLOW and late is not None:
             metrics.polled(ref, late)
 
-    async def _read(self, source: Source, members: Sequence[tuple[Poll, int]], now: int, work: Round) -> None:
+    async def _read(
+        self, source: SourceState, members: Sequence[tuple[ObjectPoll, int]], now: int, work: PollRound
+    ) -> None:
         """Measure one server. An object that has nothing left to be measured is complete, whoever else still waits."""
         began = time.monotonic()
 
@@ -218,7 +221,7 @@ class Poller:
         askers = [poll.asker(place) for poll, place in members]
         await self._sources.ask(source, scalers, now, told, askers)
 
-    async def _carry_out(self, poll: Poll, now: int, work: Round) -> None:
+    async def _carry_out(self, poll: ObjectPoll, now: int, work: PollRound) -> None:
         """Do what is ordered with one object's ledger, which also tells what waits."""
         probe = poll.parsed.probes[0]
         if not isinstance(probe.scaler, Claiming):
@@ -232,19 +235,21 @@ class Poller:
                 self._triggers.forget(poll.uid)
         work.complete(poll)
 
-    async def _conclude(self, polls: Sequence[Poll], settle: Settle) -> None:
+    async def _conclude(self, polls: Sequence[ObjectPoll], settle: Settle) -> None:
         """Store what was measured, wake whoever decides, and book the next polls."""
         readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
         stored = await self._readings.put_many(readings, self._reconcile, news=news)
         await self._ring({self._reconcile.name: stored.bells})
         if self._wakeups:
-            await self._wakeups.learn({poll.lease.key: Waiting.of(poll.body, poll.parsed.probes) for poll in polls})
-        await settle([(poll.lease, ComeBack(poll.next(self._interval))) for poll in polls])
+            await self._wakeups.learn(
+                {poll.lease.key: WaitingObject.of(poll.body, poll.parsed.probes) for poll in polls}
+            )
+        await settle([(poll.lease, FinishLater(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
 
 
-def _held(hands: Hands, lease: Lease) -> bool:
+def _held(hands: LeaseKeeper, lease: Lease) -> bool:
     """Whether the object is still ours to measure: a claim may go on for long, and the object be gone by now."""
     try:
         hands.check(lease)

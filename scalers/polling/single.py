@@ -8,9 +8,9 @@ from functools import partial
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, TooSlow, attempt, patience, too_slow
-from scalers.polling.bulkhead import NoTurn, Turns
-from scalers.polling.circuit_breaker import Breaker, Breakers
-from scalers.polling.history import Standing, Standings
+from scalers.polling.bulkhead import Bulkhead, BulkheadFull
+from scalers.polling.circuit_breaker import CircuitBreaker, CircuitBreakers
+from scalers.polling.history import AnswerHistory, AnswerOutcome
 from scalers.polling.redaction import why
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ AT_ONCE = 8
 Asker = tuple[Hashable, Hashable]
 
 
-class Questions:
+class SingleReader:
     """The questions of one process to servers of which each is asked by itself.
 
     breakers: of the servers. timeout: seconds for both attempts together, unless the trigger is more patient. at_once:
@@ -33,17 +33,17 @@ class Questions:
     is no reason to leave the others' unasked.
     """
 
-    def __init__(self, connections: Connections, breakers: Breakers, *, timeout: float, at_once: int) -> None:
+    def __init__(self, connections: Connections, breakers: CircuitBreakers, *, timeout: float, at_once: int) -> None:
         self._connections = connections
         self._breakers = breakers
-        self._slow = Breakers(breakers.policy)
+        self._slow = CircuitBreakers(breakers.policy)
         self._timeout = timeout
         self._at_once = at_once
-        self._standings = Standings()
-        self._turns: dict[Hashable, Turns] = {}
+        self._standings = AnswerHistory()
+        self._turns: dict[Hashable, Bulkhead] = {}
         self._trials: dict[Hashable, asyncio.Event] = {}
 
-    def left_alone(self, source: Hashable, asker: Asker) -> Breaker | None:
+    def left_alone(self, source: Hashable, asker: Asker) -> CircuitBreaker | None:
         """The breaker of a question that is left alone because it keeps being too slow, None for any other."""
         return self._slow.left_alone((source, asker))
 
@@ -58,10 +58,10 @@ class Questions:
             return refused
         if source not in self._trials and (refused := self._breakers.refusal(source, clock())):
             return refused
-        turns = self._turns.setdefault(source, Turns(self._at_once))
+        turns = self._turns.setdefault(source, Bulkhead(self._at_once))
         standing = self._standings.of(source, asker)
         # What else its object measures is not to wait for the turn of what will probably be too slow again.
-        within = patience(scaler, self._timeout) if standing is Standing.SLOW else None
+        within = patience(scaler, self._timeout) if standing is AnswerOutcome.SLOW else None
         try:
             async with turns.turn(asker[0], standing, within=within):
                 # It may have been given up while this question waited for its turn.
@@ -74,7 +74,7 @@ class Questions:
                     since = began if isinstance(answer, TooSlow) else now
                     self._judge(source, scaler, asker, answer, since, clock())
                 return answer if isinstance(answer, Measure) else why(answer, scaler)
-        except NoTurn:
+        except BulkheadFull:
             return self._slow.reason((source, asker)) or too_slow(scaler, self._timeout)
         finally:
             if turns.idle and self._turns.get(source) is turns:
@@ -124,19 +124,19 @@ class Questions:
         """What an answer says of the question and of its server."""
         before = self._standings.of(source, asker)
         if isinstance(answer, Measure) or not scaler.blames(answer):
-            self._standings.note(source, asker, Standing.ANSWERED)
+            self._standings.note(source, asker, AnswerOutcome.ANSWERED)
             self._slow.succeeded((source, asker))
             if self._breakers.succeeded(source):
                 log.info("a source answers again", extra={"source": str(source)})
             return
         reason = why(answer, scaler)
         if isinstance(answer, TooSlow):
-            self._standings.note(source, asker, Standing.SLOW)
+            self._standings.note(source, asker, AnswerOutcome.SLOW)
             self._slow.failed((source, asker), now, reason)
-            if before is not Standing.ANSWERED and self._standings.answers(source):
+            if before is not AnswerOutcome.ANSWERED and self._standings.answers(source):
                 return
         else:
-            self._standings.note(source, asker, Standing.NEW)
+            self._standings.note(source, asker, AnswerOutcome.NEW)
         if self._breakers.failed(source, now, reason, began=began):
             log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
 

@@ -13,7 +13,7 @@ from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
-from workers.runtime.consumer import Drain
+from workers.runtime.consumer import Consumer
 from workers.runtime.wiring import base, connect, draining
 from workers.settings import Settings
 
@@ -24,7 +24,7 @@ LINGER = 0.25
 
 
 @asynccontextmanager
-async def measuring(settings: Settings) -> AsyncIterator[Drain]:
+async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
     """Answers the bells of the poll lane.
 
     Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,

@@ -18,7 +18,7 @@ _PAST = timedelta(days=4 * 366)
 _SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
 
 
-class Cron(Scaler):
+class CronScaler(Scaler):
     """A window that opens whenever `start` fires and closes whenever `end` does."""
 
     timezone: str = parameter(sources=_M)

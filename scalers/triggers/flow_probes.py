@@ -11,13 +11,13 @@ import aiohttp
 from pydantic import ConfigDict
 
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import Source
-from scalers.triggers.parse import Parsed, Probe
+from scalers.polling.batched import SourceState
+from scalers.triggers.parse import Parsed, TriggerProbe
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object
 from workers.api.volcano import jobflow
 from workers.api.volcano.jobflow import HttpGet, JobFlow, TcpSocket
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.errors import UserError
 
 #: Seconds that one pod may take to answer, and until pods that do not answer are asked again.
@@ -45,7 +45,7 @@ def _first(entry: Object) -> str:
     return f"{entry['name']}-0" if entry.get("forEach") else str(entry["name"])
 
 
-async def parse(body: Object, mirror: Mirror) -> Parsed:
+async def parse(body: Object, mirror: Store) -> Parsed:
     """The probes of the Jobs that the flow has now, with the pods that they ask."""
     try:
         spec = model.parse(JobFlow, JOB_FLOW, body).spec
@@ -55,18 +55,18 @@ async def parse(body: Object, mirror: Mirror) -> Parsed:
     (children,) = await mirror.children_many([(VC_JOB, uid)])
     jobs = [entry.body for entry in children if entry.body is not None]
     owned = await mirror.children_many([(POD, job["metadata"]["uid"]) for job in jobs]) if jobs else []
-    found: dict[str, Probe] = {}
+    found: dict[str, TriggerProbe] = {}
     for job, entries in zip(jobs, owned, strict=True):
         pods = [entry.body for entry in entries if entry.body is not None]
         for asked in _asked(spec, job):
             name = jobflow.probed(asked, job["metadata"]["name"])
             pod = PodProbe(asked=asked, addresses=_addresses(pods, asked.task_name), wanted=_wanted(job, asked))
             kind = "tcpSocket" if isinstance(asked, TcpSocket) else "httpGet"
-            found[name] = Probe(name, kind, pod, Source.of(pod, (uid, name)))
+            found[name] = TriggerProbe(name, kind, pod, SourceState.of(pod, (uid, name)))
     return Parsed(tuple(found.values()))
 
 
-def _asked(spec: jobflow.Spec, job: Object) -> Iterator[HttpGet | TcpSocket]:
+def _asked(spec: jobflow.JobFlowSpec, job: Object) -> Iterator[HttpGet | TcpSocket]:
     """What is asked of a Job: every probe of a task that it has, of entries that depend on it."""
     tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
     for entry in spec.flows:

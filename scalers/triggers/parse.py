@@ -12,10 +12,10 @@ from penstock.parameters import FROM_ENV, Trigger, refuse_unset
 from penstock.scaler import Scaler, metric_name
 from scalers.auth import environment
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
-from scalers.auth.lookups import Lookups, View
+from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
-from scalers.polling.batched import Source
-from scalers.registry import REGISTRY, Registry
+from scalers.polling.batched import SourceState
+from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
 from scalers.ttl_cache import EVER
 from workers.api import bool_annotations
@@ -70,20 +70,20 @@ def polling_interval(body: Object, default: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class TriggerProbe:
     """One trigger, ready to be measured. name: of its metric, index included. type: of the trigger."""
 
     name: str
     type: str
     scaler: Scaler
-    source: Source
+    source: SourceState
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """An object's triggers in order; or, with no probes, the problem that keeps all of them from being measured."""
 
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[TriggerProbe, ...] = ()
     problem: str | None = None
 
 
@@ -131,7 +131,7 @@ class Triggers:
 
     def __init__(
         self,
-        registry: Registry = REGISTRY,
+        registry: ScalerRegistry = REGISTRY,
         lookups: Lookups | None = None,
         authenticator: Authenticator | None = None,
         *,
@@ -207,7 +207,7 @@ class Triggers:
         if len(self._known) > self._limit:
             self._known.popitem(last=False)
 
-    async def _workload(self, ref: Ref, body: Object, specs: Sequence[Object], view: View) -> Workload:
+    async def _workload(self, ref: Ref, body: Object, specs: Sequence[Object], view: LookupView) -> Workload:
         """Whose triggers these are; the target of a ScaledObject is looked up only where its variables may matter."""
         if ref.kind != SCALED_OBJECT:
             return Workload.of(ref, body)
@@ -223,12 +223,14 @@ class Triggers:
         return Workload(ref.namespace, template, target.get("envSourceContainerName") or "")
 
     async def _supplied(
-        self, specs: Sequence[Object], workload: Workload, view: View
+        self, specs: Sequence[Object], workload: Workload, view: LookupView
     ) -> tuple[Hidden | PenstockError, ...]:
         """What each trigger's authenticationRef supplies, or why it does not."""
         return tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
 
-    async def _credentials(self, reference: Object | None, workload: Workload, view: View) -> Hidden | PenstockError:
+    async def _credentials(
+        self, reference: Object | None, workload: Workload, view: LookupView
+    ) -> Hidden | PenstockError:
         if not reference:
             return Hidden()
         try:
@@ -237,7 +239,7 @@ class Triggers:
             return error
 
     async def _environment(
-        self, workload: Workload, specs: Sequence[Object], view: View
+        self, workload: Workload, specs: Sequence[Object], view: LookupView
     ) -> tuple[Mapping[str, str], Set[str]]:
         """The target container's variables, and which ones may be missing; only for an object that refers to one."""
         if not _names_variables(specs):
@@ -250,7 +252,7 @@ class Triggers:
 
     async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
         problems: list[str] = []
-        probes: list[Probe] = []
+        probes: list[TriggerProbe] = []
         for index, spec in enumerate(specs):
             if index % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
@@ -263,7 +265,7 @@ class Triggers:
             problems.append("spec.triggers: there is no trigger")
         return Parsed(problem=_told(problems)) if problems else Parsed(tuple(probes))
 
-    def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> Probe:
+    def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> TriggerProbe:
         if not bare.type:
             raise bare.error("type", "is required")
         try:
@@ -291,7 +293,7 @@ class Triggers:
         scaler = scaler_class.parse(trigger)
         if not self._unset:
             refuse_unset(scaler_class, trigger)
-        return Probe(metric_name(bare.index, scaler.metric), bare.type, scaler, Source.of(scaler, alone))
+        return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceState.of(scaler, alone))
 
 
 def _names_variables(specs: Sequence[Object]) -> bool:

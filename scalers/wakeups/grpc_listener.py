@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from scalers.sources.external.client import Address, Client
+from scalers.sources.external.client import Address, ExternalClient
 from scalers.sources.external.messages import Reference
 from scalers.wakeups.streams import StreamListener
 
 
-class PushListener(StreamListener[Client]):
+class PushListener(StreamListener[ExternalClient]):
     """Follows references to objects, as an external scaler knows them."""
 
     def __init__(
@@ -20,14 +20,14 @@ class PushListener(StreamListener[Client]):
         super().__init__(address, woke, backoff=backoff)
         self._address = address
 
-    def connect(self) -> Client:
+    def connect(self) -> ExternalClient:
         """A channel."""
-        return Client(self._address)
+        return ExternalClient(self._address)
 
-    async def disconnect(self, client: Client) -> None:
+    async def disconnect(self, client: ExternalClient) -> None:
         """Close it."""
         await client.close()
 
-    def news(self, client: Client, name: Reference) -> AsyncIterator[bool]:
+    def news(self, client: ExternalClient, name: Reference) -> AsyncIterator[bool]:
         """What the server pushes."""
         return client.pushes(name.message())

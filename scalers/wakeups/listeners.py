@@ -8,7 +8,7 @@ from scalers.sources.external.client import Address
 from scalers.sources.redis.connection import RedisServer
 from scalers.wakeups.etcd_listener import EtcdListener, EtcdServer
 from scalers.wakeups.grpc_listener import PushListener
-from scalers.wakeups.redis_listener import Listener, Status
+from scalers.wakeups.redis_listener import ListenerStatus, RedisListener
 
 #: A server that can be listened to.
 Audible = RedisServer | Address | EtcdServer
@@ -17,13 +17,13 @@ Audible = RedisServer | Address | EtcdServer
 Watch = tuple[Audible, Hashable]
 
 
-class Ear(Protocol):
+class ListenerProtocol(Protocol):
     """Listens to one server until cancelled."""
 
     def follow(self, names: Iterable[Any]) -> None:
         """Listen for exactly these from now on."""
 
-    def status(self) -> Status:
+    def status(self) -> ListenerStatus:
         """How it goes."""
         ...
 
@@ -31,7 +31,7 @@ class Ear(Protocol):
         """Listen."""
 
 
-class Hearing:
+class ListenerPool:
     """Follows what each key waits for, and tells of each key for which there is news.
 
     woke: called with keys; also once with every key when listening for it begins, since what happened before was not
@@ -42,7 +42,7 @@ class Hearing:
         self._woke = woke
         self._watches: dict[str, frozenset[Watch]] = {}
         self._followers: dict[Audible, dict[Hashable, set[str]]] = {}
-        self._ears: dict[Audible, tuple[Ear, asyncio.Task[None]]] = {}
+        self._ears: dict[Audible, tuple[ListenerProtocol, asyncio.Task[None]]] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def follow(self, watches: Mapping[str, frozenset[Watch]]) -> None:
@@ -60,7 +60,7 @@ class Hearing:
         for server in touched:
             self._listen(server)
 
-    def status(self) -> tuple[Status, ...]:
+    def status(self) -> tuple[ListenerStatus, ...]:
         """How each server is being listened to."""
         return tuple(ear.status() for ear, _ in self._ears.values())
 
@@ -102,7 +102,7 @@ class Hearing:
         self._woke(key for name in names for key in lists.get(name, ()))
 
 
-def _ear(server: Audible, woke: Callable[[Iterable[Hashable]], None]) -> Ear:
+def _ear(server: Audible, woke: Callable[[Iterable[Hashable]], None]) -> ListenerProtocol:
     if isinstance(server, RedisServer):
-        return Listener(server, woke)
+        return RedisListener(server, woke)
     return EtcdListener(server, woke) if isinstance(server, EtcdServer) else PushListener(server, woke)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from redis import exceptions
 
 from scalers.gather import side_by_side
-from scalers.sources.redis.connection import Link, RedisServer, reason
+from scalers.sources.redis.connection import RedisLink, RedisServer, reason
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ Notifications = Literal["on", "off", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ListenerStatus:
     """How one server is being listened to.
 
     lists: keys or streams waited for. connected: pushes are heard now, if the server sends notifications.
@@ -50,7 +50,7 @@ class Status:
     detail: str | None
 
 
-class Listener:
+class RedisListener:
     """Follows keys of one server and tells of each that may have grown.
 
     woke: called with the names of keys that grew; also once for every key when its subscription begins, since what
@@ -79,10 +79,12 @@ class Listener:
         self._wanted = frozenset(names)
         self._changed.set()
 
-    def status(self) -> Status:
+    def status(self) -> ListenerStatus:
         """How it goes."""
         connected = self._error is None and bool(self._subscribed)
-        return Status(str(self._server), len(self._wanted), connected, self._notifications, self._error or self._detail)
+        return ListenerStatus(
+            str(self._server), len(self._wanted), connected, self._notifications, self._error or self._detail
+        )
 
     async def run(self) -> None:
         """Listen until cancelled; a connection that breaks is made anew, after a growing and jittered wait."""
@@ -101,7 +103,7 @@ class Listener:
             await asyncio.sleep(min(cap, base * 2.0 ** min(self._failures - 1, 16)) * (0.5 + random() / 2))
 
     async def _listen(self) -> None:
-        link = Link(self._server.client(connections=2))
+        link = RedisLink(self._server.client(connections=2))
         pubsub: Any = link.client.pubsub()
         self._asked, self._subscribed = set(), set()
         try:
@@ -144,7 +146,7 @@ class Listener:
         if dropped:
             await pubsub.unsubscribe(*(self._prefix + name.encode() for name in dropped))
 
-    async def _keep_alive(self, pubsub: Any, link: Link) -> None:
+    async def _keep_alive(self, pubsub: Any, link: RedisLink) -> None:
         """A peer that went away without a word is noticed by its silence."""
         loop = asyncio.get_running_loop()
         looked = loop.time()
@@ -158,7 +160,7 @@ class Listener:
                 async with asyncio.timeout(SETUP):
                     await self._look(link)
 
-    async def _look(self, link: Link) -> None:
+    async def _look(self, link: RedisLink) -> None:
         """Whether the server sends notifications; many servers keep their configuration to themselves."""
         try:
             answer = await link.client.config_get("notify-keyspace-events")
@@ -178,6 +180,6 @@ def judge(flags: str) -> tuple[Notifications, str | None]:
     return "on", None
 
 
-async def _close(link: Link, pubsub: Any) -> None:
+async def _close(link: RedisLink, pubsub: Any) -> None:
     await pubsub.aclose()
     await link.close()

@@ -8,7 +8,7 @@ from random import random
 from typing import Any, Generic, TypeVar
 
 from penstock.scaler import SourceError
-from scalers.wakeups.redis_listener import Status
+from scalers.wakeups.redis_listener import ListenerStatus
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +56,10 @@ class StreamListener(ABC, Generic[C]):
         self._wanted = frozenset(names)
         self._changed.set()
 
-    def status(self) -> Status:
+    def status(self) -> ListenerStatus:
         """How it goes; a stream that is broken is told first."""
         detail = next(iter(self._errors.values()), None)
-        return Status(str(self._server), len(self._wanted), bool(self._open) and detail is None, "on", detail)
+        return ListenerStatus(str(self._server), len(self._wanted), bool(self._open) and detail is None, "on", detail)
 
     async def run(self) -> None:
         """Listen until cancelled."""

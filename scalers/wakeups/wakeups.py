@@ -15,16 +15,16 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock.scaler import Scaler
-from scalers.triggers.parse import Probe, Triggers, is_polled, version
+from scalers.triggers.parse import TriggerProbe, Triggers, is_polled, version
 from scalers.wakeups.debounce import Debounce
-from scalers.wakeups.listeners import Audible, Hearing, Watch
-from scalers.wakeups.redis_listener import Status
+from scalers.wakeups.listeners import Audible, ListenerPool, Watch
+from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.watchlist import Watchlist
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api import kinds
 from workers.api.kinds import Object
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.logs import Outage
 from workers.runtime.leases import Ring
 
@@ -35,7 +35,7 @@ PIECE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingObject:
     """What one object waits for.
 
     tag: tells this spec of this object from all others. watches: what of which servers is news for it.
@@ -45,7 +45,7 @@ class Waiting:
     watches: frozenset[Watch] = frozenset()
 
     @classmethod
-    def of(cls, body: Object, probes: Sequence[Probe]) -> "Waiting":
+    def of(cls, body: Object, probes: Sequence[TriggerProbe]) -> "WaitingObject":
         """What an object with these probes waits for."""
         metadata = body["metadata"]
         watches = frozenset(watch for probe in probes for watch in watches_of(probe.scaler))
@@ -72,7 +72,7 @@ class Wakeups:
         keys: Keys,
         poll: Lane,
         ring: Ring,
-        mirror: Mirror,
+        mirror: Store,
         triggers: Triggers,
         refresh: float = 2.0,
         gap: float = 0.05,
@@ -83,12 +83,12 @@ class Wakeups:
         self._mirror = mirror
         self._triggers = triggers
         self._refresh = refresh
-        self._known: dict[str, Waiting] = {}
-        self._hearing = Hearing(lambda keys: self._wake(keys))
+        self._known: dict[str, WaitingObject] = {}
+        self._hearing = ListenerPool(lambda keys: self._wake(keys))
         self._debounce = Debounce(gap)
         self._news = asyncio.Event()
 
-    async def learn(self, polled: Mapping[str, Waiting]) -> None:
+    async def learn(self, polled: Mapping[str, WaitingObject]) -> None:
         """What these objects, by key, wait for; costs nothing while nothing changes.
 
         Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
@@ -106,9 +106,9 @@ class Wakeups:
         """These objects are gone or paused. Raises as `learn` does."""
         known = [key for key in keys if key in self._known]
         await self._watchlist.remove(known)
-        self._set(dict.fromkeys(known, Waiting("")))
+        self._set(dict.fromkeys(known, WaitingObject("")))
 
-    def status(self) -> tuple[Status, ...]:
+    def status(self) -> tuple[ListenerStatus, ...]:
         """How each server is being listened to."""
         return self._hearing.status()
 
@@ -119,10 +119,10 @@ class Wakeups:
                 tasks.create_task(self._mark_forever())
                 tasks.create_task(self._refresh_forever())
         finally:
-            self._set(dict.fromkeys(self._known, Waiting("")))
+            self._set(dict.fromkeys(self._known, WaitingObject("")))
             await self._hearing.close()
 
-    def _set(self, changed: Mapping[str, Waiting]) -> None:
+    def _set(self, changed: Mapping[str, WaitingObject]) -> None:
         """Follow what these objects wait for now, and no longer what they waited for before."""
         for key, waiting in changed.items():
             self._known.pop(key, None)
@@ -170,17 +170,17 @@ class Wakeups:
         tags = await self._watchlist.news()
         if tags is None:
             return
-        self._set({key: Waiting("") for key in self._known if key not in tags})
+        self._set({key: WaitingObject("") for key in self._known if key not in tags})
         unknown = [key for key, tag in tags.items() if key not in self._known or self._known[key].tag != tag]
         for start in range(0, len(unknown), PIECE):
             self._set(await self._read(unknown[start : start + PIECE]))
 
-    async def _read(self, keys: Sequence[str]) -> dict[str, Waiting]:
+    async def _read(self, keys: Sequence[str]) -> dict[str, WaitingObject]:
         """What objects wait for that other processes have polled."""
         refs = [kinds.parse_key(key) for key in keys]
         found = {}
         for key, ref, entry in zip(keys, refs, await self._mirror.get_many(refs), strict=True):
             if entry and entry.body and is_polled(entry.body):
                 parsed = await self._triggers.parse(ref, entry.body)
-                found[key] = Waiting.of(entry.body, parsed.probes)
+                found[key] = WaitingObject.of(entry.body, parsed.probes)
         return found

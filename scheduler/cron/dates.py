@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from croniter import croniter
 
-from scheduler.cron.fields import Days
+from scheduler.cron.fields import DayField
 
 #: Bits 1 to 31.
 _EVERY_DAY = 2**32 - 2
@@ -25,7 +25,7 @@ def shape(year: int, month: int) -> tuple[int, int]:
     return monthrange(year, month)
 
 
-def days(day: Days, weekday: Days, year: int, month: int) -> int:
+def days(day: DayField, weekday: DayField, year: int, month: int) -> int:
     """The days of this month that both fields together name, as bits 1 to 31.
 
     If either field has the star, a day must be in both; otherwise being in either is enough.
@@ -36,14 +36,14 @@ def days(day: Days, weekday: Days, year: int, month: int) -> int:
 
 
 @lru_cache(maxsize=28 * 1024)
-def _of_shape(day: Days, weekday: Days, first: int, length: int) -> int:
+def _of_shape(day: DayField, weekday: DayField, first: int, length: int) -> int:
     either = not day.star and not weekday.star
     if not (day.bits or (either and weekday.bits)) or not (weekday.bits or (either and day.bits)):
         return 0
     return _ask(_text(day, 31), _text(weekday, 6), *_example(first, length))
 
 
-def _text(field: Days, high: int) -> str:
+def _text(field: DayField, high: int) -> str:
     """The field as plain numbers. An empty one is not in the way of the other: never both, `_of_shape` sees to it."""
     if field.star or not field.bits:
         return "*"

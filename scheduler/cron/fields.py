@@ -12,7 +12,7 @@ _HUGE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class DayField:
     """Days of the month or of the week.
 
     bits: bit n is set if day n is named. star: the field says ``*`` or ``?``, which is not the same as naming every
@@ -24,15 +24,15 @@ class Days:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class CronFields:
     """A schedule's fields; bit n of a set is set if the field names the value n."""
 
     second: int
     minute: int
     hour: int
-    day: Days
+    day: DayField
     month: int
-    weekday: Days
+    weekday: DayField
 
     def time(self, second: int) -> int | None:
         """The first time of a day not before this one, both in seconds of the day; None if none is left that day."""
@@ -72,9 +72,9 @@ _MONTH = _Field(1, 12, _names("jan feb mar apr may jun jul aug sep oct nov dec",
 _WEEKDAY = _Field(0, 6, _names("sun mon tue wed thu fri sat", 0))
 
 
-def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str) -> Fields:
+def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str) -> CronFields:
     """Read the texts of the fields; raises CronError for the first that is wrong."""
-    return Fields(
+    return CronFields(
         second=_read(second, _SIXTY).bits,
         minute=_read(minute, _SIXTY).bits,
         hour=_read(hour, _HOUR).bits,
@@ -84,16 +84,16 @@ def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str
     )
 
 
-def _read(text: str, field: _Field) -> Days:
+def _read(text: str, field: _Field) -> DayField:
     """A list of items; empty ones count for nothing, and a list of nothing else names no value at all."""
     items = [_item(item, field) for item in text.split(",") if item]
     bits = 0
     for item in items:
         bits |= item.bits
-    return Days(bits, any(item.star for item in items))
+    return DayField(bits, any(item.star for item in items))
 
 
-def _item(item: str, field: _Field) -> Days:
+def _item(item: str, field: _Field) -> DayField:
     span, *steps = item.split("/")
     low, *highs = span.split("-")
     star = low in ("*", "?")
@@ -112,7 +112,7 @@ def _item(item: str, field: _Field) -> Days:
     if steps and not highs:
         end = field.high
     _check(item, field, start, end, step)
-    return Days(sum(1 << value for value in range(start, end + 1, step)), star and step == 1)
+    return DayField(sum(1 << value for value in range(start, end + 1, step)), star and step == 1)
 
 
 def _check(item: str, field: _Field, start: int, end: int, step: int) -> None:

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from scheduler.cron import durations, zones
 from scheduler.cron.errors import CronError, ZoneError
-from scheduler.cron.fields import Fields, read
-from scheduler.cron.schedule import Cron, Every, Schedule
+from scheduler.cron.fields import CronFields, read
+from scheduler.cron.schedule import CronSchedule, Every, Schedule
 
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -42,7 +42,7 @@ def parse(text: str, *, zone: str | None = None, seconds: bool = False) -> Sched
         raise CronError("empty spec string")
     if spec.startswith(_EVERY):
         return Every(text, _interval(spec))
-    return Cron(text, _fields(spec, seconds), clocks)
+    return CronSchedule(text, _fields(spec, seconds), clocks)
 
 
 def _prefixed(prefix: re.Match[str]) -> tuple[tzinfo, str]:
@@ -66,7 +66,7 @@ def _interval(spec: str) -> timedelta:
         raise CronError(f"failed to parse duration {spec}: {error}") from error
 
 
-def _fields(spec: str, seconds: bool) -> Fields:
+def _fields(spec: str, seconds: bool) -> CronFields:
     if spec.startswith("@"):
         if spec not in _MACROS:
             raise CronError(f"unrecognized descriptor: {spec}")

@@ -9,7 +9,7 @@ from itertools import islice
 
 from scheduler.cron import clocks, stepping
 from scheduler.cron.clocks import DAY, EPOCH
-from scheduler.cron.fields import Fields
+from scheduler.cron.fields import CronFields
 
 _SECOND = timedelta(seconds=1)
 #: So close to a change of the clocks, the next slot may depend on where the search for it begins.
@@ -83,10 +83,10 @@ class Every(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Cron(Schedule):
+class CronSchedule(Schedule):
     """Fields, read off the clocks of a zone."""
 
-    fields: Fields = field(repr=False)
+    fields: CronFields = field(repr=False)
     zone: tzinfo
 
     def next(self, after: datetime) -> datetime | None:

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from scheduler.cron import dates
 from scheduler.cron.clocks import DAY, EPOCH, HOUR, MINUTE, Clocks
-from scheduler.cron.fields import Fields, lowest
+from scheduler.cron.fields import CronFields, lowest
 
 #: Years after that of the beginning in which a slot is looked for.
 HORIZON = 5
@@ -20,7 +20,7 @@ _CARRIES = 100_000
 _EPOCH_DAY = EPOCH.toordinal()
 
 
-def first(fields: Fields, clocks: Clocks, instant: int) -> int | None:
+def first(fields: CronFields, clocks: Clocks, instant: int) -> int | None:
     """The first slot at or after the instant, or None if there is none in this year and the five after it."""
     if not (fields.second and fields.minute and fields.hour and fields.month):
         return None
@@ -30,7 +30,7 @@ def first(fields: Fields, clocks: Clocks, instant: int) -> int | None:
 class _Search:
     """One search: the instant it has come to, and whether it was rounded down, which happens once, before any step."""
 
-    def __init__(self, fields: Fields, clocks: Clocks, instant: int) -> None:
+    def __init__(self, fields: CronFields, clocks: Clocks, instant: int) -> None:
         self.fields = fields
         self.clocks = clocks
         self.instant = instant

@@ -16,7 +16,7 @@ from tests.benchmarks.stack import Stack, apiserver, scaled_job, servers, stack
 from tests.benchmarks.worker import Worker, worker
 from tests.support.routed import RoutedCluster
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, ref_of
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
 
 ITEMS = 1_000
@@ -99,7 +99,7 @@ class _Timed(RoutedCluster):
 async def _alone(running: Worker, cluster: _Timed, owner: Object) -> tuple[float, Object]:
     """From the first of our Jobs to the last, and one of them."""
     cluster.created.clear()
-    await running.mirror.apply(SCALED_JOB, [Change(owner)])
+    await running.mirror.apply(SCALED_JOB, [ObjectVersion(owner)])
     await running.settle()
     await running.read(owner, ITEMS)
     await running.lanes["reconcile"].mark([ref_of(SCALED_JOB, owner).key])

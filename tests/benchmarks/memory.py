@@ -11,7 +11,7 @@ from scheduler.keys import Keys
 from tests.benchmarks.harness import Figure
 from tests.benchmarks.stack import Stack, stack
 from workers.api.kinds import JOB
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 
 #: BENCH_JOBS shortens a run: storing 100,000 Jobs through an API server takes minutes.
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))
@@ -20,7 +20,7 @@ IN_FLIGHT = 16
 
 async def figures() -> list[Figure]:
     async with stack() as running, redis.Redis.from_url(running.broker) as client:
-        mirror = Mirror(client, Keys("penstock"), {})
+        mirror = Store(client, Keys("penstock"), {})
         rest = await _resident(running, client)
         await _create(running)
         await _mirrored(mirror, client)
@@ -55,7 +55,7 @@ async def _create(running: Stack) -> None:
     await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
 
 
-async def _mirrored(mirror: Mirror, client: redis.Redis) -> None:
+async def _mirrored(mirror: Store, client: redis.Redis) -> None:
     deadline = time.monotonic() + 300
     while await client.hlen(mirror.keys.objects(JOB.id)) < JOBS:
         if time.monotonic() > deadline:

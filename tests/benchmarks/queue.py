@@ -18,8 +18,8 @@ from scheduler.queue import Done, Lane
 from tests.benchmarks.harness import Figure, broker, median
 from workers.api.kinds import JOB, POD, parse_key
 from workers.app import LANES, configuration
-from workers.cache.store import Change, Mirror
-from workers.runtime.notifier import Bells
+from workers.cache.store import ObjectVersion, Store
+from workers.runtime.notifier import Notifier
 from workers.settings import Settings
 
 KEYS = 10_000
@@ -221,12 +221,12 @@ async def _ours(url: str) -> float:
     app = Celery("ours", set_as_current=False)
     app.config_from_object(configuration(settings))
     client = redis.Redis.from_url(url)
-    bells = Bells(app, LANES)
+    bells = Notifier(app, LANES)
     async with client:
         await client.flushall()
         lane = Lane(client, "reconcile", Keys(settings.prefix))
         await lane.open()
-        await _mirror(Mirror(client, Keys(settings.prefix), {}))
+        await _mirror(Store(client, Keys(settings.prefix), {}))
         marked = await lane.mark(_names(RECONCILES))
         await bells.ring({"reconcile": marked.bells})
 
@@ -256,7 +256,7 @@ async def _ours(url: str) -> float:
     return before / (ended - started)
 
 
-async def _mirror(mirror: Mirror) -> None:
+async def _mirror(mirror: Store) -> None:
     """All Jobs that are to be reconciled, as an informer would have brought them."""
     bodies = []
     for number, name in enumerate(_names(RECONCILES)):
@@ -266,6 +266,6 @@ async def _mirror(mirror: Mirror) -> None:
         bodies.append({"metadata": metadata, "spec": {"template": template}})
     for kind, objects in ((JOB, bodies), (POD, [])):
         listing = await mirror.begin(kind, 1)
-        await mirror.apply(kind, [Change(body) for body in objects], listing=listing)
+        await mirror.apply(kind, [ObjectVersion(body) for body in objects], listing=listing)
         await mirror.finish(listing, {"": "2"})
         await mirror.touch(kind, 1, await mirror.touch(kind, 1, None))

@@ -26,7 +26,7 @@ from tests.benchmarks.stack import EMBEDDED, apiserver
 from tests.benchmarks.worker import Worker, client_of, worker
 from workers.api import crds
 from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
 from workers.controllers import registry
 from workers.controllers.volcano.podgroup.decide import ROUND
@@ -112,7 +112,7 @@ class Site:
     async def add(self, kind: Kind, body: Object) -> Object:
         """Make an object, and tell the mirror as an informer does."""
         made = await self.server.create(kind, body)
-        await self.worker.mirror.apply(kind, [Change(made)])
+        await self.worker.mirror.apply(kind, [ObjectVersion(made)])
         return made
 
 

@@ -66,7 +66,7 @@ async def stack(**settings: object) -> AsyncIterator[Stack]:
         broker() as queue,
     ):
         chosen = Settings(broker=store, kubeconfig=kubeconfig, home=Path(folder, "home"), **settings)
-        options = up.Options(chosen)
+        options = up.UpOptions(chosen)
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=16)
         supervisor = Supervisor(Path(folder, "logs"))
         async with cluster, redis.Redis.from_url(queue) as work:

@@ -22,7 +22,7 @@ from tests.benchmarks.site import IN_FLIGHT, Site, hands, side_by_side, site, un
 from tests.benchmarks.stack import EMBEDDED
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Kind, Object, Ref, ref_of
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
 CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)
@@ -69,7 +69,7 @@ async def _jobs() -> list[Figure]:
             bodies = [await ended.get()]
             while not ended.empty():
                 bodies.append(ended.get_nowait())
-            await running.worker.mirror.apply(POD, [Change(body) for body in bodies])
+            await running.worker.mirror.apply(POD, [ObjectVersion(body) for body in bodies])
 
         used, started = process_time(), perf_counter()
         async with hands(end, IN_FLIGHT), hands(tell, 1):
@@ -177,7 +177,7 @@ async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
             bodies = [await ended.get()]
             while not ended.empty():
                 bodies.append(ended.get_nowait())
-            await running.worker.mirror.apply(VC_JOB, [Change(body) for body in bodies])
+            await running.worker.mirror.apply(VC_JOB, [ObjectVersion(body) for body in bodies])
 
         await running.add(JOB_TEMPLATE, _body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
         entries = [_entry(number, waits) for number, waits in enumerate(targets)]

@@ -13,18 +13,18 @@ from pydantic import SecretStr
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
-from workers.cache.store import Change, Mirror
+from workers.cache.store import ObjectVersion, Store
 from workers.controllers import registry
-from workers.handoff.claim_orders import Orders
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
 from workers.reconcile.controller import Controller
-from workers.reconcile.decision_log import Decisions
+from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
-from workers.reconcile.snapshot import Reading, Sample
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands
+from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper
 from workers.runtime.wiring import broker_client, mirror_of, utc_now
 from workers.settings import Settings
 
@@ -49,9 +49,9 @@ class Worker:
 
     client: redis.Redis
     lanes: Mapping[str, Lane]
-    mirror: Mirror
+    mirror: Store
     readings: Readings
-    drain: Drain
+    drain: Consumer
 
     async def settle(self, bells: int = 1) -> None:
         """Answer bells, so many at once, until nothing is left to do."""
@@ -61,7 +61,7 @@ class Worker:
     async def fill(self, kind: Kind, bodies: list[Object]) -> None:
         """Make these the objects of their kind that the mirror knows."""
         listing = await self.mirror.begin(kind, 1)
-        await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
+        await self.mirror.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
         await self.mirror.finish(listing, {"": "999999999"})
         now = await self.mirror.touch(kind, 1, None)
         await self.mirror.touch(kind, 1, now)
@@ -70,7 +70,7 @@ class Worker:
         """Tell that so many items wait for this ScaledJob; asks for no decision."""
         seconds, micros = await self.client.time()
         now = seconds * 1_000_000 + micros
-        sample = Sample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
+        sample = TriggerSample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
         reading = Reading(id=now, started=now, generation=1, samples=(sample,), uid=owner["metadata"]["uid"])
         await self.readings.put_many({ref_of(SCALED_JOB, owner).key: reading}, self.lanes["reconcile"])
 
@@ -104,18 +104,18 @@ async def worker(
             cluster=cluster,
             mirror=mirror,
             recorder=_Silent(),  # type: ignore[arg-type]
-            orders=Orders(client, keys),
+            orders=ClaimOrders(client, keys),
             reconcile=lanes["reconcile"],
             poll=lanes["poll"],
             ring=_ring,
             in_flight=in_flight,
         ),
-        decisions=Decisions(client, keys),
+        decisions=DecisionLog(client, keys),
         clock=clock,
         deadline=60.0,
     )
-    hands = Hands(lanes["reconcile"], _ring, lease=15.0)
+    hands = LeaseKeeper(lanes["reconcile"], _ring, lease=15.0)
     try:
-        yield Worker(client, lanes, mirror, readings, Drain(hands, reconciler.handle, _ring, batch=64, work=60.0))
+        yield Worker(client, lanes, mirror, readings, Consumer(hands, reconciler.handle, _ring, batch=64, work=60.0))
     finally:
         await hands.close()

@@ -22,10 +22,10 @@ import time
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
-from scheduler.queue import Backoff, Claim, Done, Lane, Lease, Outcome
+from scheduler.queue import ClaimedKeys, Done, Lane, Lease, Outcome, RetryBackoff
 from workers.runtime import redis_client
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands, LeaseLost
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 #: Takes effect, and says so in the same breath: a process that stands still between the two would be blamed for
 #: nothing. It only ever raises a version, as a resourceVersion does on a real cluster.
@@ -42,12 +42,12 @@ async def main(queue_url: str, truth_url: str, lease: float) -> None:
     queue = redis_client.client(queue_url)
     # Nobody touches the truth: who stood still finds his answer there, however late, and asks for nothing twice.
     truth = redis_client.client(truth_url, socket_timeout=None)
-    lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=Backoff(base=0.05, cap=0.5))
+    lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=RetryBackoff(base=0.05, cap=0.5))
 
     async def ring(_bells: object) -> None:
         """No bells: this process looks again by itself."""
 
-    async def reconcile(lease: Lease, hands: Hands) -> Outcome:
+    async def reconcile(lease: Lease, hands: LeaseKeeper) -> Outcome:
         name = f"{lease.key} {lease.token}"
         try:
             start = time.monotonic()
@@ -62,11 +62,11 @@ async def main(queue_url: str, truth_url: str, lease: float) -> None:
             raise
         return Done()
 
-    async def handle(claim: Claim, hands: Hands) -> None:
+    async def handle(claim: ClaimedKeys, hands: LeaseKeeper) -> None:
         await asyncio.gather(*(hands.work(lease, reconcile(lease, hands)) for lease in claim.leases))
 
-    hands = Hands(lane, ring, lease=lease)
-    drain = Drain(hands, handle, ring, batch=16, work=1.0)
+    hands = LeaseKeeper(lane, ring, lease=lease)
+    drain = Consumer(hands, handle, ring, batch=16, work=1.0)
     sweeping = asyncio.create_task(drain.sweep_forever(0.2))
     await truth.incr("started")
     while not sweeping.done():

@@ -86,7 +86,7 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
     left: list[object] = []
     done: dict[bytes, bytes] = {}
 
-    async def started(running: up.Running) -> None:
+    async def started(running: up.RunningPart) -> None:
         cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
         async with cluster, redis.Redis(port=server.port) as queue:
             metadata = {"address": f"127.0.0.1:{server.port}", "listName": "work", "stream": "events"}
@@ -102,7 +102,7 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
     with ValkeyServer(config={"notify-keyspace-events": "Klt", "save": ""}) as server, contextlib.suppress(Over):
         # The measured server is no part of the house.
         spared = psutil.Process().children()
-        asyncio.run(up.run(up.Options(settings(tmp_path / "home")), started=started))
+        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home")), started=started))
     completed = Counter(item_of(job) for job in seen if conditions.finished(job) == "Complete")
     assert len(completed) == ITEMS
     assert set(completed.values()) == {1}

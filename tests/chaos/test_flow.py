@@ -147,14 +147,14 @@ def test_every_entry_runs_as_often_as_it_must_and_in_order(tmp_path: Path):
     truth.mkdir()
     before = psutil.Process().children()
 
-    async def started(running: up.Running) -> None:
+    async def started(running: up.RunningPart) -> None:
         cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
         async with cluster:
             await happen(cluster, truth, seen)
         raise Over
 
     with contextlib.suppress(Over):
-        asyncio.run(up.run(up.Options(settings(tmp_path / "home", pods=12)), started=started))
+        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home", pods=12)), started=started))
     status = seen.flow["status"]
     assert status["state"]["phase"] == phases.SUCCEED, status
     assert {part for part, _ in seen.killed} == set(PARTS)

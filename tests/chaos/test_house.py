@@ -14,7 +14,7 @@ import pytest
 import redis.asyncio as redis
 
 from deploy.demo import manifest
-from deploy.demo.report import Run, faults
+from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor.supervisor import Component, Supervisor
@@ -77,7 +77,7 @@ async def disturb(disasters, broker: str) -> None:
         await asyncio.sleep(random.uniform(0.5, 3.0))
 
 
-async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters, broker: str) -> Run:
+async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters, broker: str) -> DemoRun:
     """The demo's run, disturbed: there is work as long as things are broken, and one item comes after all that."""
     disturbing = asyncio.create_task(disturb(disasters, broker))
     push = queue.rpush
@@ -100,11 +100,11 @@ async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters
 def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     random.seed(len(disasters))
     paths = manifest.files(150)
-    ended: list[Run] = []
+    ended: list[DemoRun] = []
     before = psutil.Process().children()
 
     async def house(queue_url: str) -> None:
-        async def started(running: up.Running) -> None:
+        async def started(running: up.RunningPart) -> None:
             cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
             async with cluster, redis.Redis.from_url(queue_url) as queue:
                 address = queue_url.removeprefix("redis://").partition("/")[0]
@@ -113,7 +113,7 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
             raise Over
 
         with contextlib.suppress(Over):
-            await up.run(up.Options(settings(tmp_path / "home", stale=STALE)), started=started)
+            await up.run(up.UpOptions(settings(tmp_path / "home", stale=STALE)), started=started)
 
     with ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
         asyncio.run(house(f"{server.connection_url}/0"))
@@ -135,11 +135,11 @@ def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
     paths = manifest.files(100)
     quiet = {"save": ""}
 
-    async def house(kubeconfig: Path, logs: Path, broker: str, queue_url: str) -> Run:
+    async def house(kubeconfig: Path, logs: Path, broker: str, queue_url: str) -> DemoRun:
         asked = Settings(
             broker=broker, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=SHORT, leadership=3
         )
-        options = up.Options(asked)
+        options = up.UpOptions(asked)
         options.home.ready("").mkdir(parents=True)
         arguments = ["--kubeconfig", str(kubeconfig), "--logs", str(logs), "--root", str(options.home.pods)]
         kubelet = Component("kubelet", (sys.executable, "-m", "deploy.local.kubelet", *arguments, "--max-pods", "4"))

@@ -109,14 +109,14 @@ def test_jobs_restart_once_whatever_dies(tmp_path: Path):
     truth = tmp_path / "truth"
     before = psutil.Process().children()
 
-    async def started(running: up.Running) -> None:
+    async def started(running: up.RunningPart) -> None:
         cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
         async with cluster:
             await happen(cluster, truth, seen)
         raise Over
 
     with contextlib.suppress(Over):
-        asyncio.run(up.run(up.Options(settings(tmp_path / "home")), started=started))
+        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home")), started=started))
     assert set(seen) == {*JOBS, COMMANDED}, "the house did not get as far as the Jobs"
     for name in JOBS:
         told = (name, seen[name])

@@ -8,7 +8,7 @@ import redis.asyncio as redis
 from celery import Celery
 
 from deploy.demo.pool import manifest
-from deploy.demo.pool.report import Sample, faults
+from deploy.demo.pool.report import PoolSample, faults
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
 from tests.support.house import House
@@ -37,7 +37,7 @@ async def test_workers_that_are_scaled_in_finish_what_is_in_their_hands(cluster:
     """By hand through the scale subresource: out, in to nothing in the middle of the work, out again, and to zero."""
     # In the middle of the work nothing gets on: what was in hand ends, and the pool is to be filled again. That is seen
     # by the pool and not by what is done, of which a busy machine may show much at once.
-    turns: Iterator[tuple[Callable[[Sample], bool], int]] = iter(
+    turns: Iterator[tuple[Callable[[PoolSample], bool], int]] = iter(
         [
             (lambda _: True, 3),
             (lambda sample: sample.done >= 4, 0),
@@ -50,7 +50,7 @@ async def test_workers_that_are_scaled_in_finish_what_is_in_their_hands(cluster:
     pool = Ref(DEPLOYMENT, manifest.NAMESPACE, manifest.NAME)
     asked: list[asyncio.Task[Object]] = []
 
-    def drive(sample: Sample) -> None:
+    def drive(sample: PoolSample) -> None:
         nonlocal come, size
         for task in asked:
             assert not task.done() or task.exception() is None

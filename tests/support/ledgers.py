@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from workers.handoff.claims import Claim, Order
+from workers.handoff.claims import ClaimedItem, ClaimOrder
 
 
 @dataclass
@@ -15,7 +15,7 @@ class ListLedger:
     order: int = 0
     clock: int = 0
 
-    def carry_out(self, order: Order | None) -> bool:
+    def carry_out(self, order: ClaimOrder | None) -> bool:
         """Whether the order was obeyed."""
         if order is None or order.id < self.order:
             return False
@@ -40,8 +40,9 @@ class ListLedger:
         elif how == "parked":
             self.parked.append((item, reason))
 
-    def claims(self, bound: tuple[str, ...] = ()) -> tuple[Claim, ...]:
+    def claims(self, bound: tuple[str, ...] = ()) -> tuple[ClaimedItem, ...]:
         """What is claimed, oldest first."""
         return tuple(
-            Claim(id, attempt, len(item), None if id in bound else item) for id, (item, attempt) in self.held.items()
+            ClaimedItem(id, attempt, len(item), None if id in bound else item)
+            for id, (item, attempt) in self.held.items()
         )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AdmissionOptions:
     """schedulers: whose pods and jobs are ours. pod_scheduler: who places the pods of admitted gangs in their stead.
 
     gangs: whether somebody admits gangs; pods that nobody would ever let through are not held back.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from workers.admission.findings import Finding
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.api import kinds
 from workers.api.kinds import Object, controller_of
 from workers.api.references import GANG_GATE
@@ -14,7 +14,7 @@ MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 _AMOUNT = re.compile("0*[1-9][0-9]*|0*[1-9][0-9]?%")
 
 
-def defaulted(body: Object, options: Options) -> Object:
+def defaulted(body: Object, options: AdmissionOptions) -> Object:
     """The pod as it is held back, if it asks for one of our schedulers: gated, and for a scheduler that is there.
 
     The pods of Volcano's Jobs are not made before their gang may start, and need no gate.
@@ -30,7 +30,7 @@ def defaulted(body: Object, options: Options) -> Object:
     return {**body, "spec": {**placed, "schedulingGates": gates} if gates else placed}
 
 
-def problems(body: Object, old: Object | None, options: Options) -> list[Finding]:
+def problems(body: Object, old: Object | None, options: AdmissionOptions) -> list[Finding]:
     """What is wrong with a new pod of ours: how many of its kind must stay, or may go, at a time."""
     spec = body.get("spec") or {}
     if old is not None or not (gated(body) or spec.get("schedulerName") in options.schedulers):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workers.admission import pod, scaledobject
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 
@@ -14,7 +14,7 @@ from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC
 Needs = tuple[Ref | Kind, ...]
 
 
-def _as_it_is(body: Object, _lookup: Lookup, _options: Options) -> Object:
+def _as_it_is(body: Object, _lookup: Lookup, _options: AdmissionOptions) -> Object:
     return body
 
 
@@ -23,7 +23,7 @@ def _nothing_wrong(_body: Object, _lookup: Lookup) -> Iterable[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KindRules:
     """The rules of one kind.
 
     defaulted: a new object, filled in. problems: what is wrong with an object that the schema accepts, in place of an
@@ -33,8 +33,8 @@ class Rules:
     """
 
     kind: Kind
-    problems: Callable[[Object, Object | None, Lookup, Options], Iterable[Finding]]
-    defaulted: Callable[[Object, Lookup, Options], Object] = _as_it_is
+    problems: Callable[[Object, Object | None, Lookup, AdmissionOptions], Iterable[Finding]]
+    defaulted: Callable[[Object, Lookup, AdmissionOptions], Object] = _as_it_is
     removal: Callable[[Object, Lookup], Iterable[Finding]] = _nothing_wrong
     templates: Callable[[Object], Iterable[tuple[str, Object]]] = lambda _body: ()
     looks: Callable[[Object], Needs] = lambda _body: ()
@@ -54,20 +54,20 @@ class Rules:
 
 
 _ALL = (
-    Rules(
+    KindRules(
         VC_JOB,
         lambda body, old, lookup, _options: job.problems(body, old, lookup),
         defaulted=lambda body, _lookup, options: job.defaulted(body, options.schedulers),
         templates=job.templates,
         judges=(QUEUE,),
     ),
-    Rules(
+    KindRules(
         VC_CRON_JOB,
         lambda body, old, _lookup, _options: cronjob.problems(body, old),
         templates=cronjob.templates,
     ),
-    Rules(JOB_FLOW, lambda body, old, lookup, _options: jobflow.problems(body, old, lookup)),
-    Rules(
+    KindRules(JOB_FLOW, lambda body, old, lookup, _options: jobflow.problems(body, old, lookup)),
+    KindRules(
         QUEUE,
         lambda body, old, lookup, _options: queue.problems(body, old, lookup),
         defaulted=lambda body, _lookup, _options: queue.defaulted(body),
@@ -75,20 +75,20 @@ _ALL = (
         judges=(QUEUE,),
         removes=(QUEUE, POD_GROUP),
     ),
-    Rules(
+    KindRules(
         POD_GROUP,
         lambda body, old, lookup, _options: podgroup.problems(body, old, lookup),
         defaulted=lambda body, lookup, _options: podgroup.defaulted(body, lookup),
         looks=lambda body: (podgroup.namespace_of(body),),
         judges=(QUEUE,),
     ),
-    Rules(
+    KindRules(
         SCALED_OBJECT,
         lambda body, old, lookup, _options: scaledobject.problems(body, old, lookup),
         judges=(SCALED_OBJECT,),
         vital=False,
     ),
-    Rules(
+    KindRules(
         POD,
         lambda body, old, _lookup, options: pod.problems(body, old, options),
         defaulted=lambda body, _lookup, options: pod.defaulted(body, options),
@@ -96,4 +96,4 @@ _ALL = (
 )
 
 #: By kind id.
-RULES: Mapping[str, Rules] = {rules.kind.id: rules for rules in _ALL}
+RULES: Mapping[str, KindRules] = {rules.kind.id: rules for rules in _ALL}

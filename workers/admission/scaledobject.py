@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.api.keda import scaledobject
-from workers.api.keda.scaledobject import Spec
+from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Problems
 from workers.api.references import TIES
@@ -24,7 +24,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     return [*_formula(spec), *_taken(body, lookup)]
 
 
-def _formula(spec: Spec) -> Iterator[Finding]:
+def _formula(spec: ScaledObjectSpec) -> Iterator[Finding]:
     try:
         modifiers.read(spec)
     except UserError as error:

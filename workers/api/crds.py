@@ -42,7 +42,7 @@ def condition(name: str) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class KindDefinition:
     """What a CustomResourceDefinition says about a kind beyond the models.
 
     spec: None for a kind that has none, and no status either; `fields` are what stands beside its metadata.
@@ -113,11 +113,11 @@ _AUTHENTICATION_COLUMNS = (
     Column("ScaledJobs", ".status.scaledjobs", wide=True),
 )
 
-DEFINITIONS: tuple[Definition, ...] = (
-    Definition(
+DEFINITIONS: tuple[KindDefinition, ...] = (
+    KindDefinition(
         kinds.SCALED_JOB,
-        scaledjob.Spec,
-        scaledjob.Status,
+        scaledjob.ScaledJobSpec,
+        scaledjob.ScaledJobStatus,
         ("sj",),
         (
             Column("Min", ".spec.minReplicaCount", "integer"),
@@ -131,10 +131,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Runs Jobs as long as its triggers find work.",
     ),
-    Definition(
+    KindDefinition(
         kinds.SCALED_OBJECT,
-        scaledobject.Spec,
-        scaledobject.Status,
+        scaledobject.ScaledObjectSpec,
+        scaledobject.ScaledObjectStatus,
         ("so",),
         (
             Column("ScaleTargetKind", ".status.scaleTargetKind"),
@@ -151,10 +151,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Scales a workload by what its triggers find.",
     ),
-    Definition(
+    KindDefinition(
         kinds.SCHEDULED_JOB,
         scheduledjob.ScheduledJobSpec,
-        scheduledjob.Status,
+        scheduledjob.ScheduledJobStatus,
         ("schj",),
         (
             Column("Schedule", ".spec.schedule"),
@@ -171,10 +171,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Runs Jobs at the times its schedules name.",
     ),
-    Definition(
+    KindDefinition(
         kinds.SCALE_POLICY,
-        scalepolicy.Spec,
-        scalepolicy.Status,
+        scalepolicy.ScalePolicySpec,
+        scalepolicy.ScalePolicyStatus,
         ("scp",),
         (
             Column("Max", ".spec.maxJobs", "integer"),
@@ -184,7 +184,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Limits how many Jobs several ScaledJobs have together.",
     ),
-    Definition(
+    KindDefinition(
         kinds.TRIGGER_AUTHENTICATION,
         triggerauthentication.AuthenticationSpec,
         triggerauthentication.AuthenticationStatus,
@@ -192,7 +192,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         _AUTHENTICATION_COLUMNS,
         "Supplies parameters, secret ones too, to triggers of its namespace.",
     ),
-    Definition(
+    KindDefinition(
         kinds.CLUSTER_TRIGGER_AUTHENTICATION,
         triggerauthentication.AuthenticationSpec,
         triggerauthentication.AuthenticationStatus,
@@ -200,10 +200,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         (*_AUTHENTICATION_COLUMNS, Column("FilePath", ".spec.filePath")),
         "Supplies parameters, secret ones too, to triggers of every namespace.",
     ),
-    Definition(
+    KindDefinition(
         kinds.VC_JOB,
-        vcjob.Spec,
-        vcjob.Status,
+        vcjob.JobSpec,
+        vcjob.JobStatus,
         ("vcjob", "vj"),
         (
             Column("STATUS", ".status.state.phase"),
@@ -214,10 +214,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Runs pods of several tasks as one gang.",
     ),
-    Definition(
+    KindDefinition(
         kinds.VC_CRON_JOB,
-        vccronjob.Spec,
-        vccronjob.Status,
+        vccronjob.VolcanoCronJobSpec,
+        vccronjob.VolcanoCronJobStatus,
         ("cronvcjob", "cronvj"),
         (
             Column("Schedule", ".spec.schedule"),
@@ -228,10 +228,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         "Runs Volcano's Jobs at the times its schedule names.",
     ),
-    Definition(
+    KindDefinition(
         kinds.QUEUE,
-        queue.Spec,
-        queue.Status,
+        queue.QueueSpec,
+        queue.QueueStatus,
         ("q", "queue-v1beta1"),
         (
             Column("PARENT", ".spec.parent"),
@@ -246,10 +246,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         "A share of the cluster that gangs wait for.",
         bare=True,
     ),
-    Definition(
+    KindDefinition(
         kinds.POD_GROUP,
-        podgroup.Spec,
-        podgroup.Status,
+        podgroup.PodGroupSpec,
+        podgroup.PodGroupStatus,
         ("pg", "podgroup-v1beta1"),
         (
             Column("STATUS", ".status.phase"),
@@ -261,7 +261,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         "Pods that start together or not at all.",
         bare=True,
     ),
-    Definition(
+    KindDefinition(
         kinds.COMMAND,
         None,
         None,
@@ -273,20 +273,20 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column("AGE", ".metadata.creationTimestamp", "date"),
         ),
         "Asks a Job or a Queue to do something, once.",
-        fields=command.Fields,
+        fields=command.CommandFields,
     ),
-    Definition(
+    KindDefinition(
         kinds.JOB_FLOW,
-        jobflow.Spec,
-        jobflow.Status,
+        jobflow.JobFlowSpec,
+        jobflow.JobFlowStatus,
         ("jf",),
         (Column("Status", ".status.state.phase"), Column("Age", ".metadata.creationTimestamp", "date")),
         "Runs Jobs in the order of what they depend on.",
     ),
-    Definition(
+    KindDefinition(
         kinds.JOB_TEMPLATE,
-        jobtemplate.Spec,
-        jobtemplate.Status,
+        jobtemplate.JobTemplateSpec,
+        jobtemplate.JobTemplateStatus,
         ("jt",),
         (),
         "What flows make Jobs from.",

@@ -25,7 +25,7 @@ class Selector(Model):
     match_expressions: Items[Requirement] | None = None
 
 
-class Spec(Model):
+class ScalePolicySpec(Model):
     """Whose Jobs are counted together, and how many of them there may be."""
 
     max_jobs: Natural
@@ -38,7 +38,7 @@ class Spec(Model):
     """A label: the limit is for each of its values by itself; ScaledJobs without it are one group."""
 
 
-class Metadata(Model):
+class ScalePolicyMetadata(Model):
     """The part of the metadata that decisions use."""
 
     name: str
@@ -46,15 +46,15 @@ class Metadata(Model):
     generation: int = 0
 
 
-class Status(Model):
+class ScalePolicyStatus(Model):
     """Nothing is written back: how a policy is used stands in the ScaledJobs' conditions."""
 
 
 class ScalePolicy(Model):
     """One ScalePolicy."""
 
-    metadata: Metadata
-    spec: Spec
+    metadata: ScalePolicyMetadata
+    spec: ScalePolicySpec
 
 
 def parse(body: Object) -> ScalePolicy:

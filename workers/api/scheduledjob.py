@@ -58,7 +58,7 @@ def _one_of(*alternatives: tuple[str, ...]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"anyOf": [{"required": list(each)} for each in alternatives]})
 
 
-class Timetable(Model):
+class ScheduleFields(Model):
     """One of several schedules of an object."""
 
     schedule: Text
@@ -105,7 +105,7 @@ class Exclusion(Model):
         return self
 
 
-class Retry(Model):
+class RunRetry(Model):
     """What happens when a run's Job has failed for good."""
 
     limit: Annotated[int, Field(ge=0, le=1000)]
@@ -120,7 +120,7 @@ _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
 
 
-class JobTemplate(Model):
+class RunTemplate(Model):
     """What every run's Job is made from."""
 
     metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
@@ -143,7 +143,7 @@ class ScheduledJobSpec(Model):
 
     schedule: Text | None = None
     """Five fields as in a CronJob, or six with seconds in front (ScheduledJob only)."""
-    schedules: Annotated[Items[Timetable] | None, Field(min_length=1)] = None
+    schedules: Annotated[Items[ScheduleFields] | None, Field(min_length=1)] = None
     """Further schedules of the same object; slots that coincide are one run."""
     time_zone: Text | None = None
     """IANA name; default UTC."""
@@ -159,7 +159,7 @@ class ScheduledJobSpec(Model):
     """Every run starts up to so many seconds after its slot, always the same for the same slot."""
     catch_up: CatchUp = CatchUp()
     exclusions: Items[Exclusion] = ()
-    retry: Retry | None = None
+    retry: RunRetry | None = None
     run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
     outcomes_limit: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -168,7 +168,7 @@ class ScheduledJobSpec(Model):
     """Finished Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
     """Failed Jobs to keep."""
-    job_template: JobTemplate
+    job_template: RunTemplate
 
     @model_validator(mode="after")
     def _has_a_schedule(self) -> Self:
@@ -188,7 +188,7 @@ class ActiveJob(Model):
     resource_version: str | None = None
 
 
-class Run(Model):
+class RunStatus(Model):
     """One run: how it goes, or how it went."""
 
     job: str
@@ -215,7 +215,7 @@ class Run(Model):
     """Variables that a further attempt needs, too."""
 
 
-class Condition(Model):
+class ScheduledJobCondition(Model):
     """One aspect of the object's state."""
 
     type: str
@@ -226,7 +226,7 @@ class Condition(Model):
     observed_generation: int | None = None
 
 
-class Status(Model):
+class ScheduledJobStatus(Model):
     """What is written back. Its first three fields are CronJob's whole status."""
 
     active: Items[ActiveJob] | None = None
@@ -239,11 +239,11 @@ class Status(Model):
     """Runs that never started: past their deadline, or too old to be made up for."""
     last_missed_time: Instant | None = None
     """The newest slot whose run never started."""
-    runs: Items[Run] | None = None
+    runs: Items[RunStatus] | None = None
     """The runs at work, the newest last."""
-    outcomes: Items[Run] | None = None
+    outcomes: Items[RunStatus] | None = None
     """The last runs that ended, the newest last. They stay when their Jobs are cleaned up."""
-    conditions: Items[Condition] | None = None
+    conditions: Items[ScheduledJobCondition] | None = None
     observed_generation: int | None = None
     """The generation of the spec that was decided on last."""
 

@@ -18,7 +18,7 @@ from workers.api.kinds import (
     controller_of,
     ref_of,
 )
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9
@@ -30,7 +30,7 @@ _SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATIO
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectVersion:
     """One version of an object: its body as the API server answered it, or None once it is gone.
 
     ref, uid: of a gone object, which one; the deletion concerns the object of this uid only.
@@ -43,17 +43,17 @@ class Change:
     last: Object | None = None
 
     @classmethod
-    def gone(cls, ref: Ref, uid: str) -> "Change":
+    def gone(cls, ref: Ref, uid: str) -> "ObjectVersion":
         """The API server said that the object of this uid does not exist (any more)."""
         return cls(None, ref, uid)
 
     @classmethod
-    def deleted(cls, kind: Kind, last: Object) -> "Change":
+    def deleted(cls, kind: Kind, last: Object) -> "ObjectVersion":
         """A watch told that this was the object's last state."""
         return cls(None, ref_of(kind, last), last["metadata"]["uid"], last)
 
     @classmethod
-    def left(cls, kind: Kind, answer: Object) -> "Change":
+    def left(cls, kind: Kind, answer: Object) -> "ObjectVersion":
         """What is left of an object after a write that may have been its last: the answer shows it all the same."""
         metadata = answer["metadata"]
         # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
@@ -83,18 +83,18 @@ def ref(kind: Kind, name: bytes) -> Ref:
     return Ref(kind, namespace, rest)
 
 
-def entry(of: Ref, value: bytes | None) -> Entry | None:
+def entry(of: Ref, value: bytes | None) -> CachedObject | None:
     """The entry a value of the hash stands for; None for no value."""
     if not value:
         return None
     parts = value.split(b" ", _FIELDS_BEFORE_JSON)
     json = parts[_FIELDS_BEFORE_JSON]
-    return Entry(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
+    return CachedObject(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
 
 
 def arguments(
     kind: Kind,
-    change: Change,
+    change: ObjectVersion,
     watched: Callable[[Object], bool],
     *,
     adopted: bool,

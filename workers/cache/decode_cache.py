@@ -4,13 +4,13 @@ from collections import OrderedDict
 
 from workers.api.kinds import Kind
 from workers.cache import codec
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 #: Bytes of the mirror's values that a process keeps; decoded they take about five times as much beside.
 SIZE = 4 << 20
 
 
-class Recall:
+class DecodeCache:
     """Entries as they were decoded last, for as long as their values stay the same bytes.
 
     When an object with a thousand children is looked at, one of them has changed. The same entry is given out again and
@@ -19,11 +19,11 @@ class Recall:
     """
 
     def __init__(self, size: int = SIZE) -> None:
-        self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, Entry]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, CachedObject]] = OrderedDict()
         self._largest = size // 4
         self._room = size
 
-    def entry(self, kind: Kind, name: bytes, value: bytes | None) -> Entry | None:
+    def entry(self, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
         """The entry that a value stands for, None for no value. name: its field in the hash of its kind."""
         if not value:
             return None
@@ -37,7 +37,7 @@ class Recall:
         self._keep(key, value, entry)
         return entry
 
-    def _keep(self, key: tuple[str, bytes], value: bytes, entry: Entry) -> None:
+    def _keep(self, key: tuple[str, bytes], value: bytes, entry: CachedObject) -> None:
         if former := self._kept.pop(key, None):
             self._room += len(former[0])
         if len(value) > self._largest:

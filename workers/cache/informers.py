@@ -10,8 +10,8 @@ from contextlib import suppress
 from redis.exceptions import RedisError
 
 from workers.api.kinds import LEASE, Kind, Ref
-from workers.cache.reflector import Informer, Pace
-from workers.cache.store import Deposed, Mirror
+from workers.cache.reflector import Pace, Reflector
+from workers.cache.store import LeadershipLost, Store
 from workers.client.leader_election import Elector, Terms, Work
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
@@ -23,7 +23,7 @@ from workers.settings import Settings
 async def run_informers(
     settings: Settings,
     cluster: Cluster,
-    mirror: Mirror,
+    mirror: Store,
     kinds: Mapping[Kind, str],
     ring: Ring,
 ) -> None:
@@ -35,7 +35,7 @@ async def run_informers(
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
         for kind, selector in kinds.items():
-            informer = Informer(
+            informer = Reflector(
                 cluster,
                 mirror,
                 kind,
@@ -64,7 +64,7 @@ def lease_name(prefix: str, kind: Kind) -> str:
 class _Floor:
     """The epoch that the mirror has seen already; a Lease that was deleted would count from the start again."""
 
-    def __init__(self, mirror: Mirror, kind: Kind) -> None:
+    def __init__(self, mirror: Store, kind: Kind) -> None:
         self._mirror = mirror
         self._kind = kind
 
@@ -75,10 +75,10 @@ class _Floor:
             raise Unavailable(f"the broker does not answer: {error}") from error
 
 
-def _until_deposed(informer: Informer) -> Work:
+def _until_deposed(informer: Reflector) -> Work:
     async def work(epoch: int) -> None:
         # Deposed before our Lease ran out: its next leader came from a clock that runs faster. Campaign again.
-        with suppress(Deposed):
+        with suppress(LeadershipLost):
             await informer.run(epoch)
 
     return work

@@ -19,16 +19,16 @@ from redis.exceptions import RedisError
 
 from workers import errors
 from workers.api.kinds import Kind, Object
-from workers.cache.store import Change, Listing, Lost, Mirror
+from workers.cache.store import Listing, ObjectVersion, Store, StoreLost
 from workers.client.rest import WatchEvent
 from workers.logs import Outage
-from workers.metrics.objects import Roll
+from workers.metrics.objects import ObjectTable
 from workers.runtime.leases import Ring
 
 log = logging.getLogger(__name__)
 
 
-class Api(Protocol):
+class ReflectorApi(Protocol):
     """What the informer needs of `workers.client.rest.Cluster`."""
 
     def pages(
@@ -79,7 +79,7 @@ class _Stream:
         self.failures = 0
 
 
-class Informer:
+class Reflector:
     """One kind's informer. Only the leader of its kind runs it: `run` with the epoch of its leadership.
 
     namespaces: the ones to follow, none for all. selector: labels the objects must have. ring: rings bells.
@@ -88,15 +88,15 @@ class Informer:
 
     def __init__(
         self,
-        cluster: Api,
-        mirror: Mirror,
+        cluster: ReflectorApi,
+        mirror: Store,
         kind: Kind,
         ring: Ring,
         *,
         namespaces: Sequence[str] = (),
         selector: str = "",
         pace: Pace = Pace(),
-        roll: Roll | None = None,
+        roll: ObjectTable | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
@@ -127,7 +127,7 @@ class Informer:
                 streams = await self._list(epoch)
                 follow = [self._follow(epoch, stream) for stream in streams]
                 await _first_to_fail(*follow, self._beat(epoch, streams), self._relist(epoch))
-            except (errors.Gone, Lost) as error:
+            except (errors.Gone, StoreLost) as error:
                 log.info("listing again", extra={"kind": self._kind.id, "reason": str(error)})
             except (errors.ClusterError, RedisError) as error:
                 log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
@@ -153,7 +153,7 @@ class Informer:
         pages = self._cluster.pages(self._kind, namespace, label_selector=self._selector)
         async with aclosing(pages):
             async for objects, page_version in pages:
-                changes = [Change(body) for body in objects]
+                changes = [ObjectVersion(body) for body in objects]
                 await self._ring(await self._mirror.apply(self._kind, changes, listing=listing))
                 if self._roll:
                     self._roll.listed(objects)
@@ -216,7 +216,7 @@ class Informer:
 
     async def _take(self, epoch: int, stream: _Stream, burst: Sequence[WatchEvent]) -> None:
         changes = [
-            Change.deleted(self._kind, event.object) if event.type == "DELETED" else Change(event.object)
+            ObjectVersion.deleted(self._kind, event.object) if event.type == "DELETED" else ObjectVersion(event.object)
             for event in burst
             if event.type != "BOOKMARK"
         ]
@@ -230,7 +230,7 @@ class Informer:
         stream.version = burst[-1].object["metadata"]["resourceVersion"]
 
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
-        """Says how fresh the kind is, again and again. Raises `Lost` when the broker was flushed, or `Deposed`."""
+        """Says how fresh the kind is, again and again. Raises `StoreLost` when the broker was flushed, or `Deposed`."""
         outage = Outage(log)
         while True:
             await asyncio.sleep(self._pace.beat)

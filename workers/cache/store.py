@@ -16,13 +16,23 @@ from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
-from workers.cache.codec import Change
-from workers.cache.decode_cache import Recall
+from workers.cache.codec import ObjectVersion
+from workers.cache.decode_cache import DecodeCache
 from workers.cache.freshness import Ages, age, older, require_fresh
 from workers.errors import PenstockError
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
-__all__ = ["Change", "Deposed", "Listing", "Lost", "Mirror", "MirrorKeys", "Observation", "Observed", "Request"]
+__all__ = [
+    "LeadershipLost",
+    "Listing",
+    "ObjectVersion",
+    "Observation",
+    "Observations",
+    "ObserveRequest",
+    "Store",
+    "StoreKeys",
+    "StoreLost",
+]
 
 #: Changes one script call takes in, and objects one step of a sweep looks at: some milliseconds of the broker's time.
 BATCH = 200
@@ -36,11 +46,11 @@ _SCRIPTS = {name: Script(load("workers", name)) for name in ("apply", "begin", "
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
 
 
-class Deposed(PenstockError):  # noqa: N818 - what happened, not what broke
+class LeadershipLost(PenstockError):  # noqa: N818 - what happened, not what broke
     """Another informer, of a later epoch, leads this kind: stop writing."""
 
 
-class Lost(PenstockError):  # noqa: N818
+class StoreLost(PenstockError):  # noqa: N818
     """The mirror no longer knows this informer (the broker was flushed): list everything again."""
 
 
@@ -54,7 +64,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ObserveRequest:
     """What to observe: an object, of these kinds its children, of those what nobody controls in its namespace.
 
     tied: kinds whose objects may name it without being owned by it.
@@ -74,14 +84,14 @@ class Observation:
     that name it.
     """
 
-    entry: Entry | None
-    children: Mapping[str, tuple[Entry, ...]]
-    loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    tied: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    entry: CachedObject | None
+    children: Mapping[str, tuple[CachedObject, ...]]
+    loose: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    tied: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observations:
     """Answers to requests, in order, and how fresh every kind in them was just before.
 
     now: microseconds, broker's clock. ages: as `workers.cache.freshness` has them.
@@ -97,7 +107,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorKeys:
+class StoreKeys:
     """The mirror's keys in the broker; workers/lua says what each holds."""
 
     keys: Keys
@@ -124,7 +134,7 @@ class MirrorKeys:
         return f"{self.keys.tag}:listed:{kind_id}"
 
 
-class Mirror:
+class Store:
     """The mirror in one broker.
 
     client: it must answer bytes. lanes_of: by kind id, the lanes that objects of this kind have keys in: the first
@@ -149,7 +159,7 @@ class Mirror:
         tombstone: float = TOMBSTONE,
         clock: Callable[[], int] | None = None,
     ) -> None:
-        self.keys = MirrorKeys(keys)
+        self.keys = StoreKeys(keys)
         self._client = client
         self._watched = {kind: lanes for kind, lanes in lanes_of.items() if lanes}
         self._accepts = dict(accepts or {})
@@ -157,7 +167,7 @@ class Mirror:
         self._ties = dict(ties or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
-        self._recall = Recall()
+        self._recall = DecodeCache()
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
         self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
@@ -170,7 +180,7 @@ class Mirror:
     async def apply(
         self,
         kind: Kind,
-        changes: Sequence[Change],
+        changes: Sequence[ObjectVersion],
         *,
         acting: str | None = None,
         epoch: int | None = None,
@@ -179,7 +189,8 @@ class Mirror:
         """Takes changes of one kind in; those that are no news do nothing. Answers bells to ring, by lane.
 
         acting: the key that is being reconciled right now: it is not marked for what its own plan did. epoch: given
-        by informers, and checked (`Deposed`, `Lost`); a worker's write-through has none. listing: these objects
+        by informers, and checked (`LeadershipLost`, `StoreLost`); a worker's write-through has none.
+        listing: these objects
         are a page of it: all of them mark their keys, news or not. Of kinds that are never kept nothing is taken in.
         """
         if kind.id in codec.NEVER_KEPT:
@@ -197,7 +208,7 @@ class Mirror:
         return bells
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
-        """Begins a relist. Informers of earlier epochs can write no more. Raises `Deposed` if we are one of them.
+        """Begins a relist. Informers of earlier epochs can write no more. Raises `LeadershipLost` in such an informer.
 
         Raises ValueError for a kind that is never kept: what is not taken in would look as if it did not exist.
         """
@@ -237,24 +248,24 @@ class Mirror:
 
     # Reading
 
-    async def get(self, ref: Ref) -> Entry | None:
+    async def get(self, ref: Ref) -> CachedObject | None:
         """The object, its tombstone, or None if the mirror does not know it."""
         return (await self.get_many([ref]))[0]
 
-    async def get_many(self, refs: Sequence[Ref]) -> list[Entry | None]:
+    async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
         """As `get`, in one round trip."""
         pipeline = self._client.pipeline(transaction=False)
         for ref in refs:
             pipeline.hget(self.keys.objects(ref.kind.id), codec.field(ref))
         return [codec.entry(ref, value) for ref, value in zip(refs, await pipeline.execute(), strict=True)]
 
-    async def children(self, kind: Kind, owner_uid: str) -> tuple[Entry, ...]:
+    async def children(self, kind: Kind, owner_uid: str) -> tuple[CachedObject, ...]:
         """The objects of this kind whose controller has this uid, tombstones included."""
         return (await self.children_many([(kind, owner_uid)]))[0]
 
     async def children_many(
         self, owners: Sequence[tuple[Kind, str]], *, limit: float | None = None
-    ) -> list[tuple[Entry, ...]]:
+    ) -> list[tuple[CachedObject, ...]]:
         """As `children`, for many (kind of children, owner's uid); one round trip for as many as fit one answer.
 
         Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or not known at all.
@@ -264,7 +275,7 @@ class Mirror:
             require_fresh(ages, (kind for kind, _ in owners), limit)
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
-    async def observe(self, requests: Sequence[Request]) -> Observed:
+    async def observe(self, requests: Sequence[ObserveRequest]) -> Observations:
         """Reads a batch of objects with all that was asked for; one round trip for as many as fit one answer.
 
         What nobody controls is read once for all requests of one namespace.
@@ -288,9 +299,9 @@ class Mirror:
             )
             for of, answer in zip(requests, own, strict=True)
         )
-        return Observed(now, ages, tuple(observations))
+        return Observations(now, ages, tuple(observations))
 
-    async def scan(self, kind: Kind) -> AsyncIterator[Entry]:
+    async def scan(self, kind: Kind) -> AsyncIterator[CachedObject]:
         """All live objects of a kind, in no order, each once unless it is deleted and made again meanwhile."""
         seen: set[bytes] = set()
         async for name, value in self._client.hscan_iter(self.keys.objects(kind.id), count=BATCH):
@@ -368,9 +379,9 @@ def _nothing(_body: Object) -> bool:
 def _accepted(kind: Kind, answer: Sequence[Any]) -> Sequence[Any]:
     """A script's answer, unless it refused to do anything for this informer."""
     if answer[0] == b"deposed":
-        raise Deposed(f"another informer leads {kind.id}")
+        raise LeadershipLost(f"another informer leads {kind.id}")
     if answer[0] == b"lost":
-        raise Lost(f"the mirror of {kind.id} has to be filled again")
+        raise StoreLost(f"the mirror of {kind.id} has to be filled again")
     return answer
 
 

@@ -1,7 +1,7 @@
 """What a plan has done so far, on its way into the mirror."""
 
 from workers.api.kinds import Kind
-from workers.cache.store import Change, Mirror
+from workers.cache.store import ObjectVersion, Store
 from workers.runtime.leases import Ring
 
 #: Effects put into the mirror in one call while a stage is under way. One call per handful of effects would cost a
@@ -9,19 +9,19 @@ from workers.runtime.leases import Ring
 LANDING = 64
 
 
-class Effects:
+class WriteThrough:
     """The effects of one plan, written through to the mirror so that the next decision sees them.
 
     acting: the key in whose name the plan is carried out: it is not marked for what its own plan did.
     """
 
-    def __init__(self, mirror: Mirror, ring: Ring, acting: str) -> None:
+    def __init__(self, mirror: Store, ring: Ring, acting: str) -> None:
         self._mirror = mirror
         self._ring = ring
         self._acting = acting
-        self._waiting: dict[Kind, list[Change]] = {}
+        self._waiting: dict[Kind, list[ObjectVersion]] = {}
 
-    async def add(self, kind: Kind, change: Change) -> None:
+    async def add(self, kind: Kind, change: ObjectVersion) -> None:
         """Take one effect in. Call `land` when the step ends: until then nobody else decides on the key."""
         waiting = self._waiting.setdefault(kind, [])
         waiting.append(change)

@@ -14,7 +14,7 @@ from workers.api.kinds import EVENT, Kind, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
 from workers.metrics import process
-from workers.reconcile.plan import Record
+from workers.reconcile.plan import RecordEvent
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ LAST_WORDS = 5.0
 COMPONENT = "penstock"
 
 
-def event_name(regarding: Object, record: Record) -> str:
+def event_name(regarding: Object, record: RecordEvent) -> str:
     """The same saying about the same object always has the same name, in every process: that aggregates it."""
     metadata = regarding["metadata"]
     text = "\0".join((metadata.get("uid", ""), record.type, record.reason, record.message))
@@ -39,7 +39,7 @@ def event_name(regarding: Object, record: Record) -> str:
     return f"{metadata['name'][:200]}.{digest}"
 
 
-def new_event(kind: Kind, regarding: Object, record: Record, *, count: int, now: datetime) -> Object:
+def new_event(kind: Kind, regarding: Object, record: RecordEvent, *, count: int, now: datetime) -> Object:
     """A core/v1 Event, as `kubectl describe` looks for it."""
     metadata = regarding["metadata"]
     namespace = metadata.get("namespace") or "default"
@@ -71,7 +71,7 @@ def new_event(kind: Kind, regarding: Object, record: Record, *, count: int, now:
 class _Pending:
     kind: Kind
     regarding: Object
-    record: Record
+    record: RecordEvent
     count: int
     last: datetime
 
@@ -101,7 +101,7 @@ class Recorder:
             async with asyncio.timeout(LAST_WORDS):
                 await self._flush()
 
-    def record(self, kind: Kind, regarding: Object, record: Record) -> None:
+    def record(self, kind: Kind, regarding: Object, record: RecordEvent) -> None:
         """Note an Event. Returns at once; too many about one object are counted and dropped."""
         now = self._clock()
         name = event_name(regarding, record)

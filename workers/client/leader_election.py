@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Work = Callable[[int], Awaitable[None]]
 
 
-class Api(Protocol):
+class LeaseApi(Protocol):
     """What the election needs of `workers.client.rest.Cluster`."""
 
     async def get(self, ref: Ref) -> Object: ...
@@ -67,7 +67,7 @@ class Elector:
 
     def __init__(
         self,
-        cluster: Api,
+        cluster: LeaseApi,
         lease: Ref,
         identity: str,
         *,

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, POD, POD_METRICS, Object, Ref
 from workers.client.rest import Cluster
-from workers.client.restmapper import Resources
+from workers.client.restmapper import RESTMapper
 from workers.controllers import conditions
 from workers.errors import ClusterError, Forbidden, NotFound
-from workers.reconcile.controller import Target
+from workers.reconcile.controller import ScaleTarget
 from workers.reconcile.snapshot import Scalable
 
 #: Seconds for which the autoscalers of a namespace are remembered.
@@ -40,9 +40,9 @@ class Scales:
         self._patience = patience
         self._clock = clock
         self._listed: dict[str, tuple[float, tuple[Object, ...]]] = {}
-        self._resources = Resources(cluster.request, seconds=seconds, clock=clock)
+        self._resources = RESTMapper(cluster.request, seconds=seconds, clock=clock)
 
-    async def read(self, namespace: str, target: Target) -> Scalable:
+    async def read(self, namespace: str, target: ScaleTarget) -> Scalable:
         """The workload as it is now; what keeps it from being read is said in `Scalable.error`."""
         try:
             async with asyncio.timeout(self._patience):
@@ -52,7 +52,7 @@ class Scales:
         except (ClusterError, TimeoutError) as error:
             return Scalable(error=str(error) or "the API server took too long")
 
-    async def _read(self, namespace: str, target: Target) -> Scalable:
+    async def _read(self, namespace: str, target: ScaleTarget) -> Scalable:
         resource = await self._resources.find(target.api_version, target.kind)
         if resource is None:
             return Scalable(error=f"the API server knows no {target.kind} of {target.api_version}", missing=True)
@@ -73,7 +73,7 @@ class Scales:
         found = replace(found, autoscalers=await self._autoscalers(namespace, target))
         return await self._measured(found, selector, pods) if target.usage else found
 
-    async def _autoscalers(self, namespace: str, target: Target) -> tuple[Object, ...]:
+    async def _autoscalers(self, namespace: str, target: ScaleTarget) -> tuple[Object, ...]:
         """The autoscalers of this target, by a listing of the namespace that is used for a while.
 
         Where they may not be listed, or there is no such API, none is seen.

@@ -14,7 +14,7 @@ from workers.controllers.keda import authentication, scaledjob, scaledobject
 from workers.controllers.volcano import membership
 from workers.controllers.volcano.job.site import Site
 from workers.controllers.volcano.podgroup.rules import DEFAULT as ADMISSION
-from workers.controllers.volcano.podgroup.rules import Rules
+from workers.controllers.volcano.podgroup.rules import GangRules
 from workers.reconcile.controller import Controller
 from workers.settings import Settings
 
@@ -30,7 +30,7 @@ def controllers(
     policies: bool = False,
     volcano: bool = False,
     site: Site = SITE,
-    rules: Rules = ADMISSION,
+    rules: GangRules = ADMISSION,
     quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
     """All controllers by the id of their kind.
@@ -75,7 +75,7 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             scheduler=settings.pod_scheduler,
             addresses=settings.pod_addresses,
         ),
-        rules=Rules(
+        rules=GangRules(
             overcommit=Fraction(str(settings.gang_overcommit)),
             patience=timedelta(seconds=settings.gang_patience),
             overtaking=timedelta(seconds=settings.gang_overtaking),

@@ -5,7 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, Object
-from workers.api.volcano.jobflow import Entry, JobFlow, Spec
+from workers.api.volcano.jobflow import FlowEntry, JobFlow, JobFlowSpec
 from workers.errors import UserError
 from workers.flows import nodes
 
@@ -41,7 +41,7 @@ def graph(flow: Object) -> str:
     return "\n".join(lines)
 
 
-def _depths(spec: Spec) -> dict[str, int]:
+def _depths(spec: JobFlowSpec) -> dict[str, int]:
     """How many entries stand before each, on the longest way."""
     targets = {entry.name: entry.targets for entry in spec.flows}
     depths: dict[str, int] = {}
@@ -53,7 +53,7 @@ def _depths(spec: Spec) -> dict[str, int]:
     return depths
 
 
-def _line(entry: Entry, tracks: list[Object], titles: Mapping[str, str], width: int) -> str:
+def _line(entry: FlowEntry, tracks: list[Object], titles: Mapping[str, str], width: int) -> str:
     phases = [track.get("phase") or "" for track in tracks]
     first = phases[0] if len(set(phases)) == 1 else _AT_WORK
     mark = _MARKS.get(first, _AT_WORK)
@@ -70,7 +70,7 @@ def _progress(phases: list[str]) -> str:
     return ", ".join(f"{number} {phase or 'Waiting'}" for phase, number in counted.items()) or "no items"
 
 
-def _rest(entry: Entry, tracks: list[Object]) -> Iterator[str]:
+def _rest(entry: FlowEntry, tracks: list[Object]) -> Iterator[str]:
     if entry.targets:
         ends = f" {' or '.join(entry.when.phases)}" if entry.when else ""
         joint = " or " if entry.when and entry.when.match == "any" else ", "

@@ -12,7 +12,7 @@ from typing import Any
 
 from workers.errors import UserError
 from workers.formula import parser
-from workers.formula.evaluator import Scope as Values
+from workers.formula.evaluator import FormulaScope as Values
 from workers.formula.evaluator import Value, told
 from workers.formula.parser import FormulaError
 
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\$\{int:([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class FlowScope:
     """What references stand for. phases: of entries by name, None while they have not ended."""
 
     flow: str
@@ -46,7 +46,7 @@ class Scope:
         return {"item": self.item, "index": self.index, "flow": self.flow}[reference["whole"]]
 
 
-def truth(text: str, scope: Scope) -> bool:
+def truth(text: str, scope: FlowScope) -> bool:
     """Whether the condition holds. Raises UserError when it is neither true nor false."""
     found = _result(text, scope)
     if not isinstance(found, bool):
@@ -54,13 +54,13 @@ def truth(text: str, scope: Scope) -> bool:
     return found
 
 
-def value(text: str, scope: Scope) -> str:
+def value(text: str, scope: FlowScope) -> str:
     """What the expression of a switch comes to, as a text. Raises UserError when it has no result."""
     found = _result(text, scope)
     return str(found).lower() if isinstance(found, bool) else "" if found is None else str(found)
 
 
-def filled(tree: Any, scope: Scope) -> Any:
+def filled(tree: Any, scope: FlowScope) -> Any:
     """A patch with what its references stand for. Raises UserError for a name that is not there."""
     if isinstance(tree, dict):
         return {key: filled(each, scope) for key, each in tree.items()}
@@ -96,9 +96,9 @@ def patch_problem(tree: Any, parameters: Collection[str], entries: Collection[st
     return None
 
 
-def _known(parameters: Collection[str], entries: Collection[str]) -> Scope:
+def _known(parameters: Collection[str], entries: Collection[str]) -> FlowScope:
     """Names without values."""
-    return Scope("", dict.fromkeys(parameters, ""), dict.fromkeys(entries), "", 0)
+    return FlowScope("", dict.fromkeys(parameters, ""), dict.fromkeys(entries), "", 0)
 
 
 def _without_numbers(tree: Any) -> Any:
@@ -114,7 +114,7 @@ def _text(found: str | int | None) -> str:
     return "" if found is None else str(found)
 
 
-def _result(text: str, scope: Scope) -> Value:
+def _result(text: str, scope: FlowScope) -> Value:
     try:
         read, values = _bound(text, scope)
         return read.node(Values(values))
@@ -122,7 +122,7 @@ def _result(text: str, scope: Scope) -> Value:
         raise UserError(f"{text}: {told(error)}") from None
 
 
-def _bound(text: str, scope: Scope) -> tuple[parser.Formula, dict[str, Any]]:
+def _bound(text: str, scope: FlowScope) -> tuple[parser.Formula, dict[str, Any]]:
     """The expression with a variable in the place of each reference, and the variables' values."""
     values: dict[str, Any] = {}
 

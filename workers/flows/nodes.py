@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workers.api.volcano.jobflow import Entry, ForEach, Spec
+from workers.api.volcano.jobflow import FlowEntry, ForEach, JobFlowSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FlowNode:
     """One thing to run. id: unique in the flow. index, item: of an entry with forEach."""
 
-    entry: Entry
+    entry: FlowEntry
     id: str
     index: int | None = None
     item: str | None = None
@@ -21,17 +21,17 @@ class Node:
         return name if attempt <= 1 else f"{name}-r{attempt - 1}"
 
 
-def of(spec: Spec) -> Iterator[Node]:
+def of(spec: JobFlowSpec) -> Iterator[FlowNode]:
     """Everything the flow runs, in the order of its spec."""
     for entry in spec.flows:
         if entry.for_each is None:
-            yield Node(entry, entry.name)
+            yield FlowNode(entry, entry.name)
         else:
             for index, item in enumerate(items(entry.for_each, spec)):
-                yield Node(entry, f"{entry.name}-{index}", index, item)
+                yield FlowNode(entry, f"{entry.name}-{index}", index, item)
 
 
-def items(each: ForEach, spec: Spec) -> tuple[str, ...]:
+def items(each: ForEach, spec: JobFlowSpec) -> tuple[str, ...]:
     """The items; those that only their index tells apart are that index."""
     if each.items is not None:
         return each.items

@@ -35,7 +35,7 @@ class _Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class FormulaScope:
     """Values by name, and the element that a closure looks at."""
 
     values: Mapping[str, float | None]
@@ -44,7 +44,7 @@ class Scope:
 
 
 #: A part of the formula, ready to be evaluated.
-Node = Callable[[Scope], Value]
+Node = Callable[[FormulaScope], Value]
 
 
 def number(node: Node, values: Mapping[str, float | None]) -> float | None:
@@ -53,7 +53,7 @@ def number(node: Node, values: Mapping[str, float | None]) -> float | None:
     Raises FormulaError when it is anything else, or no finite number.
     """
     try:
-        result = node(Scope(values))
+        result = node(FormulaScope(values))
         if result is None:
             return None
         found = float(_real(result))
@@ -80,7 +80,7 @@ def constant(value: Value) -> Node:
 
 
 def variable(name: str) -> Node:
-    def value(scope: Scope) -> Value:
+    def value(scope: FormulaScope) -> Value:
         if name not in scope.values:
             raise FormulaError(f"there is no trigger named {name}")
         return scope.values[name]
@@ -88,7 +88,7 @@ def variable(name: str) -> Node:
     return value
 
 
-def element(scope: Scope) -> Value:
+def element(scope: FormulaScope) -> Value:
     return scope.element
 
 
@@ -103,7 +103,7 @@ def choice(condition: Node, then: Node, otherwise: Node) -> Node:
 def coalescing(nodes: Sequence[Node]) -> Node:
     """The first that is not nothing."""
 
-    def value(scope: Scope) -> Value:
+    def value(scope: FormulaScope) -> Value:
         found = None
         for node in nodes:
             found = node(scope)
@@ -123,7 +123,7 @@ def signed(sign: str, node: Node) -> Node:
 def chain(first: Node, rest: Sequence[tuple[str, Node]]) -> Node:
     """Operators of one strength, from left to right, however many there are."""
 
-    def value(scope: Scope) -> Value:
+    def value(scope: FormulaScope) -> Value:
         found = first(scope)
         for sign, node in rest:
             if sign == "&&":
@@ -146,10 +146,10 @@ def over(name: str, items: Node, closure: Node) -> Node:
     """A function of what the closure answers for every element."""
     function = OVER_LISTS[name]
 
-    def value(scope: Scope) -> Value:
+    def value(scope: FormulaScope) -> Value:
         listed = _listed(items(scope))
         scope.budget.take(len(listed))
-        return function([closure(Scope(scope.values, each, scope.budget)) for each in listed])
+        return function([closure(FormulaScope(scope.values, each, scope.budget)) for each in listed])
 
     return value
 

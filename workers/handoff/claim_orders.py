@@ -11,14 +11,14 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
 from workers.handoff import claims
-from workers.handoff.claims import Order
+from workers.handoff.claims import ClaimOrder
 
 log = logging.getLogger(__name__)
 
 _STORE = Script(load("workers", "order"))
 
 
-class Orders:
+class ClaimOrders:
     """One hash of orders, by the object's key. An order that is lost is given again: decisions see that it is missing.
 
     Every call raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
@@ -28,13 +28,13 @@ class Orders:
         self._client = client
         self._hash = f"{keys.tag}:orders"
 
-    async def put(self, key: str, order: Order, lane: Lane) -> int:
+    async def put(self, key: str, order: ClaimOrder, lane: Lane) -> int:
         """Keep the order unless a later one is there, and mark the object; answers how many bells to ring."""
         args = ("", lane.slots, key, order.id, orjson.dumps(order))
         bells: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
         return bells
 
-    async def get_many(self, keys: Iterable[str]) -> list[Order | None]:
+    async def get_many(self, keys: Iterable[str]) -> list[ClaimOrder | None]:
         """The orders of these objects in their sequence, None where there is none; one round trip."""
         wanted = list(keys)
         if not wanted:
@@ -48,7 +48,7 @@ class Orders:
             await self._client.hdel(self._hash, *unwanted)
 
 
-def _decoded(key: str, value: bytes) -> Order | None:
+def _decoded(key: str, value: bytes) -> ClaimOrder | None:
     """The order; one that another version of this code wrote and we cannot read is none, and is given again."""
     try:
         return claims.order(orjson.loads(value.partition(b" ")[2]))

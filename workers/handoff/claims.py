@@ -20,7 +20,7 @@ How = Literal["done", "returned", "parked", "retried"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedItem:
     """One claimed item.
 
     id: never given twice by one ledger: digits, joined by hyphens. attempt: how often it was tried again, from 0.
@@ -37,7 +37,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class ClaimLedger:
     """What one poll found in the ledger after it had carried out an order.
 
     of: the ledger's name. limit: the order's, or None when none was carried out. claims: all that is claimed, oldest
@@ -46,11 +46,11 @@ class Ledger:
 
     of: str
     limit: int | None = None
-    claims: tuple[Claim, ...] | None = None
+    claims: tuple[ClaimedItem, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class ClaimSettlement:
     """What becomes of one claim.
 
     how: ``done`` forgets the item, ``returned`` puts it back in front of the queue, ``parked`` keeps it apart for
@@ -64,7 +64,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ClaimOrder:
     """What polls are to do with a ledger until another order comes.
 
     id: rises with every decision (µs, broker's clock); a ledger obeys none that is older than one it has seen.
@@ -77,20 +77,20 @@ class Order:
     of: str
     limit: int
     tail: bool = False
-    settlements: tuple[Settlement, ...] = ()
+    settlements: tuple[ClaimSettlement, ...] = ()
     bound: tuple[str, ...] = ()
 
 
-def order(value: dict[str, Any]) -> Order:
+def order(value: dict[str, Any]) -> ClaimOrder:
     """An order as it was stored. Raises TypeError or KeyError for one of another version."""
-    settlements = tuple(Settlement(**each) for each in value["settlements"])
-    return Order(**{**value, "settlements": settlements, "bound": tuple(value["bound"])})
+    settlements = tuple(ClaimSettlement(**each) for each in value["settlements"])
+    return ClaimOrder(**{**value, "settlements": settlements, "bound": tuple(value["bound"])})
 
 
-def ledger(value: dict[str, Any]) -> Ledger:
+def ledger(value: dict[str, Any]) -> ClaimLedger:
     """What a poll found, as it was stored. Raises TypeError or KeyError for one of another version."""
     claims = value["claims"]
-    return Ledger(**{**value, "claims": None if claims is None else tuple(Claim(**each) for each in claims)})
+    return ClaimLedger(**{**value, "claims": None if claims is None else tuple(ClaimedItem(**each) for each in claims)})
 
 
 def name_of(annotation: str) -> str:

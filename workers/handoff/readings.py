@@ -12,17 +12,17 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
 from workers.handoff import claims
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 log = logging.getLogger(__name__)
 
 _STORE = Script(load("workers", "readings"))
 _READING = frozenset(field.name for field in fields(Reading))
-_SAMPLE = frozenset(field.name for field in fields(Sample))
+_SAMPLE = frozenset(field.name for field in fields(TriggerSample))
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ReadingsStored:
     """refused: keys whose stored reading is newer than the one given. bells: to be rung by the caller."""
 
     refused: frozenset[str]
@@ -47,20 +47,22 @@ class Readings:
         values: list[Any] = await self._client.hmget(self._hash, wanted)
         return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
 
-    async def put_many(self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()) -> Stored:
+    async def put_many(
+        self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
+    ) -> ReadingsStored:
         """Store readings and mark those objects in the lane whose key is in `news`: both, or neither.
 
         A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its
         object not marked.
         """
         if not readings:
-            return Stored(frozenset(), 0)
+            return ReadingsStored(frozenset(), 0)
         args: list[Arg] = ["", lane.slots]
         for key, reading in readings.items():
             args += (key, reading.id, "1" if key in news else "0", orjson.dumps(reading))
         bells, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
         order = list(readings)
-        return Stored(frozenset(order[place] for place in refused), bells)
+        return ReadingsStored(frozenset(order[place] for place in refused), bells)
 
     async def drop(self, keys: Iterable[str]) -> None:
         """Forget the readings of these objects."""
@@ -72,7 +74,7 @@ def _decoded(key: str, value: bytes) -> Reading | None:
     """The reading; one that another version of this code wrote and we cannot read is unknown, like none."""
     try:
         body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
-        samples = tuple(Sample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
+        samples = tuple(TriggerSample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
         ledger = claims.ledger(body["ledger"]) if body.get("ledger") else None
         return Reading(**{**_known(body, _READING), "samples": samples, "ledger": ledger})
     except (KeyError, TypeError, ValueError):

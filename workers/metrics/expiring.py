@@ -23,7 +23,7 @@ FOR_EVER = math.inf
 Family = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
 
 
-class Fading(Collector):
+class Expiring(Collector):
     """Series that fade. life: seconds after which one that nobody touched is dropped, `LIFE` of its class by default.
 
     clock: seconds of any clock that only goes forward.
@@ -77,7 +77,7 @@ class Fading(Collector):
             self._series.popitem(last=False)
 
 
-class FadingGauge(Fading):
+class ExpiringGauge(Expiring):
     """A gauge whose series fade. Several processes show what each saw last: of one series, the newest is right."""
 
     LIFE = LIFE
@@ -90,7 +90,7 @@ class FadingGauge(Fading):
         return GaugeMetricFamily(self.name, self.text, labels=self.labels)
 
 
-class FadingCounter(Fading):
+class ExpiringCounter(Expiring):
     """A counter whose series fade. Several processes count what each saw: their sum is right.
 
     A name that does not end in `_total` is shown as it is, without a type: the formats know no such counter, but

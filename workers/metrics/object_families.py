@@ -25,7 +25,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FamilySample:
     """One number that one object adds to a metric."""
 
     family: Family
@@ -61,49 +61,49 @@ POD_GROUPS: Mapping[str, Family] = {
 FAMILIES = (RESOURCES, TRIGGERS, PAUSED, COMPLETED, FAILED, *POD_GROUPS.values())
 
 
-def _registered(type_: str) -> Callable[[Object], Iterator[Said]]:
-    def say(body: Object) -> Iterator[Said]:
+def _registered(type_: str) -> Callable[[Object], Iterator[FamilySample]]:
+    def say(body: Object) -> Iterator[FamilySample]:
         # KEDA says this of objects that have no namespace.
-        yield Said(RESOURCES, (type_, body["metadata"].get("namespace") or "default"))
+        yield FamilySample(RESOURCES, (type_, body["metadata"].get("namespace") or "default"))
 
     return say
 
 
-def _triggers(body: Object) -> Iterator[Said]:
+def _triggers(body: Object) -> Iterator[FamilySample]:
     for trigger in (body.get("spec") or {}).get("triggers") or ():
-        yield Said(TRIGGERS, (str(trigger.get("type") or ""),))
+        yield FamilySample(TRIGGERS, (str(trigger.get("type") or ""),))
 
 
-def _scaled_job(body: Object) -> Iterator[Said]:
+def _scaled_job(body: Object) -> Iterator[FamilySample]:
     yield from _registered("scaled_job")(body)
     yield from _triggers(body)
 
 
-def _scaled_object(body: Object) -> Iterator[Said]:
+def _scaled_object(body: Object) -> Iterator[FamilySample]:
     yield from _registered("scaled_object")(body)
     yield from _triggers(body)
     metadata = body["metadata"]
-    yield Said(PAUSED, (metadata["namespace"], metadata["name"]), float(bool_annotations.is_paused(body)))
+    yield FamilySample(PAUSED, (metadata["namespace"], metadata["name"]), float(bool_annotations.is_paused(body)))
 
 
-def _job(body: Object) -> Iterator[Said]:
+def _job(body: Object) -> Iterator[FamilySample]:
     """No Job leaves these phases, or comes into one of them twice: that it is in one is that it came there once."""
     phase = ((body.get("status") or {}).get("state") or {}).get("phase")
     if family := {"Completed": COMPLETED, "Failed": FAILED}.get(phase or ""):
         metadata = body["metadata"]
         queue = (body.get("spec") or {}).get("queue") or DEFAULT_QUEUE
-        yield Said(family, (f"{metadata['namespace']}/{metadata['name']}", queue))
+        yield FamilySample(family, (f"{metadata['namespace']}/{metadata['name']}", queue))
 
 
-def _queue(body: Object) -> Iterator[Said]:
+def _queue(body: Object) -> Iterator[FamilySample]:
     """Nothing is said of a queue that nobody has counted yet."""
     if status := body.get("status"):
         for phase, family in POD_GROUPS.items():
-            yield Said(family, (body["metadata"]["name"],), float(status.get(phase) or 0))
+            yield FamilySample(family, (body["metadata"]["name"],), float(status.get(phase) or 0))
 
 
 #: By kind id, what an object of it says.
-SAYS: Mapping[str, Callable[[Object], Iterator[Said]]] = {
+SAYS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
     kinds.SCALED_JOB.id: _scaled_job,
     kinds.SCALED_OBJECT.id: _scaled_object,
     kinds.TRIGGER_AUTHENTICATION.id: _registered("trigger_authentication"),

@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from workers.api.kinds import Kind, Object
-from workers.metrics.object_families import FAMILIES, SAYS, Said
+from workers.metrics.object_families import FAMILIES, SAYS, FamilySample
 
 log = logging.getLogger(__name__)
 
@@ -23,17 +23,17 @@ Metric = GaugeMetricFamily | UnknownMetricFamily
 _Name = tuple[str, str]
 
 
-class Roll:
+class ObjectTable:
     """All objects of one kind, and what each says. says: what one object says of itself.
 
     A listing runs beside the watch: of an object that the watch told of since the listing began, the watch knows more.
     """
 
-    def __init__(self, says: Callable[[Object], Iterable[Said]]) -> None:
+    def __init__(self, says: Callable[[Object], Iterable[FamilySample]]) -> None:
         self._says = says
         # Scrapes come on a thread of their own.
         self._lock = threading.Lock()
-        self._said: dict[_Name, tuple[Said, ...]] = {}
+        self._said: dict[_Name, tuple[FamilySample, ...]] = {}
         self._listing = False
         self._told: set[_Name] = set()
         self._listed: set[_Name] = set()
@@ -71,7 +71,7 @@ class Roll:
         with self._lock:
             self._said.clear()
 
-    def read(self) -> Iterator[Said]:
+    def read(self) -> Iterator[FamilySample]:
         """What all objects say, at one moment."""
         with self._lock:
             everything = list(self._said.values())
@@ -81,7 +81,7 @@ class Roll:
     def _rest(self) -> None:
         self._listing, self._told, self._listed = False, set(), set()
 
-    def _read(self, body: Object) -> tuple[Said, ...]:
+    def _read(self, body: Object) -> tuple[FamilySample, ...]:
         try:
             return tuple(self._says(body))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -89,7 +89,7 @@ class Roll:
             log.debug("an object is not shown", extra={"object": "/".join(_name(body)), "error": repr(error)})
             return ()
 
-    def _put(self, name: _Name, said: tuple[Said, ...]) -> None:
+    def _put(self, name: _Name, said: tuple[FamilySample, ...]) -> None:
         with self._lock:
             if said:
                 self._said[name] = said
@@ -97,17 +97,17 @@ class Roll:
                 self._said.pop(name, None)
 
 
-class Census(Collector):
+class ObjectMetrics(Collector):
     """The metrics of all kinds that this process leads."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._rolls: dict[str, Roll] = {}
+        self._rolls: dict[str, ObjectTable] = {}
         registry.register(self)
 
-    def roll(self, kind: Kind) -> Roll | None:
+    def roll(self, kind: Kind) -> ObjectTable | None:
         """Where an informer tells of this kind's objects; None for a kind whose objects say nothing."""
         says = SAYS.get(kind.id)
-        return self._rolls.setdefault(kind.id, Roll(says)) if says else None
+        return self._rolls.setdefault(kind.id, ObjectTable(says)) if says else None
 
     def collect(self) -> Sequence[Metric]:
         """What a scrape shows."""
@@ -127,7 +127,7 @@ class Census(Collector):
 
 
 #: Of this process.
-CENSUS = Census()
+CENSUS = ObjectMetrics()
 
 
 def _name(body: Object) -> _Name:

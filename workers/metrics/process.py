@@ -8,7 +8,7 @@ from prometheus_client import Counter, Gauge, Histogram, Info, start_http_server
 
 from scheduler.queue import Stats
 from workers.api.kinds import Ref
-from workers.metrics.expiring import FOR_EVER, FadingCounter, FadingGauge
+from workers.metrics.expiring import FOR_EVER, ExpiringCounter, ExpiringGauge
 from workers.reconcile.plan import Level, Metric
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ CREATED = Counter(
 )
 
 #: What is shown of an object as it is now (`plan.Plan.levels`).
-LEVELS: Mapping[Level, FadingGauge] = {
-    "scaledjob_running": FadingGauge(
+LEVELS: Mapping[Level, ExpiringGauge] = {
+    "scaledjob_running": ExpiringGauge(
         "penstock_scaledjob_running_jobs", "Jobs of a ScaledJob that are not finished", ["namespace", "scaledJob"]
     ),
-    "scaledjob_pending": FadingGauge(
+    "scaledjob_pending": ExpiringGauge(
         "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
     ),
 }
@@ -58,8 +58,8 @@ def _spread(first: float, last: float, number: int) -> list[float]:
     return [round(first * (last / first) ** (place / (number - 1)), 3) for place in range(number)]
 
 
-#: What decisions measure (`plan.Measure`).
-MEASURES: Mapping[Metric, Counter | FadingCounter | Histogram] = {
+#: What decisions measure (`plan.CountMetric`).
+MEASURES: Mapping[Metric, Counter | ExpiringCounter | Histogram] = {
     "job_creation_skew": Histogram(
         "penstock_cronjob_controller_job_creation_skew_duration_seconds",
         "How long after its scheduled time a Job was created",
@@ -84,10 +84,10 @@ MEASURES: Mapping[Metric, Counter | FadingCounter | Histogram] = {
         "Failed pods that a rule of the podFailurePolicy matched",
         ["action"],
     ),
-    "jobflows_succeeded": FadingCounter(
+    "jobflows_succeeded": ExpiringCounter(
         "volcano_jobflow_succeed_phase_count", "JobFlows that succeeded", ["jobflow_namespace"], life=FOR_EVER
     ),
-    "jobflows_failed": FadingCounter(
+    "jobflows_failed": ExpiringCounter(
         "volcano_jobflow_failed_phase_count", "JobFlows that failed", ["jobflow_namespace"], life=FOR_EVER
     ),
     "vcjob_pod_latency": Histogram(
@@ -106,7 +106,7 @@ def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int
     Raises ValueError if there are not as many labels as the metric has.
     """
     family = MEASURES[metric]
-    if isinstance(family, FadingCounter):
+    if isinstance(family, ExpiringCounter):
         family.add(value, *labels)
         return
     one = family.labels(*labels) if labels else family

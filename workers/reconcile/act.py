@@ -10,29 +10,29 @@ from typing import Any
 
 from scheduler.queue import Lane
 from workers.api.kinds import Object, Ref, controller_of, ref_of, reference
-from workers.cache.store import Change, Mirror
-from workers.cache.write_through import Effects
+from workers.cache.store import ObjectVersion, Store
+from workers.cache.write_through import WriteThrough
 from workers.client.event_recorder import Recorder
 from workers.client.merge_patch import diff
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import AlreadyExists, ClusterError, Conflict, Invalid, NotFound, Unavailable
-from workers.handoff.claim_orders import Orders
+from workers.handoff.claim_orders import ClaimOrders
 from workers.metrics import process
 from workers.reconcile import failures, generated_secrets, list_membership
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
     Discard,
-    Enlist,
-    Mark,
-    Measure,
+    EditList,
+    HoldKey,
+    MarkObject,
     Patch,
     PatchStatus,
     Plan,
-    Poll,
-    Record,
-    Rest,
+    PollNow,
+    RecordEvent,
     Scale,
     Step,
     Together,
@@ -65,9 +65,9 @@ class Actor:
         self,
         *,
         cluster: Cluster,
-        mirror: Mirror,
+        mirror: Store,
         recorder: Recorder,
-        orders: Orders,
+        orders: ClaimOrders,
         reconcile: Lane,
         poll: Lane,
         ring: Ring,
@@ -108,7 +108,7 @@ class _Run:
         self._snapshot = snapshot
         self._body = snapshot.body
         self._check = check
-        self._effects = Effects(actor.mirror, actor.ring, snapshot.ref.key)
+        self._effects = WriteThrough(actor.mirror, actor.ring, snapshot.ref.key)
         # Of what the plan makes, references to what its status names: the objects themselves are not kept.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
@@ -121,12 +121,12 @@ class _Run:
             Scale: self._scale,
             PatchStatus: self._patch_status,
             Together: self._together,
-            Record: self._record,
-            Enlist: self._enlist,
-            Mark: self._mark,
-            Measure: self._measure,
-            Poll: self._ask,
-            Rest: self._rest,
+            RecordEvent: self._record,
+            EditList: self._enlist,
+            MarkObject: self._mark,
+            CountMetric: self._measure,
+            PollNow: self._ask,
+            HoldKey: self._rest,
         }
 
     async def step(self, step: Step) -> None:
@@ -174,10 +174,10 @@ class _Run:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
-            await self._actor.ring(await self._actor.mirror.apply(step.kind, [Change(created)]))
+            await self._actor.ring(await self._actor.mirror.apply(step.kind, [ObjectVersion(created)]))
         else:
             process.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
-            await self._effects.add(step.kind, Change(created))
+            await self._effects.add(step.kind, ObjectVersion(created))
         if ref in self._named:
             self._made[ref] = reference(step.kind, created)
 
@@ -235,9 +235,9 @@ class _Run:
             # Another object has the name by now: ours is gone.
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
-            await self._effects.add(step.ref.kind, Change.left(step.ref.kind, answer))
+            await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, answer))
         else:
-            await self._effects.add(step.ref.kind, Change.gone(step.ref, step.uid))
+            await self._effects.add(step.ref.kind, ObjectVersion.gone(step.ref, step.uid))
 
     async def _patch(self, step: Patch) -> None:
         ours = self._body is not None and step.ref == self._snapshot.ref
@@ -261,11 +261,11 @@ class _Run:
                 raise
             patched = None
         if patched is None:
-            await self._effects.add(step.ref.kind, Change.gone(step.ref, step.uid))
+            await self._effects.add(step.ref.kind, ObjectVersion.gone(step.ref, step.uid))
             return
         if step.ref == self._snapshot.ref:
             self._body = patched
-        await self._effects.add(step.ref.kind, Change.left(step.ref.kind, patched))
+        await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, patched))
 
     async def _is_there(self, ref: Ref, uid: str) -> bool:
         """Whether the object of this uid has the name, or nobody or another by now."""
@@ -349,25 +349,25 @@ class _Run:
             another.within, another.retry_after = SOON, failures.longest((error, another))
             raise
 
-    async def _record(self, record: Record) -> None:
+    async def _record(self, record: RecordEvent) -> None:
         kind, body = record.about or (self._snapshot.ref.kind, self._body)
         if body is not None:
             self._actor.recorder.record(kind, body, record)
 
-    async def _rest(self, step: Rest) -> None:
+    async def _rest(self, step: HoldKey) -> None:
         await asyncio.sleep(step.seconds)
 
-    async def _measure(self, step: Measure) -> None:
+    async def _measure(self, step: CountMetric) -> None:
         process.measure(step.metric, step.value, step.labels, step.times)
 
-    async def _enlist(self, step: Enlist) -> None:
+    async def _enlist(self, step: EditList) -> None:
         async with self._turn():
             await list_membership.enlist(self._actor.cluster, step)
 
-    async def _mark(self, step: Mark) -> None:
+    async def _mark(self, step: MarkObject) -> None:
         await self._want(self._actor.reconcile, step.ref)
 
-    async def _ask(self, step: Poll) -> None:
+    async def _ask(self, step: PollNow) -> None:
         lane, key = self._actor.poll, self._snapshot.ref.key
         if step.order is None:
             await self._want(lane, self._snapshot.ref)
@@ -382,7 +382,7 @@ class _Run:
     async def _keep(self, ref: Ref, body: Object) -> None:
         if ref == self._snapshot.ref:
             self._body = body
-        await self._effects.add(ref.kind, Change(body))
+        await self._effects.add(ref.kind, ObjectVersion(body))
 
     def _version(self) -> str:
         assert self._body is not None

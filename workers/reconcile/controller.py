@@ -18,7 +18,7 @@ def _no_kinds(_body: Object) -> tuple[Kind, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScaleTarget:
     """The workload an object scales, as its manifest spells it.
 
     ready: whether its ready pods must be counted. usage: whether it must be seen what its pods consume.
@@ -31,7 +31,7 @@ class Target:
     usage: bool = False
 
 
-def _no_target(_body: Object) -> Target | None:
+def _no_target(_body: Object) -> ScaleTarget | None:
     return None
 
 
@@ -76,7 +76,7 @@ class Controller:
     glances: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
-    scales: Callable[[Object], Target | None] = _no_target
+    scales: Callable[[Object], ScaleTarget | None] = _no_target
     everywhere: tuple[Kind, ...] = ()
     surveys: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything

@@ -17,13 +17,13 @@ from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import Ref
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Figure,
-    Mark,
-    Measure,
+    HoldKey,
+    MarkObject,
     PatchStatus,
     Plan,
-    Poll,
-    Rest,
+    PollNow,
     Step,
     Together,
 )
@@ -43,11 +43,11 @@ KNOWN = 20_000
 
 _STORE = Script(load("workers", "decisions"))
 #: Steps that change nothing in the cluster.
-_SILENT = (ComeBack, Poll, Mark, Measure, Rest)
+_SILENT = (ComeBack, PollNow, MarkObject, CountMetric, HoldKey)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LoggedDecision:
     """One decision, as it is remembered.
 
     why: one line. figures: the arithmetic. did: what the plan set out to do, in words. failed: what the attempt before
@@ -63,7 +63,7 @@ class Decision:
     at: int = 0
 
     @classmethod
-    def of(cls, snapshot: Snapshot, plan: Plan) -> "Decision":
+    def of(cls, snapshot: Snapshot, plan: Plan) -> "LoggedDecision":
         """The decision that was made on this snapshot."""
         body = snapshot.body or {"metadata": {}}
         return cls(
@@ -81,7 +81,7 @@ def done(steps: Iterable[Step]) -> Iterable[str]:
         if isinstance(step, Together):
             counted = Counter((type(each).__name__, _kind(each)) for each in step.steps)
             yield from (f"{name} {number} {kind}{'s' * (number > 1)}" for (name, kind), number in counted.items())
-        elif isinstance(step, Poll):
+        elif isinstance(step, PollNow):
             yield "ask for a fresh reading"
         elif isinstance(step, PatchStatus):
             yield "write the status"
@@ -94,7 +94,7 @@ def _kind(step: Any) -> str:
     return str(kind.kind)
 
 
-class Decisions:
+class DecisionLog:
     """The decisions in one broker; what is not there any more explains nothing, and nothing depends on it."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
@@ -111,7 +111,7 @@ class Decisions:
         for snapshot, plan in made:
             if not plan.why:
                 continue
-            text = _text(Decision.of(snapshot, plan))
+            text = _text(LoggedDecision.of(snapshot, plan))
             digest = blake2b(text, digest_size=8).hexdigest().encode()
             if changes(plan) or self._known.get(snapshot.ref.key) != digest:
                 news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, text))
@@ -128,7 +128,7 @@ class Decisions:
             for ref, digest, _, _ in entries:
                 self._remember(ref.key, digest)
 
-    async def of(self, ref: Ref) -> list[Decision]:
+    async def of(self, ref: Ref) -> list[LoggedDecision]:
         """The last decisions on an object, the newest first; those of earlier objects of its name are among them.
 
         Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
@@ -154,7 +154,7 @@ def changes(plan: Plan) -> bool:
     return any(not isinstance(step, _SILENT) for step in plan.steps)
 
 
-def _text(decision: Decision) -> bytes:
+def _text(decision: LoggedDecision) -> bytes:
     """The decision as it is kept."""
     figures = [{"name": each.name, "value": _written(each.value), "how": each.how} for each in decision.figures]
     names = ("uid", "why", "did", "failed")
@@ -166,12 +166,12 @@ def _written(value: float) -> float:
     return float(max(-LARGEST, min(value, LARGEST))) if isinstance(value, int) and abs(value) >> 63 else value
 
 
-def _decoded(value: bytes) -> Decision | None:
+def _decoded(value: bytes) -> LoggedDecision | None:
     """The decision; one that another version of this code wrote and we cannot read is none."""
     try:
         _, times, at, text = value.split(b" ", 3)
         body = orjson.loads(text)
         body["figures"] = tuple(Figure(**figure) for figure in body["figures"])
-        return replace(Decision(**{**body, "did": tuple(body["did"])}), times=int(times), at=int(at))
+        return replace(LoggedDecision(**{**body, "did": tuple(body["did"])}), times=int(times), at=int(at))
     except (KeyError, TypeError, ValueError):
         return None

@@ -7,7 +7,7 @@ from workers.api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
+class JobLimit:
     """One limit: a ScalePolicy, or one of its groups.
 
     policy: as it was observed. group: the value of its `groupBy` label; None without one, "" for objects that lack it.
@@ -30,13 +30,13 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class LimitReservation:
     """What an object asks of the limits it is under: so many unfinished Jobs, of which so many are there already.
 
     held: Jobs that are there or whose work it has in its hands; what it was granted for these is not taken back.
     """
 
-    caps: tuple[Cap, ...]
+    caps: tuple[JobLimit, ...]
     alive: int
     wanted: int
     held: int = 0

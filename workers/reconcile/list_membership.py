@@ -1,11 +1,11 @@
-"""Carrying out `plan.Enlist`: one name in a comma separated list of another object's status."""
+"""Carrying out `plan.EditList`: one name in a comma separated list of another object's status."""
 
 import logging
 
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
 from workers.errors import Conflict, Forbidden, Invalid, NotFound
-from workers.reconcile.plan import Enlist
+from workers.reconcile.plan import EditList
 
 log = logging.getLogger(__name__)
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 5
 
 
-async def enlist(cluster: Cluster, step: Enlist) -> None:
+async def enlist(cluster: Cluster, step: EditList) -> None:
     """Put the name into the list, or take it out; somebody else's change in between is respected.
 
     Raises Conflict after too many of those, and what keeps the API server from answering.

@@ -12,12 +12,12 @@ from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import TIES
 from workers.cache import codec
 from workers.cache.freshness import require_fresh
-from workers.cache.store import Mirror, Observation, Observed, Request
+from workers.cache.store import Observation, Observations, ObserveRequest, Store
 from workers.client.scale import Scales
 from workers.errors import Stale
 from workers.handoff.readings import Readings
 from workers.reconcile.controller import Controller
-from workers.reconcile.snapshot import Entry, Reading, Scalable, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Scalable, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Observer:
         self,
         *,
         controllers: Mapping[str, Controller],
-        mirror: Mirror,
+        mirror: Store,
         readings: Readings,
         stale: float,
         scales: Scales | None = None,
@@ -62,11 +62,11 @@ class Observer:
                 continue
             if ref.kind.id in self.controllers:
                 refs[lease] = ref
-        return await _Look(self).take(refs) if refs else {}
+        return await _ObserveBatch(self).take(refs) if refs else {}
 
 
 @dataclass(eq=False, slots=True)
-class _Sight:
+class _Observation:
     """One object that a controller takes care of, as far as it was seen. error: why it cannot be decided on."""
 
     lease: Lease
@@ -74,11 +74,11 @@ class _Sight:
     controller: Controller
     found: Observation
     body: Object | None
-    grandchildren: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    grandchildren: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     relatives: dict[Ref, Object | None] = field(default_factory=dict)
     scale: Scalable | None = None
-    everywhere: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
-    peers: tuple[Entry, ...] = ()
+    everywhere: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    peers: tuple[CachedObject, ...] = ()
     reading: Reading | None = None
     error: Exception | None = None
 
@@ -101,7 +101,7 @@ class _Sight:
         )
 
 
-class _Look:
+class _ObserveBatch:
     """One look at one batch. Only what some decision asks for costs a round trip of its own."""
 
     def __init__(self, observer: Observer) -> None:
@@ -110,14 +110,14 @@ class _Look:
         self._readings = observer.readings
         self._stale = observer.stale
         self._scales = observer.scales
-        self._sights: list[_Sight] = []
+        self._sights: list[_Observation] = []
 
     async def take(self, refs: Mapping[Lease, Ref]) -> Mapping[Lease, Snapshot | Exception]:
         """What `Observer.observe` answers for these objects."""
         requests = []
         for ref in refs.values():
             of = self._controllers[ref.kind.id]
-            requests.append(Request(ref, of.children, of.adopts, of.tied))
+            requests.append(ObserveRequest(ref, of.children, of.adopts, of.tied))
         observed = await self._mirror.observe(requests)
         answers = self._sort(refs, observed)
         await self._see_grandchildren()
@@ -128,7 +128,7 @@ class _Look:
         await self._see_readings()
         return answers | {sight.lease: sight.error or sight.snapshot(observed.now) for sight in self._sights}
 
-    def _sort(self, refs: Mapping[Lease, Ref], observed: Observed) -> dict[Lease, Snapshot | Exception]:
+    def _sort(self, refs: Mapping[Lease, Ref], observed: Observations) -> dict[Lease, Snapshot | Exception]:
         """Keep what needs a decision in sight; answers what cannot have one, and why."""
         unseen: dict[Lease, Snapshot | Exception] = {}
         stale = self._stale_kinds({ref.kind for ref in refs.values()}, observed)
@@ -144,13 +144,13 @@ class _Look:
                 unseen[lease] = error
                 continue
             if ours:
-                self._sights.append(_Sight(lease, ref, controller, found, body))
+                self._sights.append(_Observation(lease, ref, controller, found, body))
         if stale:
             reasons = "; ".join(map(str, stale.values()))
             log.warning("not decided on", extra={"keys": len(unseen), "error": reasons})
         return unseen
 
-    def _stale_kinds(self, of: Iterable[Kind], observed: Observed) -> dict[Kind, Stale]:
+    def _stale_kinds(self, of: Iterable[Kind], observed: Observations) -> dict[Kind, Stale]:
         """Those of these kinds that cannot be decided on, and why; a slow watch stops no other kind."""
         stale = {}
         for kind in of:
@@ -163,7 +163,7 @@ class _Look:
 
     async def _see_grandchildren(self) -> None:
         """What the children own, for the objects whose decisions ask for it."""
-        wanted: list[tuple[_Sight, Kind, str]] = []
+        wanted: list[tuple[_Observation, Kind, str]] = []
         for sight, grown_kinds in self._ask(lambda controller, body: controller.grandchildren(body)):
             children = [child.body for entries in sight.found.children.values() for child in entries]
             for kind in grown_kinds:
@@ -186,7 +186,7 @@ class _Look:
         wanted = list(dict.fromkeys(ref for each in (asked, glances) for _, refs in each for ref in refs))
         if not wanted:
             return
-        observed = await self._mirror.observe([Request(ref) for ref in wanted])
+        observed = await self._mirror.observe([ObserveRequest(ref) for ref in wanted])
         entries = {ref: one.entry for ref, one in zip(wanted, observed.observations, strict=True)}
         for sight, refs in glances:
             sight.relatives = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
@@ -244,9 +244,9 @@ class _Look:
         for sight, reading in zip(polled, readings, strict=True):
             sight.reading = _reading_of(sight.body, reading)
 
-    def _ask(self, question: Callable[[Controller, Object], tuple[T, ...]]) -> list[tuple[_Sight, tuple[T, ...]]]:
+    def _ask(self, question: Callable[[Controller, Object], tuple[T, ...]]) -> list[tuple[_Observation, tuple[T, ...]]]:
         """What controllers must see beside their objects and children; who cannot answer is not decided on."""
-        answers: list[tuple[_Sight, tuple[T, ...]]] = []
+        answers: list[tuple[_Observation, tuple[T, ...]]] = []
         for sight in self._sights:
             if sight.body is None or sight.error is not None:
                 continue
@@ -270,7 +270,7 @@ def _reading_of(body: Object | None, reading: Reading | None) -> Reading | None:
     return reading if reading.uid == body["metadata"]["uid"] else None
 
 
-def _relative(ref: Ref, entry: Entry | None, observed: Observed, seen: int) -> Object | None:
+def _relative(ref: Ref, entry: CachedObject | None, observed: Observations, seen: int) -> Object | None:
     """The relative's body, or None if it does not exist. seen: when the object itself came in (microseconds).
 
     Raises Stale for one that was never seen while its kind's informer is behind that moment: it may have been there

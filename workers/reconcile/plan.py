@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api.kinds import Kind, Object, Ref
-from workers.handoff.claims import Order
-from workers.reconcile.limits import Reservation
+from workers.handoff.claims import ClaimOrder
+from workers.reconcile.limits import LimitReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Create:
 
     kind: Kind
     body: Object
-    taken: "Record | None" = None
+    taken: "RecordEvent | None" = None
     mint: Literal["ssh-key"] | None = None
     anybodys: bool = False
 
@@ -87,8 +87,8 @@ class Scale:
     ref: Ref
     replicas: int
     resource_version: str
-    then: "Record | None" = None
-    otherwise: "Record | None" = None
+    then: "RecordEvent | None" = None
+    otherwise: "RecordEvent | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PatchStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordEvent:
     """Record a Kubernetes Event about the reconciled object, or about another one that was observed with it.
 
     about: the other one's kind, and it.
@@ -130,14 +130,14 @@ class Together:
     """
 
     steps: tuple[Create | Delete | Discard | Patch | Unfinalize, ...]
-    then: Record | None = None
-    otherwise: Record | None = None
+    then: RecordEvent | None = None
+    otherwise: RecordEvent | None = None
     vital: bool = True
     meanwhile: "tuple[Step, ...] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
-class Enlist:
+class EditList:
     """Have a name in a comma separated list of another object's status, or have it there no longer.
 
     The list is for people: where the object is not there, or may not be read or written, nothing is done.
@@ -150,7 +150,7 @@ class Enlist:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkObject:
     """Ask for another object to be reconciled: what was seen here is news for it."""
 
     ref: Ref
@@ -171,7 +171,7 @@ Metric = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class CountMetric:
     """Count something for Prometheus, now that the steps before it worked.
 
     value: what a counter rises by, or one observation of a histogram, in the metric's own unit. labels: in the metric's
@@ -185,17 +185,17 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Poll:
+class PollNow:
     """Ask for a fresh reading of the reconciled object now.
 
     order: what is to be done with its claims before that reading, and before every later one until another order comes.
     """
 
-    order: Order | None = None
+    order: ClaimOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class HoldKey:
     """Keep the object's key for so long (seconds): all that happens meanwhile is decided on together.
 
     For decisions that look at much: without it they would be made again and again while much happens.
@@ -219,13 +219,13 @@ Step = (
     | Unfinalize
     | Scale
     | PatchStatus
-    | Record
+    | RecordEvent
     | Together
-    | Enlist
-    | Mark
-    | Measure
-    | Poll
-    | Rest
+    | EditList
+    | MarkObject
+    | CountMetric
+    | PollNow
+    | HoldKey
     | ComeBack
 )
 
@@ -255,7 +255,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
     why: str = ""
     figures: tuple[Figure, ...] = ()
-    reservation: Reservation | None = None
+    reservation: LimitReservation | None = None
     levels: tuple[tuple[Level, float], ...] = ()
 
 

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from scheduler.queue import Again, Claim, ComeBack, Done, Failed, Lease, Outcome
+from scheduler.queue import Again, ClaimedKeys, Done, Failed, FinishLater, Lease, Outcome
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.metrics import process
 from workers.reconcile import plan as steps
 from workers.reconcile.act import UNCERTAIN, Actor
 from workers.reconcile.controller import Controller
-from workers.reconcile.decision_log import Decisions
-from workers.reconcile.limits import Reservation
+from workers.reconcile.decision_log import DecisionLog
+from workers.reconcile.limits import LimitReservation
 from workers.reconcile.observe import Observer
 from workers.reconcile.plan import Plan
 from workers.reconcile.reservations import Reservations
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.leases import Hands, LeaseLost
+from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Reconciler:
         controllers: Mapping[str, Controller],
         observer: Observer,
         actor: Actor,
-        decisions: Decisions,
+        decisions: DecisionLog,
         clock: Callable[[], datetime],
         deadline: float,
         reservations: Reservations | None = None,
@@ -53,7 +53,7 @@ class Reconciler:
         self._clock = clock
         self._deadline = deadline
 
-    async def handle(self, claim: Claim, hands: Hands) -> None:
+    async def handle(self, claim: ClaimedKeys, hands: LeaseKeeper) -> None:
         """Reconcile every key of the claim side by side, each under its own lease."""
         snapshots = await self._observer.observe(claim.leases)
         idle: list[tuple[Lease, Outcome]] = []
@@ -92,14 +92,14 @@ class Reconciler:
     def _decide(self, snapshot: Snapshot) -> Plan:
         return self._controllers[snapshot.ref.kind.id].decide(snapshot, self._clock())
 
-    async def _within_limits(self, snapshot: Snapshot, asked: Reservation) -> tuple[Snapshot, Plan]:
+    async def _within_limits(self, snapshot: Snapshot, asked: LimitReservation) -> tuple[Snapshot, Plan]:
         """The decision made anew with what the limits allow that the object shares with others."""
         if self._reservations is None:
             raise UserError("this process keeps no limits that objects share")
         answered = replace(snapshot, allowance=await self._reservations.ask(snapshot, asked))
         return answered, self._decide(answered)
 
-    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: Hands) -> Outcome:
+    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: LeaseKeeper) -> Outcome:
         started = time.monotonic()
         kind = snapshot.ref.kind.id
         try:
@@ -118,7 +118,7 @@ class Reconciler:
         log.log(
             # A plan that only says when to look again did nothing that anybody would look for.
             logging.DEBUG
-            if all(isinstance(step, steps.Rest | steps.ComeBack) for step in plan.steps)
+            if all(isinstance(step, steps.HoldKey | steps.ComeBack) for step in plan.steps)
             else logging.INFO,
             "reconciled",
             extra={"key": lease.key, "why": plan.why, "ms": round((time.monotonic() - started) * 1000, 1)},
@@ -126,7 +126,7 @@ class Reconciler:
         if back is None:
             return Done()
         # A moment that is over already would wait in the table of due times for somebody to look.
-        return ComeBack(back.timestamp()) if back > self._clock() else Again()
+        return FinishLater(back.timestamp()) if back > self._clock() else Again()
 
     def _unseen(self, lease: Lease, error: Exception) -> Outcome:
         """What cannot be seen cannot be decided on; a watch that is behind may have caught up at any moment."""

@@ -17,10 +17,10 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import JOB, SCALED_JOB, Ref, controller_of
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import policy
-from workers.reconcile.limits import Cap, Reservation
+from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.snapshot import Snapshot
 from workers.runtime.leases import Ring
 
@@ -37,7 +37,7 @@ _RESERVE, _RECOUNT = Script(load("workers", "reserve")), Script(load("workers", 
 class Reservations:
     """The ledgers of one broker. lane, ring: objects that wait for room are marked there when some is given back."""
 
-    def __init__(self, client: Redis, keys: Keys, mirror: Mirror, lane: Lane, ring: Ring, *, stale: float) -> None:
+    def __init__(self, client: Redis, keys: Keys, mirror: Store, lane: Lane, ring: Ring, *, stale: float) -> None:
         self._client = client
         self._tag = keys.tag
         self._mirror = mirror
@@ -46,7 +46,7 @@ class Reservations:
         self._stale = stale
         self._recounted: dict[str, float] = {}
 
-    async def ask(self, snapshot: Snapshot, asked: Reservation) -> int:
+    async def ask(self, snapshot: Snapshot, asked: LimitReservation) -> int:
         """How many unfinished Jobs the object may have: at least those it has, at most those it wants.
 
         Raises `errors.Stale` when what must be counted cannot be seen, and redis.exceptions.RedisError.
@@ -60,7 +60,7 @@ class Reservations:
                 granted = await self._reserve(snapshot, asked)
         return granted
 
-    async def _reserve(self, snapshot: Snapshot, asked: Reservation) -> int:
+    async def _reserve(self, snapshot: Snapshot, asked: LimitReservation) -> int:
         assert snapshot.body is not None
         ledgers = [self._ledger(cap) for cap in asked.caps]
         # After a failure something may have been made that nobody has seen yet.
@@ -79,7 +79,7 @@ class Reservations:
             marked = await self._lane.mark(keys)
             await self._ring({self._lane.name: marked.bells})
 
-    async def _recount(self, cap: Cap) -> int:
+    async def _recount(self, cap: JobLimit) -> int:
         """Bring the ledger in line with the mirror; answers how many Jobs less are reserved."""
         counted = await self._counted(cap)
         args: list[Arg] = ["", SETTLED, KEPT]
@@ -90,7 +90,7 @@ class Reservations:
         self._recounted[cap.id] = time.monotonic()
         return freed
 
-    async def _counted(self, cap: Cap) -> Mapping[str, tuple[str, int]]:
+    async def _counted(self, cap: JobLimit) -> Mapping[str, tuple[str, int]]:
         """By key of every covered ScaledJob, its uid and its unfinished Jobs; without a uid those that are gone."""
         await self._mirror.require_fresh((SCALED_JOB, JOB), self._stale)
         alive: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -115,5 +115,5 @@ class Reservations:
                 counted[key] = ("", number)
         return counted
 
-    def _ledger(self, cap: Cap) -> str:
+    def _ledger(self, cap: JobLimit) -> str:
         return f"{self._tag}:cap:{cap.id}"

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
-from workers.handoff.claims import Ledger
+from workers.handoff.claims import ClaimLedger
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CachedObject:
     """One object of the mirror.
 
     body: the object; of a gone object its last known state is not kept, and body is None.
@@ -31,7 +31,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TriggerSample:
     """What one trigger measured.
 
     name: metric name as KEDA spells it (``s0-redis-work``). value: events waiting. target: events per Job.
@@ -73,10 +73,10 @@ class Reading:
     id: int
     started: int
     generation: int
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[TriggerSample, ...] = ()
     problem: str | None = None
     uid: str = ""
-    ledger: Ledger | None = None
+    ledger: ClaimLedger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Snapshot:
     """What one reconcile observed.
 
     body: the object, or None when it is known not to exist.
-    children: by kind id, the objects whose controller is this object, tombstones included (`Entry.gone`), in no
+    children: by kind id, the objects whose controller is this object, tombstones included (`CachedObject.gone`), in no
     particular order; of an object that is gone, those it left behind.
     loose: by kind id, objects of this namespace that nobody controls, for controllers that adopt.
     tied: by kind id, the living objects that name this one without being owned by it (`workers.api.references`).
@@ -123,12 +123,12 @@ class Snapshot:
 
     ref: Ref
     body: Object | None
-    children: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    loose: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    tied: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    peers: tuple[Entry, ...] = ()
+    children: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    loose: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    tied: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    peers: tuple[CachedObject, ...] = ()
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
-    everywhere: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    everywhere: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     allowance: int | None = None
     reading: Reading | None = None
     scale: Scalable | None = None

@@ -8,17 +8,17 @@ from workers.client.event_recorder import Recorder
 from workers.client.scale import Scales
 from workers.controllers import registry
 from workers.reconcile.act import Actor
-from workers.reconcile.decision_log import Decisions
+from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.reservations import Reservations
-from workers.runtime.consumer import Drain
+from workers.runtime.consumer import Consumer
 from workers.runtime.wiring import base, connect, draining, utc_now
 from workers.settings import Settings
 
 
 @asynccontextmanager
-async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
+async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
     """A reconcile worker: answers the bells of the reconcile lane."""
     async with AsyncExitStack() as stack:
         controllers = registry.configured(settings)
@@ -46,7 +46,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Drain]:
                 ring=parts.ring,
                 in_flight=settings.in_flight,
             ),
-            decisions=Decisions(parts.client, Keys(settings.prefix)),
+            decisions=DecisionLog(parts.client, Keys(settings.prefix)),
             clock=utc_now,
             deadline=settings.deadline,
             reservations=Reservations(

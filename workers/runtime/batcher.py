@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Coalescer(Generic[Item, Result]):
+class Batcher(Generic[Item, Result]):
     """Turns single submissions into batches without a timer: nobody waits longer than for the batch before.
 
     carry: carries out one batch and answers one result per item, in order. If it raises, every item of that batch

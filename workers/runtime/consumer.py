@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable
 
 from redis.exceptions import RedisError
 
-from scheduler.queue import Claim, Failed
+from scheduler.queue import ClaimedKeys, Failed
 from workers.logs import Outage
 from workers.metrics import process
-from workers.runtime.leases import Hands, Ring
+from workers.runtime.leases import LeaseKeeper, Ring
 
 log = logging.getLogger(__name__)
 
 #: Works off one claim, settling every lease of it; returns when all of them are settled or lost.
-Handler = Callable[[Claim, Hands], Awaitable[None]]
+Handler = Callable[[ClaimedKeys, LeaseKeeper], Awaitable[None]]
 
 
-class Drain:
+class Consumer:
     """One lane of one process.
 
     batch: most keys of one claim. work: seconds after which a bell hands over to the next one, so that no bell is
@@ -29,7 +29,7 @@ class Drain:
 
     def __init__(
         self,
-        hands: Hands,
+        hands: LeaseKeeper,
         handle: Handler,
         ring: Ring,
         *,
@@ -76,7 +76,7 @@ class Drain:
             task.cancel()
         await asyncio.gather(*lingering, return_exceptions=True)
 
-    async def _begin(self, claim: Claim) -> None:
+    async def _begin(self, claim: ClaimedKeys) -> None:
         """Wait for the claim to be worked off, or until it may go on by itself."""
         if self._linger is None or len(self._lingering) >= self._most:
             await self._answer(claim)
@@ -94,7 +94,7 @@ class Drain:
         else:
             answering.add_done_callback(_tell)
 
-    async def _answer(self, claim: Claim) -> None:
+    async def _answer(self, claim: ClaimedKeys) -> None:
         """Hand the claim over; whatever happens, none of its leases is renewed afterwards."""
         try:
             with process.ACTIVE.labels(self._hands.lane.name).track_inprogress():

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from scheduler.queue import Lane, Lease, Outcome
 from workers.errors import PenstockError
 from workers.metrics import process
-from workers.runtime.batcher import Coalescer
+from workers.runtime.batcher import Batcher
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class LeaseLost(PenstockError):  # noqa: N818
     """This process no longer holds the key; whatever it was about to do is somebody else's work now."""
 
 
-class Hands:
+class LeaseKeeper:
     """The leases of one lane that this process holds.
 
     Renewal is one call per third of a lease for all of them. A lease that was lost, or whose own deadline passed
@@ -39,7 +39,7 @@ class Hands:
         self._lease = lease
         self._held: dict[Lease, asyncio.Task[Any] | None] = {}
         self._deadlines: dict[Lease, float] = {}
-        self._settling: Coalescer[tuple[Lease, Outcome], bool] = Coalescer(self._finish, limit=1000)
+        self._settling: Batcher[tuple[Lease, Outcome], bool] = Batcher(self._finish, limit=1000)
         self._renewing = asyncio.create_task(self._renew_forever(), name=f"renew {lane.name}")
 
     async def close(self) -> None:

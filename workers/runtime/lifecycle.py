@@ -11,13 +11,13 @@ from workers import logs
 from workers.app import LANES
 from workers.errors import UserError
 from workers.metrics import process as metrics
-from workers.runtime.loop import Process
+from workers.runtime.loop import LoopThread
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-def serve(lane: str, process: Process[Any]) -> None:
+def serve(lane: str, process: LoopThread[Any]) -> None:
     """Open the process's service when a Celery worker that listens to the lane's bells is ready; close it with it.
 
     Not on the first bell: the sweep must run even if no bell ever arrives.

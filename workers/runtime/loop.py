@@ -16,7 +16,7 @@ Service = TypeVar("Service")
 Answer = TypeVar("Answer")
 
 
-class Process(Generic[Service]):
+class LoopThread(Generic[Service]):
     """Opens a service on a loop of its own when it is first needed, and closes it once.
 
     open: makes the service, as an async context manager.

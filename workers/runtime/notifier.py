@@ -14,7 +14,7 @@ from workers.metrics import process
 log = logging.getLogger(__name__)
 
 
-class Bells:
+class Notifier:
     """Publishes bells through Celery from an event loop.
 
     kombu's publish blocks, so one thread of our own does it. A bell that cannot be published is dropped: the sweep

@@ -12,18 +12,18 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from scheduler.keys import Keys
-from scheduler.queue import Backoff, Lane
+from scheduler.queue import Lane, RetryBackoff
 from workers.api.references import TIES
 from workers.app import LANES, app
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.handoff.claim_orders import Orders
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.controller import Controller
 from workers.runtime import redis_client
-from workers.runtime.consumer import Drain, Handler
-from workers.runtime.leases import Hands, Ring
-from workers.runtime.notifier import Bells
+from workers.runtime.consumer import Consumer, Handler
+from workers.runtime.leases import LeaseKeeper, Ring
+from workers.runtime.notifier import Notifier
 from workers.settings import Settings
 
 
@@ -50,15 +50,15 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
 
 @dataclass(frozen=True)
-class Base:
+class BrokerServices:
     """What every process of ours has: the broker, the lanes, the mirror, the readings, the orders and the bells."""
 
     settings: Settings
     client: redis.Redis
     lanes: Mapping[str, Lane]
-    mirror: Mirror
+    mirror: Store
     readings: Readings
-    orders: Orders
+    orders: ClaimOrders
     ring: Ring
 
 
@@ -72,9 +72,9 @@ def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -
 
 def mirror_of(
     client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
-) -> Mirror:
+) -> Store:
     """The mirror as these controllers need it: all processes that write to one must know the same ones."""
-    return Mirror(
+    return Store(
         client,
         keys,
         lanes_of(controllers, lanes),
@@ -89,26 +89,28 @@ def mirror_of(
 
 
 @asynccontextmanager
-async def base(settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})) -> AsyncIterator[Base]:
+async def base(
+    settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})
+) -> AsyncIterator[BrokerServices]:
     """Open the broker's side of a process.
 
     controllers: by kind id. A process that writes to the mirror must know them: they say whose keys are marked.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
-    backoff = Backoff(base=settings.backoff_base, cap=settings.backoff_cap)
+    backoff = RetryBackoff(base=settings.backoff_base, cap=settings.backoff_cap)
     lanes = {
         name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
     }
-    bells = Bells(app, LANES)
+    bells = Notifier(app, LANES)
     try:
-        yield Base(
+        yield BrokerServices(
             settings=settings,
             client=client,
             lanes=lanes,
             mirror=mirror_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
-            orders=Orders(client, keys),
+            orders=ClaimOrders(client, keys),
             ring=bells.ring,
         )
     finally:
@@ -117,13 +119,15 @@ async def base(settings: Settings, controllers: Mapping[str, Controller] = Mappi
 
 
 @asynccontextmanager
-async def draining(base: Base, lane: str, handle: Handler, *, linger: float | None = None) -> AsyncIterator[Drain]:
+async def draining(
+    base: BrokerServices, lane: str, handle: Handler, *, linger: float | None = None
+) -> AsyncIterator[Consumer]:
     """Answer the bells of one lane with this handler, and keep the lane moving between bells.
 
     linger: seconds after which what a bell claimed goes on without it.
     """
-    hands = Hands(base.lanes[lane], base.ring, lease=base.settings.lease)
-    drain = Drain(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work, linger=linger)
+    hands = LeaseKeeper(base.lanes[lane], base.ring, lease=base.settings.lease)
+    drain = Consumer(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work, linger=linger)
     sweeping = asyncio.create_task(drain.sweep_forever(), name=f"sweep {lane}")
     try:
         yield drain

@@ -28,7 +28,7 @@ ESTABLISHING = 15.0
 @click.option("-o", "--output", "form", type=click.Choice(("name",)), help="Print only kind/name.")
 @connection.cluster_options
 def command(
-    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: connection.Target
+    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: connection.ConnectionTarget
 ) -> None:
     """Create or change objects to match their manifests.
 
@@ -67,7 +67,7 @@ class Applier:
         self._query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         self._suffix = " (dry run)" if dry_run else ""
         self._terse = terse
-        self._kinds: dict[tuple[str, str], discovery.Resource] = {}
+        self._kinds: dict[tuple[str, str], discovery.DiscoveredKind] = {}
         self._defined = False
 
     async def apply_all(self, cluster: "Cluster", found: Sequence[manifests.Manifest]) -> None:
@@ -91,7 +91,7 @@ class Applier:
         if failures:
             raise UserError(failures[0])
 
-    async def _apply(self, cluster: "Cluster", manifest: manifests.Manifest) -> tuple[discovery.Resource, str]:
+    async def _apply(self, cluster: "Cluster", manifest: manifests.Manifest) -> tuple[discovery.DiscoveredKind, str]:
         resource = await self._resource(cluster, manifest)
         wanted = self._placed(resource, manifest)
         ref = Ref(resource.kind, wanted["metadata"].get("namespace", ""), manifest.name)
@@ -122,7 +122,7 @@ class Applier:
         same = answer["metadata"].get("resourceVersion") == live["metadata"].get("resourceVersion")
         return "unchanged" if same and not self._dry_run else "configured"
 
-    async def _resource(self, cluster: "Cluster", manifest: manifests.Manifest) -> discovery.Resource:
+    async def _resource(self, cluster: "Cluster", manifest: manifests.Manifest) -> discovery.DiscoveredKind:
         """The manifest's kind; right after a definition was applied it is waited for."""
         spelt = (manifest.api_version, manifest.kind)
         if spelt not in self._kinds:
@@ -139,7 +139,7 @@ class Applier:
             self._kinds[spelt] = found
         return self._kinds[spelt]
 
-    def _placed(self, resource: discovery.Resource, manifest: manifests.Manifest) -> Object:
+    def _placed(self, resource: discovery.DiscoveredKind, manifest: manifests.Manifest) -> Object:
         """The manifest's object with its namespace filled in."""
         metadata = manifest.body["metadata"]
         if not resource.kind.namespaced:

@@ -48,7 +48,7 @@ def command(
     wait: bool,
     timeout: float,
     ignore_not_found: bool,
-    target: connection.Target,
+    target: connection.ConnectionTarget,
 ) -> None:
     """Delete objects.
 
@@ -79,7 +79,7 @@ def command(
     connection.run(target, work)
 
 
-Found = Sequence[tuple[discovery.Resource, Ref]]
+Found = Sequence[tuple[discovery.DiscoveredKind, Ref]]
 
 
 async def described(cluster: "Cluster", found: Sequence[manifests.Manifest], namespace: str) -> Found:
@@ -99,7 +99,7 @@ async def named(
 ) -> Found:
     """What arguments name. Raises UserError when nothing says which objects of a kind are meant."""
     queries = get.asked(await discovery.discover(cluster), what, namespace, selector)
-    refs: list[tuple[discovery.Resource, Ref]] = []
+    refs: list[tuple[discovery.DiscoveredKind, Ref]] = []
     for query in queries:
         kind = query.resource.kind
         if query.name:

@@ -59,7 +59,7 @@ OWNED: dict[str, tuple[Kind, ...]] = {
 @click.command("describe")
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
 @connection.cluster_options
-def command(what: tuple[str, ...], target: connection.Target) -> None:
+def command(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
     """Show an object and what happened to it.
 
     That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the

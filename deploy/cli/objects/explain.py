@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scheduler.keys import Keys
     from workers.client.rest import Cluster
-    from workers.reconcile.decision_log import Decision
+    from workers.reconcile.decision_log import LoggedDecision
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ PATIENCE = 3.0
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
 @click.option("--last", type=click.IntRange(min=1), default=5, show_default=True, help="Decisions to show.")
 @connection.cluster_options
-def command(what: tuple[str, ...], last: int, target: connection.Target) -> None:
+def command(what: tuple[str, ...], last: int, target: connection.ConnectionTarget) -> None:
     """Show why an object did what it did, or did nothing.
 
     That is: its last decisions, each with what it set out to do and what the attempt before it failed on; of a
@@ -64,12 +64,12 @@ async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
     show(made[:last], now)
 
 
-async def decisions(ref: Ref) -> list["Decision"]:
+async def decisions(ref: Ref) -> list["LoggedDecision"]:
     """The decisions that the broker of these settings remembers, the newest first."""
-    from workers.reconcile.decision_log import Decisions
+    from workers.reconcile.decision_log import DecisionLog
 
-    async def ask(client: "Redis", keys: "Keys") -> list["Decision"]:
-        return await Decisions(client, keys).of(ref)
+    async def ask(client: "Redis", keys: "Keys") -> list["LoggedDecision"]:
+        return await DecisionLog(client, keys).of(ref)
 
     return await asked(ask)
 
@@ -93,7 +93,7 @@ async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]]) -> T:
         ) from error
 
 
-def show(made: Sequence["Decision"], now: datetime) -> None:
+def show(made: Sequence["LoggedDecision"], now: datetime) -> None:
     """The decisions, the newest first, and the newest one's arithmetic."""
     if not made:
         output.say(

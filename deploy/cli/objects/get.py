@@ -25,7 +25,7 @@ PAGE = 500
 class Query:
     """What of one kind is asked for. name: one object, or empty for a list."""
 
-    resource: discovery.Resource
+    resource: discovery.DiscoveredKind
     namespace: str
     name: str = ""
     selector: str = ""
@@ -61,7 +61,7 @@ def command(
     no_headers: bool,
     show_managed_fields: bool,
     ignore_not_found: bool,
-    target: connection.Target,
+    target: connection.ConnectionTarget,
 ) -> None:
     """List objects, or show one.
 
@@ -83,10 +83,10 @@ def command(
         if watch and len(queries) > 1:
             raise UserError("--watch follows one kind or one object at a time")
         if form in (None, "wide"):
-            tables = Tables(wide=form == "wide", headers=not no_headers, everywhere=all_namespaces)
+            tables = TablePrinter(wide=form == "wide", headers=not no_headers, everywhere=all_namespaces)
             await show_tables(cluster, queries, tables, watch=watch, missing_is_fine=ignore_not_found)
         else:
-            shape = Shape(form, show_managed_fields)
+            shape = OutputShape(form, show_managed_fields)
             await show_objects(cluster, queries, shape, watch=watch, missing_is_fine=ignore_not_found)
 
     connection.run(target, work)
@@ -131,7 +131,7 @@ def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class TablePrinter:
     """How tables are shown."""
 
     wide: bool = False
@@ -142,7 +142,7 @@ class Tables:
 Table = tuple[list[str], list[list[str]]]
 
 
-def cells(answer: Object, how: Tables, *, prefix: str = "", namespaced: bool = True) -> Table:
+def cells(answer: Object, how: TablePrinter, *, prefix: str = "", namespaced: bool = True) -> Table:
     """Header and rows of a server's `Table`, or of a plain object or list from a server without tables."""
     if answer.get("kind") != "Table":
         answer = plain_table(answer)
@@ -187,7 +187,7 @@ def plain_table(answer: Object) -> Object:
 
 
 async def show_tables(
-    cluster: "Cluster", queries: Sequence[Query], how: Tables, *, watch: bool, missing_is_fine: bool
+    cluster: "Cluster", queries: Sequence[Query], how: TablePrinter, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Print the tables of all queries, those of one kind together; then, if asked, every change."""
     missing: list[ClusterError] = []
@@ -247,7 +247,7 @@ async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | N
     return whole
 
 
-async def _follow(cluster: "Cluster", query: Query, how: Tables, version: str, columns: list[int]) -> None:
+async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, version: str, columns: list[int]) -> None:
     """Print one row per change, aligned with the table above as far as its columns allow."""
     async for event in changes(cluster, query, version, TABLE):
         body = event["object"]
@@ -300,13 +300,13 @@ def _version(body: Object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class OutputShape:
     """How objects are written: ``yaml``, ``json`` or ``name``."""
 
     form: str
     managed_fields: bool = False
 
-    def write(self, body: Object, resource: discovery.Resource) -> str:
+    def write(self, body: Object, resource: discovery.DiscoveredKind) -> str:
         """One object as text."""
         if self.form == "name":
             return f"{resource.id}/{body['metadata']['name']}"
@@ -322,10 +322,10 @@ class Shape:
 
 
 async def show_objects(
-    cluster: "Cluster", queries: Sequence[Query], shape: Shape, *, watch: bool, missing_is_fine: bool
+    cluster: "Cluster", queries: Sequence[Query], shape: OutputShape, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Print the objects of all queries; several become one `List`, as kubectl writes it."""
-    found: list[tuple[discovery.Resource, Object]] = []
+    found: list[tuple[discovery.DiscoveredKind, Object]] = []
     version = ""
     for query in queries:
         try:

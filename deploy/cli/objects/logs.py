@@ -48,7 +48,7 @@ def command(
     tail: int,
     previous: bool,
     timestamps: bool,
-    target: connection.Target,
+    target: connection.ConnectionTarget,
 ) -> None:
     """Print the logs of a pod, or of all pods of an object.
 

@@ -19,7 +19,7 @@ from workers.errors import NotFound, UserError
 
 if TYPE_CHECKING:
     from scalers.sources.events.push import Push
-    from scalers.sources.redis.connection import Link
+    from scalers.sources.redis.connection import RedisLink
     from workers.client.rest import Cluster
     from workers.settings import Settings
 
@@ -47,7 +47,7 @@ def command(
     lines: bool,
     trigger: str,
     broker: str | None,
-    target: connection.Target,
+    target: connection.ConnectionTarget,
     **given: str | None,
 ) -> None:
     """Push events to a ScaledJob and print their ids.
@@ -124,7 +124,7 @@ def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str
     return {"id": str(uuid.uuid4()), "time": times.render(datetime.now(UTC)), **defaults, **event}
 
 
-def _broker(settings: "Settings", target: connection.Target) -> str:
+def _broker(settings: "Settings", target: connection.ConnectionTarget) -> str:
     """The broker that is named, or the embedded one of the home that the cluster, or the settings, name."""
     if "broker" not in settings.model_fields_set:
         for folder in (target.kubeconfig.parent if target.kubeconfig else settings.home, settings.home):
@@ -196,7 +196,7 @@ def wrong(event: Mapping[str, str]) -> str | None:
     return intake.wrong(event)
 
 
-async def _refusal(link: "Link", to: Pushing, event: Mapping[str, str]) -> str | None:
+async def _refusal(link: "RedisLink", to: Pushing, event: Mapping[str, str]) -> str | None:
     """Push one; why it was not, or None."""
     from redis import exceptions
 

@@ -10,7 +10,7 @@ from deploy.cli import options, output
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from deploy.local.up import Running
+    from deploy.local.up import RunningPart
 
 
 @click.command("up", cls=options.SettingsCommand)
@@ -36,10 +36,10 @@ def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any
     from deploy.local.supervisor.supervisor import StartFailed
 
     settings = options.load(flags)
-    wanted = up.Options(settings, workers=workers, scalers=scalers, install_crds=install_crds)
+    wanted = up.UpOptions(settings, workers=workers, scalers=scalers, install_crds=install_crds)
     _report_deaths()
 
-    async def started(running: "Running") -> None:
+    async def started(running: "RunningPart") -> None:
         announce(running, embedded=wanted.own_cluster)
 
     try:
@@ -52,7 +52,7 @@ def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any
     output.note("stopped")
 
 
-def announce(running: "Running", *, embedded: bool) -> None:
+def announce(running: "RunningPart", *, embedded: bool) -> None:
     """Say what runs, and what to do now."""
     output.say("Penstock is up:")
     output.table(["PART", "PID"], [[name, str(pid)] for name, pid in running.parts.items()], indent="  ")

@@ -17,7 +17,7 @@ NAMES = {SCHEDULED_JOB.id: "scheduledjob.penstock.dev", CRON_JOB.id: "cronjob.ba
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedSchedule:
     """An object that was asked for, as it was read."""
 
     ref: Ref
@@ -29,7 +29,7 @@ class Found:
         return f"{NAMES[self.ref.kind.id]}/{self.ref.name}"
 
 
-async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Kind]) -> Found:
+async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Kind]) -> ResolvedSchedule:
     """The object that ``NAME`` or ``KIND/NAME`` means. A bare name is looked for in the order of `kinds`.
 
     Raises UserError for another kind and for a name that none of the kinds has.
@@ -42,13 +42,13 @@ async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Ki
         if kind.id not in {each.id for each in kinds}:
             raise UserError(f"{what}: a {kind.kind} is none of {listed(kinds)}")
         ref = Ref(kind, namespace, name)
-        return Found(ref, await cluster.request("GET", kind.path(namespace, name)))
+        return ResolvedSchedule(ref, await cluster.request("GET", kind.path(namespace, name)))
     for kind in kinds:
         try:
             body = await cluster.request("GET", kind.path(namespace, name))
         except NotFound:
             continue
-        return Found(Ref(kind, namespace, name), body)
+        return ResolvedSchedule(Ref(kind, namespace, name), body)
     raise UserError(f"namespace {namespace} has no {listed(kinds, ' and no ')} called {name}")
 
 

@@ -32,7 +32,9 @@ VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 @click.option("--wait", is_flag=True, help="Return when the run has ended: 0 if it succeeded, else 1.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest wait; without it none.")
 @connection.cluster_options
-def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, target: connection.Target) -> int:
+def command(
+    what: str, env: tuple[str, ...], wait: bool, timeout: float | None, target: connection.ConnectionTarget
+) -> int:
     """Run a ScheduledJob or CronJob now.
 
     The run is under the object's concurrency policy (with Forbid it waits until the running one is done) and needs no
@@ -48,7 +50,7 @@ def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, 
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout is for --wait")
-    request = Request(identity(), variables(env))
+    request = RunNow(identity(), variables(env))
 
     async def work(cluster: "Cluster") -> int:
         found = await resolve.find(cluster, what, target.namespace, KINDS)
@@ -57,7 +59,7 @@ def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, 
         output.say(f"{found.title} run asked for: {request.job(found.ref)}")
         if not wait:
             return 0
-        course = awaiting.Course(found.ref, asked, request.annotation, request.job(found.ref))
+        course = awaiting.RunProgress(found.ref, asked, request.annotation, request.job(found.ref))
         end = await awaiting.end(cluster, course, before, timeout)
         output.say(str(end))
         output.note(f"its output: penstock logs job/{end.job} -n {found.ref.namespace}")
@@ -67,7 +69,7 @@ def command(what: str, env: tuple[str, ...], wait: bool, timeout: float | None, 
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunNow:
     """One run that is asked for. id: chosen here, so that asking twice in one breath is asking once."""
 
     id: str
@@ -104,7 +106,7 @@ def variables(given: Iterable[str]) -> dict[str, str]:
     return env
 
 
-async def ask(cluster: "Cluster", found: resolve.Found, request: Request) -> Object:
+async def ask(cluster: "Cluster", found: resolve.ResolvedSchedule, request: RunNow) -> Object:
     """Put the request on the object; the object then. Raises UserError when the object is about to go."""
     if found.body["metadata"].get("deletionTimestamp"):
         raise UserError(f"{found.ref} is being deleted; nothing of it is run any more")

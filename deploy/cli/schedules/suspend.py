@@ -22,7 +22,7 @@ WHAT = click.argument("what", nargs=-1, required=True, metavar="NAME... | KIND/N
 @WHAT
 @click.option("--until", metavar="TIME", help="Go on by itself then: 2026-03-01T08:00:00Z (ScheduledJobs only).")
 @connection.cluster_options
-def suspend(what: tuple[str, ...], until: str | None, target: connection.Target) -> None:
+def suspend(what: tuple[str, ...], until: str | None, target: connection.ConnectionTarget) -> None:
     """Let no run start, or stop a Job's pods.
 
     Of a ScheduledJob or CronJob, what is at work goes on, and no further run starts. The pods of a suspended
@@ -54,7 +54,7 @@ def suspend(what: tuple[str, ...], until: str | None, target: connection.Target)
 @click.command("resume")
 @WHAT
 @connection.cluster_options
-def resume(what: tuple[str, ...], target: connection.Target) -> None:
+def resume(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
     """Let runs start again, or a suspended Job's pods.
 
     Of a ScheduledJob this ends `--until` too. Whether a run that fell into the pause is made up for is what the
@@ -88,7 +88,7 @@ def instant(text: str) -> datetime:
     return moment
 
 
-async def _change(cluster: "Cluster", found: resolve.Found, spec: Object, word: str) -> None:
+async def _change(cluster: "Cluster", found: resolve.ResolvedSchedule, spec: Object, word: str) -> None:
     """Write these fields of the spec if they differ, and say what became of the object."""
     # False, null and absent are the same here.
     if all((found.body["spec"].get(field) or None) == (value or None) for field, value in spec.items()):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.discovery import Resource
+from deploy.cli.discovery import DiscoveredKind
 from deploy.cli.objects import get
 from deploy.cli.schedules import resolve
 from workers.api.kinds import JOB, SCHEDULED_JOB, Kind, Object, Ref, controller_of
@@ -43,7 +43,7 @@ class End:
 
 
 @dataclass
-class Course:
+class RunProgress:
     """One run, as far as it was seen.
 
     body: its object, as it was when the run had been asked for, and then its newest version. annotation: what asks for
@@ -155,7 +155,7 @@ async def version(cluster: "Cluster", ref: Ref) -> str:
     return str(answer["metadata"]["resourceVersion"])
 
 
-async def end(cluster: "Cluster", course: Course, before: str, timeout: float | None) -> End:
+async def end(cluster: "Cluster", course: RunProgress, before: str, timeout: float | None) -> End:
     """Wait for the run's end. before: the version of the Jobs before it was asked for.
 
     Raises UserError when it will not come, and when it has not come after so many seconds.
@@ -182,7 +182,7 @@ async def end(cluster: "Cluster", course: Course, before: str, timeout: float | 
     return found
 
 
-def _lost(course: Course) -> str:
+def _lost(course: RunProgress) -> str:
     title = f"{resolve.NAMES[course.ref.kind.id]}/{course.ref.name}"
     return (
         f"{course.ref} has no Job {course.first} and is no longer asked for it: the run was refused; "
@@ -195,12 +195,12 @@ _News = tuple[Kind, Object] | Exception
 
 
 @asynccontextmanager
-async def _news(cluster: "Cluster", course: Course, before: str) -> AsyncIterator["asyncio.Queue[_News]"]:
+async def _news(cluster: "Cluster", course: RunProgress, before: str) -> AsyncIterator["asyncio.Queue[_News]"]:
     """What happens to the object and to the namespace's Jobs."""
     news: asyncio.Queue[_News] = asyncio.Queue()
 
     async def follow(kind: Kind, name: str, since: str) -> None:
-        query = get.Query(Resource(kind), course.ref.namespace, name)
+        query = get.Query(DiscoveredKind(kind), course.ref.namespace, name)
         try:
             async for event in get.changes(cluster, query, since):
                 news.put_nowait((kind, event))
@@ -217,7 +217,7 @@ async def _news(cluster: "Cluster", course: Course, before: str) -> AsyncIterato
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _take(course: Course, news: _News) -> None:
+def _take(course: RunProgress, news: _News) -> None:
     if isinstance(news, Exception):
         raise news
     kind, event = news
@@ -229,7 +229,7 @@ def _take(course: Course, news: _News) -> None:
         course.told(event["object"])
 
 
-async def _look(cluster: "Cluster", course: Course) -> None:
+async def _look(cluster: "Cluster", course: RunProgress) -> None:
     """See the object and the newest Job as they are."""
     course.told(await cluster.request("GET", course.ref.kind.path(course.ref.namespace, course.ref.name)))
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 async def items(cluster: "Cluster", kind: Kind, namespace: str = "") -> list[Object]:
     """All objects of a kind; namespace: empty for all."""
-    query = get.Query(discovery.Resource(kind), namespace)
+    query = get.Query(discovery.DiscoveredKind(kind), namespace)
     found: list[Object] = (await get.pages(cluster, query))["items"]
     return found
 

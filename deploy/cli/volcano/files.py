@@ -96,7 +96,7 @@ async def bodies(cluster: "Cluster", kind: Kind, namespace: str, name: str | Non
 
 def write(found: Sequence[Object], form: str) -> None:
     """The objects as YAML documents, or one JSON text after the other."""
-    shape = get.Shape(form)
+    shape = get.OutputShape(form)
     for index, body in enumerate(found):
         if index and form == "yaml":
             output.say("---")

@@ -42,7 +42,7 @@ def group() -> None:
 @group.command("create")
 @flags.SOURCE
 @flags.namespaced
-def create(source: str, target: connection.Target) -> None:
+def create(source: str, target: connection.ConnectionTarget) -> None:
     """Make the JobFlows of a file, and the JobTemplates in it.
 
     \b
@@ -56,7 +56,7 @@ def create(source: str, target: connection.Target) -> None:
 @group.command("list")
 @flags.EVERYWHERE
 @flags.namespaced
-def list_(everywhere: bool, target: connection.Target) -> None:
+def list_(everywhere: bool, target: connection.ConnectionTarget) -> None:
     """List flows.
 
     \b
@@ -73,7 +73,7 @@ def list_(everywhere: bool, target: connection.Target) -> None:
 @group.command("get")
 @flags.NAME
 @flags.namespaced
-def get(name: str, target: connection.Target) -> None:
+def get(name: str, target: connection.ConnectionTarget) -> None:
     """Show one flow.
 
     \b
@@ -117,7 +117,7 @@ def phase(flow: Object) -> str:
     help="text: with its graph, Jobs and Events.",
 )
 @flags.namespaced
-def describe_(name: str | None, form: str, target: connection.Target) -> None:
+def describe_(name: str | None, form: str, target: connection.ConnectionTarget) -> None:
     """Show flows whole.
 
     \b
@@ -145,7 +145,7 @@ def describe_(name: str | None, form: str, target: connection.Target) -> None:
 @flags.NAME_OR_FILE
 @flags.FILE
 @flags.namespaced
-def delete(name: str | None, source: str | None, target: connection.Target) -> None:
+def delete(name: str | None, source: str | None, target: connection.ConnectionTarget) -> None:
     """Delete a flow and its Jobs, or what a file describes.
 
     \b
@@ -163,7 +163,7 @@ def delete(name: str | None, source: str | None, target: connection.Target) -> N
 @group.command("suspend")
 @flags.NAME
 @flags.namespaced
-def suspend(name: str, target: connection.Target) -> None:
+def suspend(name: str, target: connection.ConnectionTarget) -> None:
     """Start nothing new in a flow; Jobs that run go on.
 
     \b
@@ -176,7 +176,7 @@ def suspend(name: str, target: connection.Target) -> None:
 @group.command("resume")
 @flags.NAME
 @flags.namespaced
-def resume(name: str, target: connection.Target) -> None:
+def resume(name: str, target: connection.ConnectionTarget) -> None:
     """Let a suspended flow go on.
 
     \b
@@ -189,7 +189,7 @@ def resume(name: str, target: connection.Target) -> None:
 @group.command("cancel")
 @flags.NAME
 @flags.namespaced
-def cancel(name: str, target: connection.Target) -> None:
+def cancel(name: str, target: connection.ConnectionTarget) -> None:
     """End a flow: nothing new starts, and Jobs that run are terminated.
 
     \b
@@ -202,7 +202,7 @@ def cancel(name: str, target: connection.Target) -> None:
 @group.command("retry")
 @flags.NAME
 @flags.namespaced
-def retry(name: str, target: connection.Target) -> None:
+def retry(name: str, target: connection.ConnectionTarget) -> None:
     """Run once more what failed, was terminated or was skipped in a flow that ended so.
 
     What completed stays, unless it depends on what failed. A flow that was cancelled is no longer.
@@ -214,7 +214,7 @@ def retry(name: str, target: connection.Target) -> None:
     _steer(name, target, "retry")
 
 
-def _steer(name: str, target: connection.Target, verb: str) -> None:
+def _steer(name: str, target: connection.ConnectionTarget, verb: str) -> None:
     async def work(cluster: "Cluster") -> None:
         path = JOB_FLOW.path(target.namespace, name)
         flow: Object = await cluster.request("GET", path)

@@ -101,7 +101,7 @@ class Launch:
 @flags.FILE
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @flags.namespaced
-def run(name: str | None, source: str | None, target: connection.Target, **given: Any) -> None:
+def run(name: str | None, source: str | None, target: connection.ConnectionTarget, **given: Any) -> None:
     """Run a Job: one task of some pods, or the Job of a file.
 
     On the embedded cluster images are ignored, so a COMMAND is needed there.
@@ -160,7 +160,9 @@ def written(source: str, namespace: str) -> Object:
 @click.option("--selector", default="", metavar="TEXT", help="Only those with this text in their names.")
 @flags.EVERYWHERE
 @flags.namespaced
-def list_(queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: connection.Target) -> None:
+def list_(
+    queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: connection.ConnectionTarget
+) -> None:
     """List Jobs.
 
     \b
@@ -202,7 +204,7 @@ def row(job: Object, everywhere: bool = False) -> list[Any]:
 @group.command("view")
 @flags.NAME
 @flags.namespaced
-def view(name: str, target: connection.Target) -> None:
+def view(name: str, target: connection.ConnectionTarget) -> None:
     """Show a Job, its tasks and pods, why it failed or waits, and its Events.
 
     \b
@@ -215,7 +217,7 @@ def view(name: str, target: connection.Target) -> None:
 @group.command("suspend")
 @flags.NAME
 @flags.namespaced
-def suspend(name: str, target: connection.Target) -> None:
+def suspend(name: str, target: connection.ConnectionTarget) -> None:
     """Abort a Job until it is resumed: its pods end.
 
     \b
@@ -228,7 +230,7 @@ def suspend(name: str, target: connection.Target) -> None:
 @group.command("resume")
 @flags.NAME
 @flags.namespaced
-def resume(name: str, target: connection.Target) -> None:
+def resume(name: str, target: connection.ConnectionTarget) -> None:
     """Run an aborted Job again.
 
     \b
@@ -238,7 +240,7 @@ def resume(name: str, target: connection.Target) -> None:
     _ask(name, target, "ResumeJob", "resume")
 
 
-def _ask(name: str, target: connection.Target, action: str, verb: str) -> None:
+def _ask(name: str, target: connection.ConnectionTarget, action: str, verb: str) -> None:
     async def work(cluster: "Cluster") -> None:
         await commands.send(cluster, Ref(VC_JOB, target.namespace, name), action)
         output.say(f"{verb} job {name}: command {action} was given")
@@ -249,7 +251,7 @@ def _ask(name: str, target: connection.Target, action: str, verb: str) -> None:
 @group.command("delete")
 @flags.NAME
 @flags.namespaced
-def delete(name: str, target: connection.Target) -> None:
+def delete(name: str, target: connection.ConnectionTarget) -> None:
     """Delete a Job and all that was made for it.
 
     \b

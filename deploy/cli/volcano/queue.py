@@ -49,7 +49,7 @@ def group() -> None:
     help="Closed: it takes no work until it is opened.",
 )
 @flags.cluster_wide
-def create(name: str, weight: int, state: str, target: connection.Target) -> None:
+def create(name: str, weight: int, state: str, target: connection.ConnectionTarget) -> None:
     """Make a queue.
 
     \b
@@ -80,7 +80,7 @@ def queue(name: str, weight: int, state: str) -> Object:
 
 @group.command("list")
 @flags.cluster_wide
-def list_(target: connection.Target) -> None:
+def list_(target: connection.ConnectionTarget) -> None:
     """List queues, with how many PodGroups of each are in which phase.
 
     \b
@@ -97,7 +97,7 @@ def list_(target: connection.Target) -> None:
 @group.command("get")
 @NAME
 @flags.cluster_wide
-def get(name: str, target: connection.Target) -> None:
+def get(name: str, target: connection.ConnectionTarget) -> None:
     """Show one queue, and who waits in it: in which order, and why.
 
     \b
@@ -138,7 +138,7 @@ def row(found: Object) -> list[Any]:
 )
 @click.option("-w", "--weight", type=WEIGHT, help="Its new weight, for update.")
 @flags.cluster_wide
-def operate(name: str, action: str, weight: int | None, target: connection.Target) -> None:
+def operate(name: str, action: str, weight: int | None, target: connection.ConnectionTarget) -> None:
     """Open or close a queue, or change its weight.
 
     \b
@@ -164,7 +164,7 @@ def operate(name: str, action: str, weight: int | None, target: connection.Targe
 @group.command("delete")
 @NAME
 @flags.cluster_wide
-def delete(name: str, target: connection.Target) -> None:
+def delete(name: str, target: connection.ConnectionTarget) -> None:
     """Delete a queue that nobody uses.
 
     \b

@@ -22,7 +22,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class QueueLine:
     """The PodGroups of one queue that wait, the next to be asked first."""
 
     groups: tuple[Object, ...]
@@ -34,11 +34,11 @@ class Line:
         return uids.index(uid) + 1 if uid in uids else None
 
 
-def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], now: datetime) -> Line:
+def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], now: datetime) -> QueueLine:
     """The line of a queue. priorities: the values of PriorityClasses by name."""
     pending = [body for body in groups if queue_of(body) == queue and _waits(body)]
     if not pending:
-        return Line(())
+        return QueueLine(())
     # Here, because what knows the order is made of models: loading them takes longer than most commands.
     from workers.controllers.volcano.podgroup import order
     from workers.controllers.volcano.podgroup.group import observe
@@ -50,14 +50,14 @@ def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], no
         (group for group in found if group.ref not in names),
         key=lambda group: order.urgency(group, bool(group.status.get("allocated")), priorities),
     )
-    return Line(tuple(group.body for group in (*late, *rest)))
+    return QueueLine(tuple(group.body for group in (*late, *rest)))
 
 
 def _waits(group: Object) -> bool:
     return phase(group) == PENDING and "deletionTimestamp" not in group["metadata"]
 
 
-async def read(cluster: "Cluster", queue: str, now: datetime) -> Line | None:
+async def read(cluster: "Cluster", queue: str, now: datetime) -> QueueLine | None:
     """The line of a queue as it is now; None, with a note, when PodGroups may not be listed."""
     try:
         groups = await columns.items(cluster, POD_GROUP)
@@ -68,7 +68,7 @@ async def read(cluster: "Cluster", queue: str, now: datetime) -> Line | None:
     return line(groups, queue, {each["metadata"]["name"]: int(each.get("value") or 0) for each in classes}, now)
 
 
-def show(waiting: Line, now: datetime) -> None:
+def show(waiting: QueueLine, now: datetime) -> None:
     """The line as a table."""
     if not waiting.groups:
         return

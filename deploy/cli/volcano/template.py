@@ -31,7 +31,7 @@ def group() -> None:
 @group.command("create")
 @flags.SOURCE
 @flags.namespaced
-def create(source: str, target: connection.Target) -> None:
+def create(source: str, target: connection.ConnectionTarget) -> None:
     """Make the JobTemplates of a file.
 
     \b
@@ -45,7 +45,7 @@ def create(source: str, target: connection.Target) -> None:
 @group.command("list")
 @flags.EVERYWHERE
 @flags.namespaced
-def list_(everywhere: bool, target: connection.Target) -> None:
+def list_(everywhere: bool, target: connection.ConnectionTarget) -> None:
     """List templates.
 
     \b
@@ -63,7 +63,7 @@ def list_(everywhere: bool, target: connection.Target) -> None:
 @group.command("get")
 @flags.NAME
 @flags.namespaced
-def get(name: str, target: connection.Target) -> None:
+def get(name: str, target: connection.ConnectionTarget) -> None:
     """Show one template.
 
     \b
@@ -88,7 +88,7 @@ def row(template: Object) -> list[Any]:
     "-o", "--format", "form", type=click.Choice(files.FORMATS), default="yaml", show_default=True, help="How."
 )
 @flags.namespaced
-def describe(name: str | None, form: str, target: connection.Target) -> None:
+def describe(name: str | None, form: str, target: connection.ConnectionTarget) -> None:
     """Show templates whole.
 
     \b
@@ -106,7 +106,7 @@ def describe(name: str | None, form: str, target: connection.Target) -> None:
 @flags.NAME_OR_FILE
 @flags.FILE
 @flags.namespaced
-def delete(name: str | None, source: str | None, target: connection.Target) -> None:
+def delete(name: str | None, source: str | None, target: connection.ConnectionTarget) -> None:
     """Delete a template, or those that a file describes.
 
     \b

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from deploy.demo import stage
 from deploy.demo.pool import manifest
-from deploy.demo.pool.report import Run, Sample, chart, faults, rows
+from deploy.demo.pool.report import PoolRun, PoolSample, chart, faults, rows
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
 from workers.api.kinds import DEPLOYMENT, SCALED_OBJECT
@@ -25,8 +25,8 @@ from workers.settings import Settings
 TASKS_PER_WORKER = 10
 
 
-async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int, seconds: float) -> Run:
-    async def act(cluster: Cluster) -> Run:
+async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int, seconds: float) -> PoolRun:
+    async def act(cluster: Cluster) -> PoolRun:
         async with redis.Redis.from_url(broker) as store:
             with Celery(broker=broker) as sender:
                 await cluster.create(DEPLOYMENT, manifest.deployment(broker))
@@ -36,7 +36,7 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
                 least = min(2, most, -(-tasks // TASKS_PER_WORKER))
                 with console.status("no worker yet") as status:
 
-                    def show(one: Sample) -> None:
+                    def show(one: PoolSample) -> None:
                         status.update(f"workers: {one.ready} of {one.wanted}.  tasks: {one.done} of {tasks}")
 
                     def push(number: int) -> None:
@@ -48,7 +48,7 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
     return await stage.running(console, settings, "deployments,replicasets,pods", act)
 
 
-def _report(console: Console, seen: Run, wrong: list[str]) -> None:
+def _report(console: Console, seen: PoolRun, wrong: list[str]) -> None:
     table = Table(show_header=False, title="report")
     for name, figure in rows(seen):
         table.add_row(name, figure)

@@ -7,7 +7,7 @@ from deploy.demo.pool.work import outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PoolSample:
     """One look. at: seconds since the first task was pushed. wanted, ready: workers. done: tasks so far."""
 
     at: float
@@ -17,7 +17,7 @@ class Sample:
 
 
 @dataclass
-class Run:
+class PoolRun:
     """What the demo saw.
 
     pushed: numbers of the tasks. least, most: how many workers there should have been at once, and may have been.
@@ -27,7 +27,7 @@ class Run:
     pushed: Sequence[int] = ()
     least: int = 1
     most: int = 1
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[PoolSample] = field(default_factory=list)
     results: Mapping[int, str] = field(default_factory=dict)
     begun: Mapping[int, int] = field(default_factory=dict)
     ended: Mapping[int, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Run:
         return all(number in self.results for number in self.pushed)
 
 
-def faults(run: Run) -> list[str]:
+def faults(run: PoolRun) -> list[str]:
     """Everything that is wrong with the run, in words; empty means that it is right."""
     checks = [
         ("were missed", [number for number in run.pushed if number not in run.results]),
@@ -58,7 +58,7 @@ def faults(run: Run) -> list[str]:
     return found
 
 
-def rows(run: Run) -> list[tuple[str, str]]:
+def rows(run: PoolRun) -> list[tuple[str, str]]:
     """The report's lines: a name and a figure each."""
     lines = [
         ("tasks", str(len(run.pushed))),
@@ -74,7 +74,7 @@ def rows(run: Run) -> list[tuple[str, str]]:
     return [*lines, *((name, f"{at:.1f} s") for name, at in moments if at is not None)]
 
 
-def chart(run: Run, lines: int = 20) -> list[str]:
+def chart(run: PoolRun, lines: int = 20) -> list[str]:
     """Workers and finished tasks over time, as text: at most so many lines, the changes first of all."""
     changes = [
         one

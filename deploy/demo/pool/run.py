@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import redis.asyncio as redis
 
 from deploy.demo.pool.manifest import NAME, NAMESPACE
-from deploy.demo.pool.report import Run, Sample
+from deploy.demo.pool.report import PoolRun, PoolSample
 from deploy.demo.pool.work import BEGUN, ENDED, RESULTS
 from workers.api.kinds import DEPLOYMENT, POD, Ref
 from workers.client.rest import Cluster
 from workers.errors import PenstockError, Unavailable
 
 
-class Stuck(PenstockError):  # noqa: N818 - says what happened
+class PoolStuck(PenstockError):  # noqa: N818 - says what happened
     """Nothing moved for too long."""
 
 
@@ -32,14 +32,14 @@ async def run(
     *,
     least: int,
     most: int,
-    show: Callable[[Sample], None],
-) -> Run:
+    show: Callable[[PoolSample], None],
+) -> PoolRun:
     """Push the tasks and look on until every one is done and no worker is left.
 
     push: sends the task of a number. least, most: workers expected, and allowed, at once. Raises Stuck when nothing
     moves for a minute before.
     """
-    seen = Run(pushed=tuple(numbers), least=least, most=most)
+    seen = PoolRun(pushed=tuple(numbers), least=least, most=most)
     begun = time.monotonic()
     await asyncio.to_thread(_push_all, push, numbers)
     moved = begun
@@ -51,7 +51,7 @@ async def run(
             continue
         await _collect(store, seen)
         now = time.monotonic()
-        sample = Sample(now - begun, wanted, ready, len(seen.results))
+        sample = PoolSample(now - begun, wanted, ready, len(seen.results))
         before = seen.samples[-1] if seen.samples else None
         if before is None or (before.wanted, before.ready, before.done) != (wanted, ready, sample.done):
             moved = now
@@ -62,7 +62,7 @@ async def run(
             await _collect(store, seen)
             return seen
         if now - moved > PATIENCE:
-            raise Stuck(
+            raise PoolStuck(
                 f"nothing moved for {PATIENCE:.0f} s: {sample.done} of {len(numbers)} tasks done, "
                 f"{wanted} workers wanted, {ready} ready, {pods} there"
             )
@@ -82,7 +82,7 @@ async def _workers(cluster: Cluster) -> tuple[int, int, int]:
     return int(deployment["spec"]["replicas"]), int(status.get("readyReplicas") or 0), len(pods)
 
 
-async def _collect(store: redis.Redis, seen: Run) -> None:
+async def _collect(store: redis.Redis, seen: PoolRun) -> None:
     results, begun, ended = await asyncio.gather(*(store.hgetall(key) for key in (RESULTS, BEGUN, ENDED)))
     seen.results = {int(number): text for number, text in _texts(results).items()}
     seen.begun = {int(number): int(times) for number, times in _texts(begun).items()}

@@ -11,12 +11,12 @@ from pathlib import Path
 import uvloop
 from redis.exceptions import RedisError
 
-from deploy.local.apiserver.server import Options, serve
+from deploy.local.apiserver.server import ServerOptions, serve
 from deploy.local.apiserver.storage.store import Displaced
 from workers.errors import UserError
 
 
-def options(arguments: list[str] | None = None) -> Options:
+def options(arguments: list[str] | None = None) -> ServerOptions:
     """The options a command line asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m deploy.local.apiserver",
@@ -43,7 +43,7 @@ def options(arguments: list[str] | None = None) -> Options:
     parser.add_argument("--pod-scheduler", default="default-scheduler", metavar="NAME", help="who places them then")
     parser.add_argument("--ready-file", type=Path, metavar="F", help="is written once requests are answered")
     found = parser.parse_args(arguments)
-    return Options(
+    return ServerOptions(
         store=found.store,
         token_file=found.token_file,
         kubeconfig=found.kubeconfig,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deploy.local.apiserver.admission.quotas import Quotas
-from deploy.local.apiserver.discovery.resources import Registry
+from deploy.local.apiserver.admission.quotas import QuotaAdmission
+from deploy.local.apiserver.discovery.resources import ResourceRegistry
 from deploy.local.apiserver.http.responses import timeout, unavailable
 from deploy.local.apiserver.storage.paging import Snapshots
-from deploy.local.apiserver.storage.store import Displaced, Overloaded, Record, Store
+from deploy.local.apiserver.storage.store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.watch import Hub
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.api.kinds import Object
 
 #: Longest wait for the broker to take a write, in seconds.
@@ -31,26 +31,26 @@ class Context:
     logs: where the kubelet leaves containers' output. admission: what the rules of Volcano's kinds take from settings.
     """
 
-    store: Store
+    store: ObjectStore
     hub: Hub
-    registry: Registry
+    registry: ResourceRegistry
     logs: Path
     now: Callable[[], datetime] = utcnow
-    admission: Options = field(default_factory=lambda: Options(gangs=False))
+    admission: AdmissionOptions = field(default_factory=lambda: AdmissionOptions(gangs=False))
     snapshots: Snapshots = field(default_factory=Snapshots)
-    quotas: Quotas = field(init=False)
+    quotas: QuotaAdmission = field(init=False)
 
     def __post_init__(self) -> None:
-        self.quotas = Quotas(self.store, self.registry)
+        self.quotas = QuotaAdmission(self.store, self.registry)
 
-    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
+    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[StoredObject]:
         """Store.put, refusing with 503 when the broker is too far behind."""
         try:
             return self.store.put(resource, key, body)
         except Overloaded as error:
             raise unavailable(str(error)) from error
 
-    def remove(self, resource: str, key: str) -> asyncio.Future[Record]:
+    def remove(self, resource: str, key: str) -> asyncio.Future[StoredObject]:
         """Store.remove, refusing with 503 when the broker is too far behind."""
         try:
             return self.store.remove(resource, key)
@@ -58,7 +58,7 @@ class Context:
             raise unavailable(str(error)) from error
 
 
-async def written(future: asyncio.Future[Record]) -> Record:
+async def written(future: asyncio.Future[StoredObject]) -> StoredObject:
     """The record once the broker has it; 504 when that takes too long, 503 when another server owns the store."""
     try:
         async with asyncio.timeout(PATIENCE):

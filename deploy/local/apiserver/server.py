@@ -20,12 +20,12 @@ import yaml
 
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.resources import Registry
+from deploy.local.apiserver.discovery.resources import ResourceRegistry
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.http.app import App
+from deploy.local.apiserver.http.app import ApiApp
 from deploy.local.apiserver.storage.garbage_collector import Collector
-from deploy.local.apiserver.storage.store import Store, StoreKeys
+from deploy.local.apiserver.storage.store import ObjectStore, StoreKeys
 from deploy.local.apiserver.storage.watch import Hub
 from deploy.processes import https
 from workers.admission import options as admission
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServerOptions:
     """How to run. store: URL of a Redis server. port: 0 takes the one of the last run if it is free, else any.
 
     ready: a file that is written, with the URL in it, once requests are answered. tls: folder of the certificates;
@@ -57,11 +57,11 @@ class Options:
     pod_scheduler: str = "default-scheduler"
 
     @property
-    def admission(self) -> admission.Options:
+    def admission(self) -> admission.AdmissionOptions:
         """What the rules of Volcano's kinds take from the options."""
         if not self.gangs:
-            return admission.Options(gangs=False)
-        return admission.Options(self.gangs, self.pod_scheduler)
+            return admission.AdmissionOptions(gangs=False)
+        return admission.AdmissionOptions(self.gangs, self.pod_scheduler)
 
 
 def loopback(host: str) -> str:
@@ -133,7 +133,7 @@ async def prepare(ctx: Context) -> None:
     await asyncio.gather(*waiting)
 
 
-class _Server(uvicorn.Server):
+class _ApiServer(uvicorn.Server):
     """Uvicorn, that says when it answers, and ends the watches first: it waits for answers, they would not end."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, announce: Callable[[], None]) -> None:
@@ -162,7 +162,7 @@ class _Server(uvicorn.Server):
                     transport.abort()
 
 
-async def _until_displaced(server: uvicorn.Server, store: Store) -> None:
+async def _until_displaced(server: uvicorn.Server, store: ObjectStore) -> None:
     """Writes batches; when another server takes the store over, this one ends."""
     try:
         await store.run()
@@ -170,7 +170,7 @@ async def _until_displaced(server: uvicorn.Server, store: Store) -> None:
         server.should_exit = True
 
 
-async def serve(options: Options) -> None:
+async def serve(options: ServerOptions) -> None:
     """Serves until a signal comes. Raises UserError for wrong options, Displaced when another server took over."""
     listener = listen(loopback(options.host), options.port, last_port(options.kubeconfig))
     host, port = listener.getsockname()[:2]
@@ -178,13 +178,13 @@ async def serve(options: Options) -> None:
     token = auth.token(options.token_file)
     files = certificate.ensure(options.tls or options.kubeconfig.parent)
     async with redis.Redis.from_url(options.store) as client:
-        store = Store(client, StoreKeys(options.prefix))
+        store = ObjectStore(client, StoreKeys(options.prefix))
         await store.load()
-        registry = Registry()
+        registry = ResourceRegistry()
         crd_conditions.follow(store, registry)
         ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission)
-        config = https.configured(App(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
-        server = _Server(config, ctx.hub, lambda: _announce(options.ready, url))
+        config = https.configured(ApiApp(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
+        server = _ApiServer(config, ctx.hub, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))
         collector = Collector(ctx)
         collecting = asyncio.create_task(collector.run())

@@ -5,8 +5,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from deploy.local.kubelet.kubelet import Options, kubelet
-from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
+from deploy.local.kubelet.pods.lifecycle import RestartBackoff
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
@@ -35,13 +35,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 async def run(arguments: argparse.Namespace) -> None:
     """Serves until SIGINT or SIGTERM."""
     stop = until_signal.told()
-    options = Options(
+    options = KubeletOptions(
         node=arguments.node,
         pods=arguments.max_pods,
         root=arguments.root,
         logs=arguments.logs,
         events=arguments.events,
-        backoff=Backoff(base=arguments.backoff),
+        backoff=RestartBackoff(base=arguments.backoff),
         farewell=arguments.farewell,
         orphans=arguments.orphans,
     )

@@ -14,17 +14,17 @@ from typing import Any
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
-from deploy.local.kubelet.containers.attempt import Attempt
-from deploy.local.kubelet.containers.states import Ending
-from deploy.local.kubelet.node import Node
+from deploy.local.kubelet.containers.attempt import ContainerAttempt
+from deploy.local.kubelet.containers.states import ContainerEnding
+from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.host import Host
-from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.local.kubelet.pods.lifecycle import RestartBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
 from deploy.local.kubelet.pods.pod_worker import Worker
 from deploy.local.kubelet.pods.status_reports import Reports
 from deploy.local.kubelet.volumes.config_data import Configs
-from deploy.local.kubelet.volumes.volume_claims import Claims
+from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_keeper
 from workers.api.kinds import POD, Object, ref_of
 from workers.client.rest import Cluster
@@ -48,7 +48,7 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class KubeletOptions:
     """node: name of the Node. pods: how many run at once. root: folder for pods, logs: for their logs.
 
     farewell: seconds pods get to end when the kubelet stops. orphans: seconds after a crash of the kubelet until the
@@ -60,7 +60,7 @@ class Options:
     root: Path
     logs: Path
     events: Wanted = "all"
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
     farewell: float = 5.0
     orphans: float = 30.0
 
@@ -68,13 +68,13 @@ class Options:
 class Kubelet:
     """Runs the pods of one node. Use `serve`."""
 
-    def __init__(self, cluster: Cluster, options: Options, host: Host) -> None:
+    def __init__(self, cluster: Cluster, options: KubeletOptions, host: Host) -> None:
         self._cluster = cluster
         self._options = options
         self._host = host
-        self._node = Node(cluster, options.node, options.pods)
-        self._usage = resource_usage.Usage(cluster, self._measurable, host.clock)
-        self._queue = pod_order.Queue()
+        self._node = NodeObject(cluster, options.node, options.pods)
+        self._usage = resource_usage.ContainerUsage(cluster, self._measurable, host.clock)
+        self._queue = pod_order.PodQueue()
         self._workers: dict[str, Worker] = {}
         #: the newest version of pods that are being bound; None when deleted meanwhile
         self._binding: dict[str, Object | None] = {}
@@ -111,15 +111,17 @@ class Kubelet:
         finally:
             await _cancelled(told, *running, *self._tasks)
 
-    def _measurable(self) -> list[resource_usage.Running]:
+    def _measurable(self) -> list[resource_usage.MeasuredContainer]:
         return [
-            resource_usage.Running(worker.pod, worker.sessions) for worker in self._workers.values() if not worker.gone
+            resource_usage.MeasuredContainer(worker.pod, worker.sessions)
+            for worker in self._workers.values()
+            if not worker.gone
         ]
 
     async def _end_all(self) -> None:
         grace = self._options.farewell
         for worker in self._workers.values():
-            worker.end(Ending("Terminated", _SHUTDOWN, grace=grace, disruption=True))
+            worker.end(ContainerEnding("Terminated", _SHUTDOWN, grace=grace, disruption=True))
         # what cannot be reported in time is reported by the next kubelet
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace + _REPORTING)
@@ -170,7 +172,9 @@ class Kubelet:
             worker.update(pod)
             if _is_over(pod) and not worker.over:
                 shown = pod["status"]
-                worker.end(Ending(shown.get("reason") or "Terminated", shown.get("message") or "ended from outside"))
+                worker.end(
+                    ContainerEnding(shown.get("reason") or "Terminated", shown.get("message") or "ended from outside")
+                )
         elif uid in self._binding:
             self._binding[uid] = pod
         elif uid in self._done or not pod_order.is_ours(pod, self._options.node) or _is_over(pod):
@@ -338,7 +342,7 @@ class Kubelet:
 
 
 @asynccontextmanager
-async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
+async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Kubelet]:
     """A kubelet with all it needs. Raises UserError when another one works in the same folder."""
     root, logs = options.root.resolve(), options.logs.resolve()
     for folder in (root, logs):
@@ -350,7 +354,7 @@ async def kubelet(cluster: Cluster, options: Options) -> AsyncIterator[Kubelet]:
     pods = root / "pods"
     watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
     pods.mkdir(exist_ok=True)
-    claims = Claims(cluster, root / "claims")
+    claims = VolumeClaims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
     keeping = asyncio.create_task(guard_keeper.keep(watchman))
     try:
@@ -374,7 +378,7 @@ async def _removed(folder: Path) -> None:
 
 async def _swept(folder: Path) -> None:
     """Ends what still runs of a pod that is gone, and removes its folder."""
-    for attempt in (Attempt(path) for path in folder.glob("*/[0-9]*")):
+    for attempt in (ContainerAttempt(path) for path in folder.glob("*/[0-9]*")):
         attempt.signal(signal.SIGKILL)
     await _removed(folder)
 

@@ -43,7 +43,7 @@ class _Place:
     told: bool = False
 
 
-class Queue:
+class PodQueue:
     """Pods that wait for a place. A pod is known by its uid."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from redis import exceptions
 
 from penstock.scaler import Measure
-from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.connection import Answer, RedisLink
 from scheduler.scripts import load
 
 _SCRIPT = load("scalers", "celery")
@@ -25,7 +25,7 @@ HELD = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TransportLayout:
     """The transport options that say where messages are."""
 
     prefix: str = ""
@@ -49,7 +49,7 @@ class Backlog:
     """How many tasks of these queues are not done? steps: of priorities. future: also those that are not due yet."""
 
     queues: tuple[str, ...]
-    layout: Layout = Layout()
+    layout: TransportLayout = TransportLayout()
     steps: tuple[int, ...] = (0, 3, 6, 9)
     future: bool = False
 
@@ -65,7 +65,7 @@ class Backlog:
         """The first of the lists."""
         return self.lists[0]
 
-    def answer(self, lists: Mapping[str, Any], held: Sequence[Held], tables: "Tables") -> Answer:
+    def answer(self, lists: Mapping[str, Any], held: Sequence[Held], tables: "BacklogTables") -> Answer:
         """The number, from what the script answered."""
         counts = [lists[name] for name in self.lists]
         for count in counts:
@@ -78,11 +78,11 @@ class Backlog:
         soonest = min((count[2] for count in every if count[1]), default=None)
         return Measure(value, again=None if soonest is None or self.future else soonest / 1000)
 
-    def _ours(self, held: Held, tables: "Tables") -> bool:
+    def _ours(self, held: Held, tables: "BacklogTables") -> bool:
         return any(tables.reaches(queue, held.exchange, held.key) for queue in self.queues)
 
 
-class Tables:
+class BacklogTables:
     """Which queues messages go to, by exchange: what queues are bound to it, as the transport remembers it."""
 
     def __init__(self, entries: Mapping[str, Sequence[str]], separator: str) -> None:
@@ -110,9 +110,9 @@ def matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
     return bool(key) and pattern[0] in ("*", key[0]) and matches(pattern[1:], key[1:])
 
 
-async def ask(link: Link, questions: Sequence[Backlog]) -> Sequence[Answer]:
+async def ask(link: RedisLink, questions: Sequence[Backlog]) -> Sequence[Answer]:
     """All backlogs in one round trip; what workers hold is looked at once for all of one layout."""
-    groups: defaultdict[Layout, list[Backlog]] = defaultdict(list)
+    groups: defaultdict[TransportLayout, list[Backlog]] = defaultdict(list)
     for question in questions:
         groups[question.layout].append(question)
     names = {layout: list(dict.fromkeys(n for one in ones for n in one.lists)) for layout, ones in groups.items()}
@@ -123,18 +123,20 @@ async def ask(link: Link, questions: Sequence[Backlog]) -> Sequence[Answer]:
     return [found[question] for question in questions]
 
 
-def _command(layout: Layout, lists: Sequence[str]) -> tuple[str | int, ...]:
+def _command(layout: TransportLayout, lists: Sequence[str]) -> tuple[str | int, ...]:
     keys = (layout.prefix + layout.unacked, *lists)
     return ("EVAL", _SCRIPT, len(keys), *keys, LOOK, HELD, f"{layout.prefix}_kombu.binding.")
 
 
-def _answers(layout: Layout, ones: Sequence[Backlog], names: Sequence[str], answer: Any) -> dict[Backlog, Answer]:
+def _answers(
+    layout: TransportLayout, ones: Sequence[Backlog], names: Sequence[str], answer: Any
+) -> dict[Backlog, Answer]:
     if isinstance(answer, exceptions.RedisError):
         return dict.fromkeys(ones, answer)
     counts, groups, entries = answer
     lists = dict(zip(names, counts, strict=True))
     held = [Held(_text(exchange), _text(key), *numbers) for exchange, key, *numbers in groups]
-    tables = Tables({_text(name): [_text(one) for one in texts] for name, texts in entries}, layout.separator)
+    tables = BacklogTables({_text(name): [_text(one) for one in texts] for name, texts in entries}, layout.separator)
     return {one: one.answer(lists, held, tables) for one in ones}
 
 

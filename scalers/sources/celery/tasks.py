@@ -10,7 +10,7 @@ from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, parameter
 from scalers.gather import side_by_side
 from scalers.sources.celery import backlog, broker_url
-from scalers.sources.celery.backlog import Backlog, Layout
+from scalers.sources.celery.backlog import Backlog, TransportLayout
 from scalers.sources.celery.broker_url import BrokerURL
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
@@ -145,7 +145,7 @@ class CeleryTasks(Scaler):
     @property
     def question(self) -> Backlog:
         """What to ask a Redis server."""
-        layout = Layout(self.global_keyprefix, self.separator or Layout().separator, self.unacked_key)
+        layout = TransportLayout(self.global_keyprefix, self.separator or TransportLayout().separator, self.unacked_key)
         return Backlog(self.queues, layout, self._steps, self.count_future_tasks)
 
     @property

@@ -34,7 +34,7 @@ class Deployment:
         return f"mongodb://{self.name}"
 
 
-class Client:
+class MongoClient:
     """Connections to one deployment, opened when they are first needed."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -173,5 +173,5 @@ class MongoDB(Scaler):
     async def answer(self, connections: Connections) -> float:
         """Documents that match, over the client that all triggers of the deployment share."""
         server = self.server
-        async with connections.use(server, lambda: Client(server), Client.close) as client:
+        async with connections.use(server, lambda: MongoClient(server), MongoClient.close) as client:
             return await client.count(self.db_name, self.collection, self.filter())

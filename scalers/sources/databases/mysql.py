@@ -10,7 +10,7 @@ from pydantic import SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.databases.sql import Link, Lost, SQLSource
+from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -26,7 +26,7 @@ _CLIENT_ERRORS = range(2000, 3000)
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class MySQLDatabase:
     """Where a database is and who logs in. The password is in neither repr nor text."""
 
     host: str
@@ -64,15 +64,15 @@ class MySQL(SQLSource):
         return self
 
     @property
-    def server(self) -> Database:
+    def server(self) -> MySQLDatabase:
         """The database with the login."""
         if self.connection_string is None:
             secret = self.password.get_secret_value() if self.password else ""
-            return Database(self.host or "", int(self.port or 0), self.db_name or "", self.username or "", secret)
+            return MySQLDatabase(self.host or "", int(self.port or 0), self.db_name or "", self.username or "", secret)
         found = _DSN.fullmatch(self.connection_string.get_secret_value())
         if found is None:
             raise ParameterError("connectionString", "must be user:password@tcp(host:port)/database")
-        return Database(
+        return MySQLDatabase(
             (found["host"] or "127.0.0.1").strip("[]"),
             int(found["port"] or 3306),
             found["database"],
@@ -95,15 +95,15 @@ class MySQL(SQLSource):
         """The value that is not yet worth a Job."""
         return self.activation_query_value
 
-    def link(self) -> "Connection":
+    def link(self) -> "MySQLConnection":
         """A connection to the database."""
-        return Connection(self.server)
+        return MySQLConnection(self.server)
 
 
-class Connection(Link):
+class MySQLConnection(SqlLink):
     """A connection of aiomysql."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: MySQLDatabase) -> None:
         self._database = database
         self._connection: Any = None
 
@@ -114,7 +114,7 @@ class Connection(Link):
         try:
             self._connection = await self._connected()
         except (errors.MySQLError, OSError) as error:
-            raise Lost(_said(error)) from None
+            raise ConnectionLost(_said(error)) from None
 
     async def _connected(self) -> Any:
         database = self._database
@@ -135,7 +135,7 @@ class Connection(Link):
                 row: Sequence[Any] | None = await cursor.fetchone()
         except (errors.MySQLError, OSError) as error:
             refused = isinstance(error, errors.MySQLError) and error.args and error.args[0] not in _CLIENT_ERRORS
-            raise (SourceError if refused else Lost)(_said(error)) from None
+            raise (SourceError if refused else ConnectionLost)(_said(error)) from None
         return row
 
     async def stop(self) -> None:

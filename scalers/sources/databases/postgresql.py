@@ -9,13 +9,13 @@ from pydantic import SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.databases.sql import Link, Lost, SQLSource
+from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class PostgreSQLDatabase:
     """Where a database is and who logs in, as libpq writes it. It may hold a password and is in no repr."""
 
     name: str
@@ -53,7 +53,7 @@ class PostgreSQL(SQLSource):
         return self
 
     @property
-    def server(self) -> Database:
+    def server(self) -> PostgreSQLDatabase:
         """The database with the login."""
         psycopg = needed("psycopg", "postgresql")
         parts = {
@@ -68,7 +68,7 @@ class PostgreSQL(SQLSource):
         # With a connection string KEDA looks at nothing else.
         conninfo = psycopg.conninfo.make_conninfo(whole, **({} if whole else parts))
         found = psycopg.conninfo.conninfo_to_dict(conninfo)
-        return Database(
+        return PostgreSQLDatabase(
             f"postgresql://{found.get('host', '')}:{found.get('port', 5432)}/{found.get('dbname', '')}", conninfo
         )
 
@@ -87,15 +87,15 @@ class PostgreSQL(SQLSource):
         """The value that is not yet worth a Job."""
         return self.activation_target_query_value
 
-    def link(self) -> "Connection":
+    def link(self) -> "PostgreSQLConnection":
         """A connection to the database."""
-        return Connection(self.server)
+        return PostgreSQLConnection(self.server)
 
 
-class Connection(Link):
+class PostgreSQLConnection(SqlLink):
     """A connection of psycopg."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgreSQLDatabase) -> None:
         self._database = database
         self._connection: Any = None
 
@@ -105,7 +105,7 @@ class Connection(Link):
             try:
                 self._connection = await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
             except psycopg.OperationalError as error:
-                raise Lost(_said(error)) from None
+                raise ConnectionLost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
         psycopg = needed("psycopg", "postgresql")
@@ -113,7 +113,7 @@ class Connection(Link):
             cursor = await self._connection.execute(query)
             row: Sequence[Any] | None = await cursor.fetchone()
         except psycopg.OperationalError as error:
-            raise Lost(_said(error)) from None
+            raise ConnectionLost(_said(error)) from None
         except psycopg.Error as error:
             raise SourceError(_said(error)) from None
         return row

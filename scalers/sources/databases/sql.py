@@ -13,11 +13,11 @@ from penstock.scaler import Connections, Scaler, SourceError, Unreached
 _GRACE = 1.0
 
 
-class Lost(Exception):  # noqa: N818 - what happened
+class ConnectionLost(Exception):  # noqa: N818 - what happened
     """The database does not answer, refuses the login, or broke the connection off."""
 
 
-class Link(ABC):
+class SqlLink(ABC):
     """A connection to one database, opened when it is first needed; one query at a time."""
 
     @abstractmethod
@@ -43,13 +43,13 @@ class Pool:
     make: a connection; nothing is sent before it is opened.
     """
 
-    def __init__(self, make: Callable[[], Link]) -> None:
+    def __init__(self, make: Callable[[], SqlLink]) -> None:
         self._make = make
-        self._idle: list[Link] = []
+        self._idle: list[SqlLink] = []
         self._ending: set[asyncio.Task[None]] = set()
 
     async def first(self, query: str) -> Sequence[Any] | None:
-        """The first row, as `Link.first`. Cancelled, it is over at once, whatever the database does.
+        """The first row, as `SqlLink.first`. Cancelled, it is over at once, whatever the database does.
 
         The query is then stopped and its connection thrown away; nobody waits for that.
         """
@@ -88,12 +88,12 @@ class Pool:
             task.exception()
 
 
-async def _ask(link: Link, query: str) -> Sequence[Any] | None:
+async def _ask(link: SqlLink, query: str) -> Sequence[Any] | None:
     await link.open()
     return await link.first(query)
 
 
-async def _give_up(link: Link, asking: "asyncio.Task[Sequence[Any] | None]") -> None:
+async def _give_up(link: SqlLink, asking: "asyncio.Task[Sequence[Any] | None]") -> None:
     """End a query that takes too long, at the server too if that still answers, and its connection."""
     try:
         # Libraries want to hear from the server before they let go; a second time they do not insist.
@@ -109,7 +109,7 @@ async def _give_up(link: Link, asking: "asyncio.Task[Sequence[Any] | None]") -> 
         await _close(link)
 
 
-async def _close(link: Link) -> None:
+async def _close(link: SqlLink) -> None:
     async with asyncio.timeout(_GRACE):
         await link.close()
 
@@ -120,7 +120,7 @@ class SQLSource(Scaler):
     query: str
 
     @abstractmethod
-    def link(self) -> Link:
+    def link(self) -> SqlLink:
         """A connection to the trigger's database; nothing is sent before it is opened."""
 
     async def answer(self, connections: Connections) -> float:
@@ -129,7 +129,7 @@ class SQLSource(Scaler):
         async with connections.use(server, lambda: Pool(self.link), Pool.close) as pool:
             try:
                 return _number(await pool.first(self.query))
-            except Lost as error:
+            except ConnectionLost as error:
                 raise Unreached(f"{server}: {error}") from error
             except SourceError as error:
                 raise SourceError(f"{server}: {error}") from None

@@ -16,7 +16,7 @@ from redis import exceptions
 from penstock.scaler import Measure
 from scalers.sources.events.values import malformed
 from scalers.sources.redis.claims import beside
-from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.connection import Answer, RedisLink
 from scheduler.scripts import load
 from workers.metrics.process import PUSHED
 
@@ -90,7 +90,7 @@ class Intake:
         return Measure(float(waiting + held if self.held else waiting), again=0.0 if left else None)
 
 
-async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:
+async def ask(link: RedisLink, questions: Sequence[Intake]) -> Sequence[Answer]:
     """Take in what was pushed to these intakes; answers how many events wait in each."""
     answers: list[Answer] = []
     open_ = list(range(len(questions)))

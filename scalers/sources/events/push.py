@@ -9,12 +9,12 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
-from scalers.claimable import Errand, Found
+from scalers.claimable import ClaimableItems, Errand
 from scalers.sources.celery import broker_url
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
 from scalers.sources.redis.claims import beside
-from scalers.sources.redis.connection import Answer, Link, RedisServer
+from scalers.sources.redis.connection import Answer, RedisLink, RedisServer
 from scalers.sources.redis.source import SingleServer
 from scalers.sources.redis.streams import StreamClaims
 from scalers.sources.tls import TLS
@@ -119,7 +119,7 @@ class Push(StreamClaims, SingleServer):
         )
 
     @staticmethod
-    async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:  # type: ignore[override]
+    async def ask(link: RedisLink, questions: Sequence[Intake]) -> Sequence[Answer]:  # type: ignore[override]
         """Take in what was pushed, and count it."""
         return await intake.ask(link, questions)
 
@@ -133,7 +133,7 @@ class Push(StreamClaims, SingleServer):
         """Claimed is what was accepted."""
         return self.question.accepted
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> Found:
+    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
         """Take in what was pushed, then claim."""
         await self.server.answers([self.question], intake.ask, connections)
         return await super().carry_out(errand, connections)

@@ -9,14 +9,14 @@ from scalers.sources.tls import TLS
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class ServerCertificate:
     """pem: as a text. name: one that it is valid for."""
 
     pem: str
     name: str
 
 
-async def shown(place: str, tls: TLS) -> Certificate:
+async def shown(place: str, tls: TLS) -> ServerCertificate:
     """What the server at ``host:port`` shows. Raises OSError, and ValueError for a certificate that names nobody.
 
     Two connections: only of a certificate that is trusted does the ssl module tell the names.
@@ -28,7 +28,7 @@ async def shown(place: str, tls: TLS) -> Certificate:
     trusting = ssl.create_default_context(cadata=pem)
     trusting.check_hostname = False
     trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return Certificate(pem, _name((await _peer(host, int(port), trusting)).getpeercert() or {}))
+    return ServerCertificate(pem, _name((await _peer(host, int(port), trusting)).getpeercert() or {}))
 
 
 async def _peer(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLObject:

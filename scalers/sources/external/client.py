@@ -40,7 +40,7 @@ class Address:
         return self.target
 
 
-class Client:
+class ExternalClient:
     """A channel to one external scaler; nothing is sent before it is used."""
 
     def __init__(self, address: Address) -> None:

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr, SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.sources.external.client import Address, Client
+from scalers.sources.external.client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
 from scalers.sources.tls import TLS
 
@@ -80,10 +80,10 @@ class External(Scaler):
     async def answer(self, connections: Connections) -> Measure:
         """Measure over the channel that all triggers of the server share."""
         address = self.server
-        async with connections.use(address, lambda: Client(address), Client.close) as client:
+        async with connections.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
             return await self.told(client)
 
-    async def told(self, client: Client) -> Measure:
+    async def told(self, client: ExternalClient) -> Measure:
         """As `ask`; what is raised quotes none of what the environment supplied."""
         try:
             return await self.ask(client)
@@ -96,7 +96,7 @@ class External(Scaler):
             text = text.replace(secret, "***")
         return text
 
-    async def ask(self, client: Client) -> Measure:
+    async def ask(self, client: ExternalClient) -> Measure:
         """Value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
 
         The value is the sum of what is answered for metrics named like the first one; the target is the mean over

@@ -12,7 +12,7 @@ import orjson
 
 from penstock.extras import needed
 from penstock.scaler import SourceError
-from scalers.sources.http.web import Answer, Session, WebSource
+from scalers.sources.http.web import HttpAnswer, Session, WebSource
 
 #: The extra that brings what an app signs with.
 EXTRA = "github"
@@ -31,7 +31,7 @@ class Limited(SourceError):  # noqa: N818 - what happened
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class GitHubApp:
     """An installation of a GitHub app. key: its private key, PEM; in no repr."""
 
     id: int
@@ -57,7 +57,7 @@ class Account:
     """Who asks: with a token of their own, or as an app."""
 
     token: str = field(default="", repr=False)
-    app: App | None = None
+    app: GitHubApp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Page:
 
 
 @dataclass
-class Memory:
+class ResponseCache:
     """What is remembered for one account.
 
     pages: answers by what was asked. counts: the last ones, by question. barred: seconds since the epoch until which
@@ -102,7 +102,7 @@ class GitHub:
         self._session = session
         self._account = account
         self._etags = etags
-        self.memory: Memory = session.memories.setdefault(account, Memory())
+        self.memory: ResponseCache = session.memories.setdefault(account, ResponseCache())
 
     async def all(self, path: str, inside: str = "", **query: str) -> list[Any] | None:
         """Every entry of a list, page after page; None if there is no such thing. inside: the list's field.
@@ -163,7 +163,7 @@ class GitHub:
                     raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
             return memory.token
 
-    def _judge(self, answer: Answer) -> None:
+    def _judge(self, answer: HttpAnswer) -> None:
         """Raise what a refusal means; remember how long a rate limit lasts."""
         if 200 <= answer.status < 300:
             return
@@ -176,7 +176,7 @@ class GitHub:
             raise self._limited()
         raise SourceError(f"{self._source.server} answered {answer.status}")
 
-    def _decoded(self, answer: Answer) -> Any:
+    def _decoded(self, answer: HttpAnswer) -> Any:
         try:
             return orjson.loads(answer.body)
         except ValueError:

@@ -10,7 +10,7 @@ from pydantic import SecretStr, model_validator
 from penstock.parameters import ParameterError
 from penstock.scaler import Measure, Source, SourceError, parameter
 from scalers.gather import side_by_side
-from scalers.sources.http.github_api import Account, App, GitHub, Limited
+from scalers.sources.http.github_api import Account, GitHub, GitHubApp, Limited
 from scalers.sources.http.web import Session, WebSource
 
 _M, _A = (Source.METADATA, Source.ENVIRONMENT), (Source.AUTHENTICATION,)
@@ -67,7 +67,7 @@ class GitHubRunner(WebSource):
     def account(self) -> Account:
         """Who asks: the app, if there is one."""
         if self.application_id and self.installation_id and self.app_key:
-            return Account(app=App(self.application_id, self.installation_id, self.app_key.get_secret_value()))
+            return Account(app=GitHubApp(self.application_id, self.installation_id, self.app_key.get_secret_value()))
         return Account(self.personal_access_token.get_secret_value() if self.personal_access_token else "")
 
     @property

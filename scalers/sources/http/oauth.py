@@ -15,7 +15,7 @@ _UNNAMED = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class OAuthClient:
     """Who asks for a token, and where. The secret is in no repr."""
 
     uri: str
@@ -29,10 +29,10 @@ class Tokens:
     """The tokens of one process for one server."""
 
     def __init__(self) -> None:
-        self._known: dict[Client, tuple[str, float]] = {}
+        self._known: dict[OAuthClient, tuple[str, float]] = {}
         self._asking = asyncio.Lock()
 
-    async def get(self, http: aiohttp.ClientSession, client: Client) -> str:
+    async def get(self, http: aiohttp.ClientSession, client: OAuthClient) -> str:
         """A token that is still valid; raises SourceError when the token server refuses."""
         async with self._asking:
             known = self._known.get(client)
@@ -41,7 +41,7 @@ class Tokens:
             return known[0]
 
 
-async def _ask(http: aiohttp.ClientSession, client: Client) -> tuple[str, float]:
+async def _ask(http: aiohttp.ClientSession, client: OAuthClient) -> tuple[str, float]:
     form = [("grant_type", "client_credentials"), *client.more]
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))

@@ -14,7 +14,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, Unreached, parameter
-from scalers.sources.http.oauth import Client, Tokens
+from scalers.sources.http.oauth import OAuthClient, Tokens
 from scalers.sources.tls import TLS
 from workers.client.rest import Cluster
 
@@ -80,7 +80,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered: the status, the body, and the headers, whose names may be asked for in any case.
 
     sent: what said who asks, lest a server that repeats it makes it known.
@@ -214,7 +214,7 @@ class WebSource(Scaler):
 
     async def get(
         self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any
-    ) -> Answer:
+    ) -> HttpAnswer:
         """GET of a path below the URL; raises SourceError unless the status says success.
 
         more: as `request` takes it.
@@ -234,7 +234,7 @@ class WebSource(Scaler):
         headers: Mapping[str, str] | None = None,
         json: object = None,
         base: str = "",
-    ) -> Answer:
+    ) -> HttpAnswer:
         """One request with the trigger's authentication; whatever the status, an answer.
 
         base: asks another server than the URL's.
@@ -264,7 +264,7 @@ class WebSource(Scaler):
                 body += piece
             if len(body) > LARGEST:
                 raise SourceError(f"{self.server} answered more than {LARGEST >> 20} MB")
-            return Answer(response.status, body, response.headers, sent)
+            return HttpAnswer(response.status, body, response.headers, sent)
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[None]:
@@ -299,8 +299,8 @@ class WebSource(Scaler):
         return headers, query
 
     @property
-    def _client(self) -> Client:
-        return Client(
+    def _client(self) -> OAuthClient:
+        return OAuthClient(
             uri=self.oauth_token_uri or "",
             id=self.client_id or "",
             secret=_text(self.client_secret),

@@ -13,7 +13,7 @@ from scalers.sources.tls import TLS
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class AmqpBroker:
     """A virtual host of a broker, with the login. The password is in neither repr nor text."""
 
     host: str
@@ -27,10 +27,10 @@ class Broker:
         return f"amqp://{self.host}:{self.port}/{self.vhost.removeprefix('/')}"
 
 
-class Link:
+class AmqpLink:
     """One connection to a broker, opened when it is first needed."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: AmqpBroker) -> None:
         self._broker = broker
         self._connection: Any = None
         self._opening = asyncio.Lock()
@@ -58,7 +58,7 @@ class Link:
             await self._connection.close()
 
 
-async def length(broker: Broker, queue: str, connections: Connections) -> float:
+async def length(broker: AmqpBroker, queue: str, connections: Connections) -> float:
     """Messages that are ready in the queue. Raises SourceError; Unreached when the broker itself does not answer.
 
     A connection on which an answer was waited for in vain is given up: others go on with theirs, and the next question
@@ -66,7 +66,7 @@ async def length(broker: Broker, queue: str, connections: Connections) -> float:
     """
     needed("aio_pika", "rabbitmq")
     exceptions = importlib.import_module("aiormq.exceptions")
-    async with connections.use(broker, lambda: Link(broker), Link.close) as link:
+    async with connections.use(broker, lambda: AmqpLink(broker), AmqpLink.close) as link:
         try:
             return await _length(link, broker, queue, exceptions)
         except asyncio.CancelledError:
@@ -74,7 +74,7 @@ async def length(broker: Broker, queue: str, connections: Connections) -> float:
             raise
 
 
-async def _length(link: Link, broker: Broker, queue: str, exceptions: Any) -> float:
+async def _length(link: AmqpLink, broker: AmqpBroker, queue: str, exceptions: Any) -> float:
     try:
         channel = await link.channel()
     except (exceptions.AMQPError, OSError) as error:

@@ -20,9 +20,9 @@ from penstock.scaler import (
     parameter,
 )
 from scalers.sources.messaging import kafka_lag
-from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Client, Cluster, Offsets
+from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_inquiry import Inquiry
-from scalers.sources.messaging.kafka_lag import Partition, Rules
+from scalers.sources.messaging.kafka_lag import LagRules, Partition
 from scalers.sources.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -101,9 +101,9 @@ class KafkaSource(Scaler):
         raise NotImplementedError
 
     @property
-    def server(self) -> Cluster:
+    def server(self) -> KafkaCluster:
         """The cluster with the login."""
-        return Cluster(
+        return KafkaCluster(
             brokers=self.bootstrap_servers,
             tls=TLS.of(self) if self.tls == "enable" else None,
             mechanism=MECHANISMS.get(self.sasl, ""),
@@ -122,9 +122,9 @@ class KafkaSource(Scaler):
         return self.lag_threshold
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> LagRules:
         """How the lag is to be computed."""
-        return Rules(
+        return LagRules(
             threshold=self.lag_threshold,
             earliest=self.offset_reset_policy == "earliest",
             zero_without_offset=self.scale_to_zero_on_invalid_offset,
@@ -141,7 +141,7 @@ class KafkaSource(Scaler):
         A group or a partition whose broker does not answer is unknown by itself.
         """
         cluster = scalers[0].server
-        async with connections.use(cluster, lambda: Client(cluster), Client.close) as client:
+        async with connections.use(cluster, lambda: KafkaClient(cluster), KafkaClient.close) as client:
             inquiry = Inquiry(client, connections.timeout)
             found = await inquiry.topics({scaler.consumer_group for scaler in scalers if not scaler.topics})
             asked = [scaler.topics or _sorted(found[scaler.consumer_group]) for scaler in scalers]
@@ -188,7 +188,9 @@ class KafkaSource(Scaler):
             if only is None or number in only
         ]
 
-    def measured(self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: Client) -> Measure:
+    def measured(
+        self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: KafkaClient
+    ) -> Measure:
         """The lag, and whether it is worth a Job."""
         before: Offsets = {}
         if self.exclude_persistent_lag:

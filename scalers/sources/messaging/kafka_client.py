@@ -26,12 +26,12 @@ _REMEMBERED = 10_000
 Offsets = Mapping[tuple[str, int], int]
 
 
-class Refused(SourceError):  # noqa: N818 - what happened
+class KafkaRefused(SourceError):  # noqa: N818 - what happened
     """The cluster answers, but does not tell about this group."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class KafkaCluster:
     """A cluster with the login. Its text is the brokers; neither password nor keys are in any repr.
 
     mechanism: of SASL, empty for no login.
@@ -64,10 +64,10 @@ class Cluster:
         }
 
 
-class Client:
+class KafkaClient:
     """Connections to one cluster, opened when they are first needed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
         self._admin: Any = None
         self._consumer: Any = None
@@ -88,7 +88,7 @@ class Client:
             # The library takes a refusal for an empty answer; a description of the group tells the two apart.
             for described in await self._asked(admin.describe_consumer_groups([group])):
                 if code := described.groups[0][0]:
-                    raise Refused(
+                    raise KafkaRefused(
                         f"{self._cluster}: group {group}: {needed('aiokafka.errors', EXTRA).for_code(code)()}"
                     )
         return frozenset(each.topic for each in found)
@@ -102,7 +102,7 @@ class Client:
         wanted = [make(*each) for each in sorted(partitions)]
         found = await self._asked(admin.list_consumer_group_offsets(group, partitions=wanted))
         if found.keys() != set(wanted):
-            raise Refused(f"{self._cluster}: group {group}: its offsets are not told")
+            raise KafkaRefused(f"{self._cluster}: group {group}: its offsets are not told")
         return {(each.topic, each.partition): known.offset for each, known in found.items() if known.offset >= 0}
 
     async def partitions(self, topics: Iterable[str]) -> dict[str, frozenset[int]]:
@@ -166,7 +166,7 @@ class Client:
         try:
             return await answer
         except errors.KafkaError as error:
-            kind = Refused if isinstance(error, errors.GroupAuthorizationFailedError) else Unreached
+            kind = KafkaRefused if isinstance(error, errors.GroupAuthorizationFailedError) else Unreached
             raise kind(f"{self._cluster}: {' '.join(str(error).split())}") from None
         except (LookupError, ValueError) as error:
             # The library reads a refusal by SCRAM as if it were the next step.

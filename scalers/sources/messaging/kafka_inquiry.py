@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from penstock.scaler import SourceError, TooSlow
-from scalers.sources.messaging.kafka_client import Client, Offsets
+from scalers.sources.messaging.kafka_client import KafkaClient, Offsets
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Inquiry:
     What one group or some partitions are refused, or wait for in vain, is told in the place of their answer.
     """
 
-    client: Client
+    client: KafkaClient
     timeout: float
 
     async def topics(self, groups: Iterable[str]) -> dict[str, frozenset[str] | SourceError]:

@@ -18,7 +18,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LagRules:
     """What a trigger asks for; see keda's parameters of these names."""
 
     threshold: int = 10
@@ -38,7 +38,7 @@ class Lag:
     total: int
 
 
-def combined(partitions: Iterable[Partition], rules: Rules) -> Lag:
+def combined(partitions: Iterable[Partition], rules: LagRules) -> Lag:
     """The lag of all partitions, no more than their consumers can share."""
     lags = [_lag(partition, rules) for partition in partitions]
     value = sum(lag.value for lag in lags)
@@ -52,7 +52,7 @@ def combined(partitions: Iterable[Partition], rules: Rules) -> Lag:
     return Lag(cap * rules.threshold if value // rules.threshold > cap else value, total)
 
 
-def _lag(partition: Partition, rules: Rules) -> Lag:
+def _lag(partition: Partition, rules: LagRules) -> Lag:
     if partition.latest is None:
         return Lag(0, 0)
     if partition.committed is None:

@@ -178,7 +178,7 @@ class RabbitMQ(WebSource):
     async def answer(self, connections: Connections) -> float | Measure:
         """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""
         login = self.server
-        if not isinstance(login, amqp.Broker):
+        if not isinstance(login, amqp.AmqpBroker):
             return await super().answer(connections)
         length = await amqp.length(login, self.queue_name, connections)
         return Measure(length, length > self.activation_value)
@@ -190,7 +190,7 @@ class RabbitMQ(WebSource):
             return super().server
         parts = urlsplit(self.host.get_secret_value())
         user, password = self._login
-        return amqp.Broker(
+        return amqp.AmqpBroker(
             host=parts.hostname or "",
             port=parts.port or (5671 if parts.scheme == "amqps" else 5672),
             vhost=self.vhost,

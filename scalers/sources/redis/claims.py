@@ -10,18 +10,18 @@ import orjson
 from redis import exceptions
 
 from penstock.scaler import Connections, SourceError
-from scalers.claimable import Claiming, Errand, Found
-from scalers.sources.redis.connection import Answer, Link, reason
+from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
 from workers.handoff import claims
-from workers.handoff.claims import Claim, Order
+from workers.handoff.claims import ClaimedItem, ClaimOrder
 
 #: Bytes of items that one visit reads at most; what is left over is read by the next, when the first have their Jobs.
 BUDGET = 1_000_000
 
 #: An order that settles nothing and takes nothing, for looking.
-_LOOK = Order(id=0, of="", limit=0)
+_LOOK = ClaimOrder(id=0, of="", limit=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class RedisClaims(RedisSource, Claiming):
 
     @abstractmethod
     def item(self, value: Any) -> tuple[str, str]:
-        """An item as text, and how the text stands for it; see workers.handoff.claims.Claim."""
+        """An item as text, and how the text stands for it; see workers.handoff.claims.ClaimedItem."""
 
     def particulars(self, errand: Errand) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
         """What the script must know beside the order."""
         return ()
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> Found:
+    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
         """See Claiming."""
         server, queue = self.server, self.queue
         keys = (queue, beside(queue, f"penstock:{errand.uid}"), beside(queue, "parked"))
@@ -70,7 +70,7 @@ class RedisClaims(RedisSource, Claiming):
             raise answer
         waiting, obeyed, *rows = answer
         found = (self._claim(*rows[place : place + 4]) for place in range(0, len(rows), 4))
-        return Found(float(waiting), tuple(found), obeyed == b"1")
+        return ClaimableItems(float(waiting), tuple(found), obeyed == b"1")
 
     def _arguments(self, errand: Errand) -> tuple[str | int, ...]:
         order = errand.order or _LOOK
@@ -90,12 +90,12 @@ class RedisClaims(RedisSource, Claiming):
             *order.bound,
         )
 
-    def _claim(self, id: bytes, attempt: bytes, size: int, value: Any) -> Claim:
+    def _claim(self, id: bytes, attempt: bytes, size: int, value: Any) -> ClaimedItem:
         if value is None:
-            return Claim(id.decode(), int(attempt), size)
+            return ClaimedItem(id.decode(), int(attempt), size)
         text, encoding = self.item(value)
         length = len(text.encode())
-        return Claim(id.decode(), int(attempt), length, text if length <= claims.LARGEST else None, encoding)
+        return ClaimedItem(id.decode(), int(attempt), length, text if length <= claims.LARGEST else None, encoding)
 
 
 def beside(queue: str, part: str) -> str:
@@ -127,7 +127,7 @@ def as_object(fields: Sequence[bytes]) -> tuple[str, str]:
         return orjson.dumps(coded).decode(), "json-base64"
 
 
-async def _run(link: Link, calls: Sequence[Call]) -> Sequence[Answer]:
+async def _run(link: RedisLink, calls: Sequence[Call]) -> Sequence[Answer]:
     """Each script by its digest; its text is sent to a server that does not know it."""
     answers = await link.run([("EVALSHA", call.script.digest, *_rest(call)) for call in calls])
     unknown = [place for place, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]

@@ -12,7 +12,7 @@ from redis.crc import key_slot
 
 from penstock.connections import Connections
 from penstock.scaler import SourceError
-from scalers.sources.redis.connection import Answer, Ask, Link, Question, RedisServer
+from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer
 from scalers.sources.redis.seeds import Seeds
 
 
@@ -76,7 +76,7 @@ class _Map:
         """Nothing to close: the nodes' clients are shared."""
 
 
-async def _ranges(node: RedisServer, link: Link) -> list[tuple[int, int, RedisServer]]:
+async def _ranges(node: RedisServer, link: RedisLink) -> list[tuple[int, int, RedisServer]]:
     """First slot, last slot and master of every range of slots, in order."""
     [answer] = await link.run([("CLUSTER", "SLOTS")])
     if isinstance(answer, exceptions.RedisError):

@@ -32,7 +32,7 @@ class Question(Protocol):
 Answer = int | Measure | exceptions.RedisError | SourceError
 
 #: Asks one server many questions; answers in their order.
-Ask = Callable[["Link", Sequence[Any]], Awaitable[Sequence[Answer]]]
+Ask = Callable[["RedisLink", Sequence[Any]], Awaitable[Sequence[Answer]]]
 
 
 class Topology(Hashable, Protocol):
@@ -63,9 +63,9 @@ class RedisServer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    def connect(self, *, connections: int = CONNECTIONS) -> "Link":
+    def connect(self, *, connections: int = CONNECTIONS) -> "RedisLink":
         """A link to this server; nothing is sent before it is used."""
-        return Link(self.client(connections=connections))
+        return RedisLink(self.client(connections=connections))
 
     def client(self, *, connections: int = CONNECTIONS) -> redis.Redis:
         """A client of this server that never tries again by itself and has no deadline: both are the caller's.
@@ -95,12 +95,12 @@ class RedisServer:
         )
 
     @asynccontextmanager
-    async def using(self, connections: Connections) -> AsyncIterator["Link"]:
+    async def using(self, connections: Connections) -> AsyncIterator["RedisLink"]:
         """This process's link to the server.
 
         Raises SourceError when the server cannot be reached, refuses the login or breaks off.
         """
-        async with connections.use(self, self.connect, Link.close) as link:
+        async with connections.use(self, self.connect, RedisLink.close) as link:
             try:
                 yield link
             except (exceptions.RedisError, OSError) as error:
@@ -112,7 +112,7 @@ class RedisServer:
         """See Topology. asking: this node of a cluster is being given the keys, and is to answer for them already."""
         async with self.using(connections) as link:
             if asking:
-                link = Link(link.client, link.scripts, asking=True)
+                link = RedisLink(link.client, link.scripts, asking=True)
             return list(await ask(link, questions))
 
 
@@ -125,7 +125,7 @@ class _TLSConnection(redis.SSLConnection):
 
 
 @dataclass
-class Link:
+class RedisLink:
     """A client, and what was learned about its server: scripts are refused there (scripts is False)."""
 
     client: redis.Redis

@@ -10,7 +10,7 @@ from redis import exceptions
 
 from penstock.scaler import Source, parameter
 from scalers.sources.redis.claims import RedisClaims, as_text
-from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
 from scheduler.scripts import Script, load
 
@@ -66,7 +66,7 @@ class ListTrigger(RedisClaims):
         return as_text(value)
 
     @staticmethod
-    async def ask(link: Link, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
+    async def ask(link: RedisLink, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
         """The lengths in one round trip; in two on servers that refuse scripts."""
         return await _lengths(link, [question.key for question in questions])
 
@@ -83,7 +83,7 @@ class RedisSentinelLists(ListTrigger, SentinelServers):
     """A list on the master that sentinels name."""
 
 
-async def _lengths(link: Link, names: Sequence[str]) -> list[Answer]:
+async def _lengths(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     if not link.scripts:
         return await _by_commands(link, names)
     answers = await _by_script(link, names)
@@ -103,13 +103,13 @@ def _is_refusal(answer: Answer) -> bool:
     return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
 
 
-async def _by_script(link: Link, names: Sequence[str]) -> list[Answer]:
+async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     """One script call per list, so that one list the user may not read says nothing about the others."""
     first, *others = names
     return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
 
 
-async def _by_commands(link: Link, names: Sequence[str]) -> list[Answer]:
+async def _by_commands(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     kinds = await link.run([("TYPE", name) for name in names])
     # An error is no kind; the second command will be refused as well.
     known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from penstock.connections import Connections
 from penstock.scaler import SourceError
-from scalers.sources.redis.connection import Link, RedisServer
+from scalers.sources.redis.connection import RedisLink, RedisServer
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ class Seeds:
     servers: Sequence[RedisServer]
     preferred: int = 0
 
-    async def ask(self, question: Callable[[RedisServer, Link], Awaitable[T]], connections: Connections) -> T:
+    async def ask(self, question: Callable[[RedisServer, RedisLink], Awaitable[T]], connections: Connections) -> T:
         """The first answer. Raises SourceError with the reasons of all when none of them has one."""
         reasons = []
         count = len(self.servers)

@@ -7,7 +7,7 @@ from redis import exceptions
 
 from penstock.connections import Connections
 from penstock.scaler import SourceError
-from scalers.sources.redis.connection import Answer, Ask, Link, Question, RedisServer
+from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer
 from scalers.sources.redis.seeds import Seeds
 
 
@@ -28,7 +28,7 @@ class RedisSentinel:
     async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
         """See scalers.sources.redis.connection.Topology."""
 
-        async def which(sentinel: RedisServer, link: Link) -> RedisServer:
+        async def which(sentinel: RedisServer, link: RedisLink) -> RedisServer:
             [answer] = await link.run([("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.master)])
             if isinstance(answer, exceptions.RedisError):
                 raise SourceError(f"{sentinel.place}: {answer}")

@@ -10,7 +10,7 @@ from redis import exceptions
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.sources.redis.cluster import RedisCluster
-from scalers.sources.redis.connection import Answer, Link, Question, RedisServer, Topology, reason
+from scalers.sources.redis.connection import Answer, Question, RedisLink, RedisServer, Topology, reason
 from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.tls import TLS
 
@@ -65,7 +65,7 @@ class RedisSource(Scaler):
 
     @staticmethod
     @abstractmethod
-    async def ask(link: Link, questions: Sequence[Question]) -> Sequence[Answer]:
+    async def ask(link: RedisLink, questions: Sequence[Question]) -> Sequence[Answer]:
         """Ask one server many such questions."""
 
     @property

@@ -10,7 +10,7 @@ from redis import exceptions
 from penstock.scaler import Source, SourceError, parameter
 from scalers.claimable import Errand
 from scalers.sources.redis.claims import RedisClaims, as_object
-from scalers.sources.redis.connection import Answer, Link
+from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
 from scheduler.scripts import Script, load
 
@@ -134,7 +134,7 @@ class StreamTrigger(StreamClaims):
         return self.consumer_group or GROUP
 
     @staticmethod
-    async def ask(link: Link, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]
+    async def ask(link: RedisLink, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]
         """All counts in one round trip."""
         answers = iter(await link.run([command for question in questions for command in question.commands]))
         return [question.answer([next(answers) for _ in question.commands]) for question in questions]

@@ -14,7 +14,7 @@ from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.controllers import conditions
 from workers.errors import NotFound
@@ -214,7 +214,7 @@ async def test_another_list_is_taken_from_when_the_old_one_is_settled(work: Work
     await work.client.rpush(f"{work.name}-next", "next")
     changed = await work.cluster.patch(work.ref, {"spec": {"triggers": [work.list_trigger(f"{work.name}-next")]}})
     async with redis.Redis.from_url((running.home / "broker.url").read_text().strip()) as broker:
-        mirror = Mirror(broker, Keys("penstock"), {})
+        mirror = Store(broker, Keys("penstock"), {})
 
         async def known() -> bool:
             # Whoever has not heard of the change yet takes the next item from the old list, and rightly so.

@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
-from scalers.polling.batched import Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poller import Poller
 from scalers.polling.single import AT_ONCE
 from scalers.polling.worker import LINGER
@@ -25,11 +25,11 @@ from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
 from workers.api.kinds import Object, Ref
-from workers.controllers.keda.scaledjob.status import Conditions
-from workers.handoff.readings import Readings, Stored
+from workers.controllers.keda.scaledjob.status import ScaledJobConditions
+from workers.handoff.readings import Readings, ReadingsStored
 from workers.reconcile.snapshot import Reading
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
 #: Bells that are answered side by side, as by one worker process.
@@ -44,7 +44,9 @@ class Counted(Readings):
 
     polls: Counter[str]
 
-    async def put_many(self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()) -> Stored:
+    async def put_many(
+        self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
+    ) -> ReadingsStored:
         self.polls.update(key.rpartition("/")[2] for key in readings)
         return await super().put_many(readings, lane, news=news)
 
@@ -52,7 +54,7 @@ class Counted(Readings):
 class House:
     """A scaler process: bells are answered by so many threads, the sweep makes ready what is due."""
 
-    def __init__(self, world: World, polls: Counter[str], sources: Sources) -> None:
+    def __init__(self, world: World, polls: Counter[str], sources: BatchedReader) -> None:
         self.world, self.polls, self.sources = world, polls, sources
 
     def least(self, names: Collection[str]) -> int:
@@ -80,7 +82,9 @@ async def house(
             task.add_done_callback(bells.discard)
 
     connections = Connections()
-    sources = Sources(connections, Breakers(Policy(base=0.05, cap=interval, probe=timeout)), timeout=timeout)
+    sources = BatchedReader(
+        connections, CircuitBreakers(BreakerPolicy(base=0.05, cap=interval, probe=timeout)), timeout=timeout
+    )
     poller = Poller(
         mirror=world.mirror,
         readings=world.readings,
@@ -91,8 +95,8 @@ async def house(
         triggers=world.triggers,
         sources=sources,
     )
-    hands = Hands(world.poll, ring, lease=15.0)
-    drain = Drain(hands, poller.handle, ring, batch=64, work=1.0, linger=LINGER)
+    hands = LeaseKeeper(world.poll, ring, lease=15.0)
+    drain = Consumer(hands, poller.handle, ring, batch=64, work=1.0, linger=LINGER)
     sweeping = asyncio.create_task(drain.sweep_forever(every=0.05))
     try:
         yield House(world, polls, sources)
@@ -264,7 +268,7 @@ async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
         for name, reading in zip(bad, await running.world.readings.get_many(map(key, bad)), strict=True):
             kind = name.partition("-")[0]
             assert reading is not None
-            told = str(Conditions.observed({"status": {}}).judged(reading.samples, active=False))
+            told = str(ScaledJobConditions.observed({"status": {}}).judged(reading.samples, active=False))
             assert f"s0-metric-api-v: http://127.0.0.1:{ports[kind]}: {said[kind]}" in told
             assert "hunter2" not in told
         # A server hears that a connection is closed a moment after the next one is opened.

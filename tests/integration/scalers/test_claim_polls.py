@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from tests.integration.scalers.servers import port_of
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object
-from workers.handoff.claims import LEDGER, Ledger, Order, Settlement, name_of
+from workers.handoff.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def of(body: Object) -> str:
     return name_of(body["metadata"]["annotations"][LEDGER])
 
 
-async def ledger(world: World) -> Ledger | None:
+async def ledger(world: World) -> ClaimLedger | None:
     reading = await world.reading("work")
     assert reading is not None
     return reading.ledger
@@ -43,10 +43,10 @@ async def test_an_order_is_carried_out_by_every_poll_until_another_comes(world: 
     await world.apply(body)
     async with world.polling() as polling:
         await polling.once()
-        assert await ledger(world) == Ledger(of(body), None, ())
-        await world.orders.put(key("work"), Order(1, of(body), 2), world.poll)
+        assert await ledger(world) == ClaimLedger(of(body), None, ())
+        await world.orders.put(key("work"), ClaimOrder(1, of(body), 2), world.poll)
         await polling.once()
-        assert await ledger(world) == Ledger(of(body), 2, ())
+        assert await ledger(world) == ClaimLedger(of(body), 2, ())
         await world.client.rpush("queue", "a", "b", "c")
         await world.deciding()
         await polling.again("work")
@@ -55,7 +55,9 @@ async def test_an_order_is_carried_out_by_every_poll_until_another_comes(world: 
         assert [each.item for each in found.claims or ()] == ["a", "b"]
         assert await world.deciding() == {"work"}
         first = (found.claims or ())[0].id
-        await world.orders.put(key("work"), Order(2, of(body), 2, settlements=(Settlement(first, "done"),)), world.poll)
+        await world.orders.put(
+            key("work"), ClaimOrder(2, of(body), 2, settlements=(ClaimSettlement(first, "done"),)), world.poll
+        )
         await polling.once()
         found = await ledger(world)
         assert [each.item for each in (found and found.claims) or ()] == ["b", "c"]
@@ -66,10 +68,10 @@ async def test_an_order_for_another_ledger_is_not_carried_out(world: World, port
     body = claiming(redis_trigger(port, "queue"))
     await world.apply(body)
     await world.client.rpush("queue", "a")
-    await world.orders.put(key("work"), Order(1, "another", 2), world.poll)
+    await world.orders.put(key("work"), ClaimOrder(1, "another", 2), world.poll)
     async with world.polling() as polling:
         await polling.once()
-    assert await ledger(world) == Ledger(of(body), None, ())
+    assert await ledger(world) == ClaimLedger(of(body), None, ())
     assert await world.client.llen("queue") == 1
 
 
@@ -83,7 +85,7 @@ async def test_an_object_with_a_ledger_is_polled_whatever_it_is(world: World, po
     await world.apply(body)
     async with world.polling() as polling:
         await polling.once()
-    assert await ledger(world) == Ledger(of(body), None, ())
+    assert await ledger(world) == ClaimLedger(of(body), None, ())
 
 
 async def test_another_annotation_is_another_trigger(world: World, port: int) -> None:
@@ -95,7 +97,7 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
         await polling.once()
     reading = await world.reading("work")
     assert reading is not None
-    assert (reading.samples[0].value, reading.ledger) == (1.0, Ledger(of(body), None, ()))
+    assert (reading.samples[0].value, reading.ledger) == (1.0, ClaimLedger(of(body), None, ()))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ async def test_a_ledger_that_cannot_be_read_is_unknown_and_not_empty(
         await polling.once()
     reading = await world.reading("work")
     assert reading is not None
-    assert reading.ledger == Ledger(of(body), None, None)
+    assert reading.ledger == ClaimLedger(of(body), None, None)
     assert (error or "") in ((reading.samples[0].error or "") if reading.samples else "")
     assert (problem or "") in (reading.problem or "")
     assert bool(reading.problem) is bool(problem)

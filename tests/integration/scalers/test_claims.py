@@ -14,21 +14,21 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import SourceError
-from scalers.claimable import Errand, Found
+from scalers.claimable import ClaimableItems, Errand
 from scalers.sources.redis.claims import beside
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import port_of, work_list
 from tests.support.ledgers import ListLedger
-from workers.handoff.claims import LARGEST, Claim, Order, Settlement
+from workers.handoff.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
 _ids = count(1)
 
 
-def order(limit: int, *settlements: Settlement, **more: Any) -> Order:
+def order(limit: int, *settlements: ClaimSettlement, **more: Any) -> ClaimOrder:
     """An order newer than any before."""
-    return Order(id=next(_ids), of="ledger", limit=limit, settlements=settlements, **more)
+    return ClaimOrder(id=next(_ids), of="ledger", limit=limit, settlements=settlements, **more)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ class Visits:
     def __init__(self, scaler: RedisLists | RedisStreams, connections: Connections, uid: str = "uid") -> None:
         self.scaler, self.connections, self.uid = scaler, connections, uid
 
-    async def __call__(self, order: Order | None = None) -> Found:
+    async def __call__(self, order: ClaimOrder | None = None) -> ClaimableItems:
         return await self.scaler.carry_out(Errand("team/work", self.uid, order), self.connections)
 
 
@@ -64,7 +64,7 @@ def of_stream(redis_url: str, connections: Connections) -> Visits:
     return Visits(stream(port_of(redis_url)), connections)
 
 
-def items(found: Found) -> list[str | None]:
+def items(found: ClaimableItems) -> list[str | None]:
     return [claim.item for claim in found.claims]
 
 
@@ -87,9 +87,9 @@ async def test_claims_are_settled_and_what_they_leave_is_taken_at_once(real_redi
     a, b, c = (await of_list(order(3))).claims
     settling = order(
         3,
-        Settlement(a.id, "done"),
-        Settlement(b.id, "parked", "Job work-1 failed"),
-        Settlement(c.id, "retried", attempt=2),
+        ClaimSettlement(a.id, "done"),
+        ClaimSettlement(b.id, "parked", "Job work-1 failed"),
+        ClaimSettlement(c.id, "retried", attempt=2),
     )
     found = await of_list(settling)
     assert [(claim.item, claim.attempt) for claim in found.claims] == [("c", 2), ("d", 0)]
@@ -108,7 +108,7 @@ async def test_returned_items_are_where_they_were(
     first = await of_list(order(2, tail=tail))
     assert items(first) == taken
     assert await real_redis.lrange("work", 0, -1) == left
-    back = [Settlement(claim.id, "returned") for claim in reversed(first.claims)]
+    back = [ClaimSettlement(claim.id, "returned") for claim in reversed(first.claims)]
     assert (await of_list(order(0, *back, tail=tail))).claims == ()
     assert await real_redis.lrange("work", 0, -1) == [b"a", b"b", b"c"]
     assert 0 < await real_redis.ttl("{work}:penstock:uid") <= 86400, "a closed ledger goes by itself"
@@ -141,7 +141,7 @@ async def test_items_of_bound_claims_are_not_read_again_nor_those_no_job_can_car
     await real_redis.rpush("work", "a", b"\xff\x00", "x" * (LARGEST + 1), "d")
     found = await of_list(order(4))
     assert [(claim.item, claim.encoding) for claim in found.claims[:2]] == [("a", "text"), ("/wA=", "base64")]
-    assert found.claims[2] == Claim(found.claims[2].id, size=LARGEST + 1)
+    assert found.claims[2] == ClaimedItem(found.claims[2].id, size=LARGEST + 1)
     bound = await of_list(order(4, bound=(found.claims[0].id,)))
     assert items(bound) == [None, "/wA=", None, "d"]
 
@@ -201,12 +201,12 @@ def test_the_script_does_what_the_model_does(moves: list[tuple[Any, ...]], serve
     model, pushed, last, newest = ListLedger(), count(), order(0), 10**6
     names: dict[str, str] = {}
 
-    def visit(given: Order) -> None:
+    def visit(given: ClaimOrder) -> None:
         settlements = [text for each in given.settlements for text in (each.id, each.how, each.reason, each.attempt)]
         args = [given.id, given.limit, int(given.tail), 10**6, 10**5, "team/work", len(given.settlements), *settlements]
         answer = client.eval(script, 3, "work", "ledger", "parked", *args)
-        by_model = [Settlement(names[each.id], each.how, each.reason, each.attempt) for each in given.settlements]
-        obeyed = model.carry_out(Order(given.id, "", given.limit, given.tail, tuple(by_model)))
+        by_model = [ClaimSettlement(names[each.id], each.how, each.reason, each.attempt) for each in given.settlements]
+        obeyed = model.carry_out(ClaimOrder(given.id, "", given.limit, given.tail, tuple(by_model)))
         rows = [answer[place : place + 4] for place in range(2, len(answer), 4)]
         wanted = [(item.encode(), attempt) for item, attempt in model.held.values()]
         assert [(item, int(attempt)) for _, attempt, _, item in rows] == wanted
@@ -225,10 +225,10 @@ def test_the_script_does_what_the_model_does(moves: list[tuple[Any, ...]], serve
             limit, tail, place, how = rest
             newest += 1
             known = sorted(names)[place : place + 2]
-            last = Order(newest, "", limit, tail, tuple(Settlement(id, HOW[how], "why", 1) for id in known))
+            last = ClaimOrder(newest, "", limit, tail, tuple(ClaimSettlement(id, HOW[how], "why", 1) for id in known))
             visit(last)
         else:
-            visit(Order(newest - 1, "", rest[0]) if what == "late order" else last)
+            visit(ClaimOrder(newest - 1, "", rest[0]) if what == "late order" else last)
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ async def test_entries_of_a_stream_are_claimed_and_acknowledged(real_redis: Redi
     assert items(first) == ['{"n":"0","kind":"é"}', '{"n":"1","kind":"é"}']
     assert (first.claims[0].id, first.claims[0].encoding, first.waiting) == ("1-0", "json", 1.0)
     found = await of_stream(
-        order(2, Settlement("1-0", "done"), Settlement("2-0", "parked", "Job failed"), bound=("3-0",))
+        order(2, ClaimSettlement("1-0", "done"), ClaimSettlement("2-0", "parked", "Job failed"), bound=("3-0",))
     )
     assert [(claim.id, claim.item) for claim in found.claims] == [("3-0", None)]
     [fields] = await parked(real_redis, "{events}:parked")
@@ -260,7 +260,7 @@ async def test_entries_of_a_stream_are_claimed_and_acknowledged(real_redis: Redi
     assert fields[b"item.n"] == b"1"
     pending: Any = await real_redis.xpending("events", "penstock")
     assert pending["pending"] == 1
-    retried = await of_stream(order(2, Settlement("3-0", "retried", attempt=1)))
+    retried = await of_stream(order(2, ClaimSettlement("3-0", "retried", attempt=1)))
     assert [(claim.id, claim.attempt) for claim in retried.claims] == [("3-0", 1)]
 
 
@@ -270,10 +270,10 @@ async def test_a_returned_entry_is_another_claim_and_taken_before_what_is_new(
     for number in range(3):
         await real_redis.xadd("events", {"n": number}, id=f"{number + 1}-0")
     await of_stream(order(1))
-    back = order(1, Settlement("1-0", "returned"))
+    back = order(1, ClaimSettlement("1-0", "returned"))
     assert [claim.id for claim in (await of_stream(back)).claims] == ["1-0-1"]
     assert [claim.id for claim in (await of_stream(back)).claims] == ["1-0-1"], "it is returned once"
-    closed = await of_stream(order(0, Settlement("1-0-1", "returned")))
+    closed = await of_stream(order(0, ClaimSettlement("1-0-1", "returned")))
     assert (closed.claims, closed.waiting) == ((), 3.0)
     other = Visits(stream(port_of(redis_url)), connections, uid="other")
     assert items(await other(order(2))) == ['{"n":"0"}', '{"n":"1"}'], "another object of the group goes on with it"
@@ -285,7 +285,7 @@ async def test_an_entry_that_was_deleted_meanwhile_has_no_item(real_redis: Redis
     await real_redis.xdel("events", "1-0")
     [claim] = (await of_stream(None)).claims
     assert (claim.size, claim.item) == (-1, None)
-    assert (await of_stream(order(1, Settlement("1-0", "parked", "gone")))).claims == ()
+    assert (await of_stream(order(1, ClaimSettlement("1-0", "parked", "gone")))).claims == ()
 
 
 async def test_fields_that_are_no_text_come_in_base64(real_redis: Redis, of_stream: Visits) -> None:
@@ -331,8 +331,8 @@ async def test_a_returned_entry_begins_afresh_and_nothing_is_remembered_of_one_t
 ) -> None:
     await real_redis.xadd("events", {"n": 1}, id="1-0")
     await of_stream(order(1))
-    await of_stream(order(1, Settlement("1-0", "retried", attempt=2)))
-    [again] = (await of_stream(order(1, Settlement("1-0", "returned")))).claims
+    await of_stream(order(1, ClaimSettlement("1-0", "retried", attempt=2)))
+    [again] = (await of_stream(order(1, ClaimSettlement("1-0", "returned")))).claims
     assert (again.id, again.attempt) == ("1-0-1", 0)
-    await of_stream(order(1, Settlement("1-0-1", "done")))
+    await of_stream(order(1, ClaimSettlement("1-0-1", "done")))
     assert await real_redis.hkeys("{events}:penstock:uid") == [b"order"]

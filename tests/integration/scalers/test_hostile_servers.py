@@ -14,9 +14,9 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
-from scalers.registry import Registry
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.registry import ScalerRegistry
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
 from scalers.triggers.parse import Triggers
@@ -135,12 +135,14 @@ async def behaving(behaviour: Behaviour) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[Sources]:
+async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[BatchedReader]:
     """Sources whose cluster is that server, too."""
     configuration = Configuration(host=f"http://127.0.0.1:{port}")
     async with Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster:
-        made = Sources(
-            Connections(patience=timeout / 4, cluster=cluster), Breakers(Policy(threshold=99)), timeout=timeout
+        made = BatchedReader(
+            Connections(patience=timeout / 4, cluster=cluster),
+            CircuitBreakers(BreakerPolicy(threshold=99)),
+            timeout=timeout,
         )
         try:
             yield made
@@ -149,7 +151,7 @@ async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[Sources
 
 
 def scaler(type_: str, example: Example, port: int) -> Scaler:
-    return Registry().find(type_).parse(example.trigger(type_, port))
+    return ScalerRegistry().find(type_).parse(example.trigger(type_, port))
 
 
 CASES = [
@@ -159,7 +161,7 @@ CASES = [
 
 
 def test_every_type_is_here() -> None:
-    assert EXAMPLES.keys() | ALONE == set(Registry().known())
+    assert EXAMPLES.keys() | ALONE == set(ScalerRegistry().known())
 
 
 @pytest.fixture
@@ -180,7 +182,7 @@ async def test_a_server_that_misbehaves_is_unknown_and_named(
     async def measured(name: str, behaviour: Behaviour) -> None:
         async with behaving(behaviour) as port, sources(port) as asking:
             probe = scaler(type_, example, port)
-            [answer] = await asking.read(Source.of(probe, 1), [probe], 1)
+            [answer] = await asking.read(SourceState.of(probe, 1), [probe], 1)
             told = f"{answer} {probe!r} {probe} {probe.server!r} {probe.server} {probe.metric}"
             if not isinstance(answer, str) or (f"127.0.0.1:{port}" not in answer and "the API server" not in answer):
                 wrong[name] = answer
@@ -211,7 +213,7 @@ async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_le
     async with behaving(hang) as port:
         async with asyncio.timeout(10), sources(port, 3600) as asking:
             probe = scaler(type_, example, port)
-            reading = asyncio.create_task(asking.read(Source.of(probe, 1), [probe], 1))
+            reading = asyncio.create_task(asking.read(SourceState.of(probe, 1), [probe], 1))
             await asked.wait()
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)

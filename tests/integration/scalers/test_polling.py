@@ -11,13 +11,13 @@ from redis.asyncio import Redis
 
 from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
 from workers.errors import NotFound
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]
@@ -33,7 +33,7 @@ async def world(real_redis: Redis) -> World:
     return await build(real_redis)
 
 
-async def samples(world: World, name: str) -> tuple[Sample, ...]:
+async def samples(world: World, name: str) -> tuple[TriggerSample, ...]:
     reading = await world.reading(name)
     assert reading is not None
     return reading.samples
@@ -50,7 +50,7 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
         id=claim.now,
         started=claim.now,
         generation=4,
-        samples=(Sample("s0-redis-queue", "redis", 3.0, 2.0, True, claimable=True),),
+        samples=(TriggerSample("s0-redis-queue", "redis", 3.0, 2.0, True, claimable=True),),
         uid="uid-work",
     )
     assert await world.deciding() == {"work"}
@@ -263,7 +263,7 @@ async def test_one_trigger_that_fails_does_not_hide_the_others(world: World, por
     assert (failed.name, failed.value, failed.active) == ("s0-redis-text", 0.0, False)
     assert failed.error is not None
     assert "text: WRONGTYPE" in failed.error
-    assert measured == Sample("s1-redis-queue", "redis", 1.0, 5.0, True, claimable=True)
+    assert measured == TriggerSample("s1-redis-queue", "redis", 1.0, 5.0, True, claimable=True)
 
 
 @pytest.mark.parametrize("objects", [1, 1000])
@@ -405,7 +405,7 @@ async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(r
 
 
 async def test_a_scaler_of_somebody_else_that_breaks_is_a_reason_without_its_secret(real_redis: Redis) -> None:
-    registry = Registry()
+    registry = ScalerRegistry()
 
     @registry.register("broken")
     class Broken(Scaler):
@@ -462,7 +462,7 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
 
 
 async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_redis: Redis) -> None:
-    registry, asked, go_on = Registry(), asyncio.Event(), asyncio.Event()
+    registry, asked, go_on = ScalerRegistry(), asyncio.Event(), asyncio.Event()
 
     @registry.register("slow")
     class Slow(Scaler):

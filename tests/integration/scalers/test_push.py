@@ -18,7 +18,7 @@ from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
-from workers.handoff.claims import Order
+from workers.handoff.claims import ClaimOrder
 from workers.metrics.process import PUSHED
 
 STREAM = "{penstock}:events:team/orders"
@@ -271,7 +271,7 @@ async def test_a_pushed_event_wakes_its_object(url: str, real_redis: Redis) -> N
 
 async def test_events_can_be_claimed(intake: Intake) -> None:
     await intake.push(1, 1, 2, 3)
-    errand = Errand("team/orders", "uid", Order(id=1, of="", limit=2))
+    errand = Errand("team/orders", "uid", ClaimOrder(id=1, of="", limit=2))
     found = await intake.scaler.carry_out(errand, intake.connections)
     assert (found.waiting, found.obeyed, len(found.claims)) == (1, True, 2)
     assert [claim.encoding for claim in found.claims] == ["json", "json"]

@@ -15,8 +15,8 @@ import pytest
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.single import AT_ONCE
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
@@ -29,21 +29,23 @@ TOO_SLOW = "no answer within 1 s"
 
 
 @pytest.fixture
-async def sources() -> AsyncIterator[Sources]:
-    made = Sources(Connections(), Breakers(Policy(threshold=99)), timeout=PATIENCE)
+async def sources() -> AsyncIterator[BatchedReader]:
+    made = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=99)), timeout=PATIENCE)
     yield made
     await made.close()
 
 
-async def ask(sources: Sources, *probes: Scaler) -> list[Any]:
+async def ask(sources: BatchedReader, *probes: Scaler) -> list[Any]:
     """One value or reason for each; each is another object's."""
-    source = Source.of(probes[0], None)
+    source = SourceState.of(probes[0], None)
     askers = [(f"{place}", repr(probe)) for place, probe in enumerate(probes)]
     answers = await sources.read(source, probes, 1, askers)
     return [answer.value if isinstance(answer, Measure) else answer for answer in answers]
 
 
-async def check(sources: Sources, make: Callable[[str], Scaler], sleep: str, under_way: Callable[[], Awaitable[int]]):
+async def check(
+    sources: BatchedReader, make: Callable[[str], Scaler], sleep: str, under_way: Callable[[], Awaitable[int]]
+):
     """Ten slow queries between ten quick ones, and ten quick ones after them."""
     probes = [make(sleep if place % 2 else f"SELECT {place}") for place in range(20)]
     answers = await ask(sources, *probes)
@@ -60,7 +62,7 @@ def async_is(number: Callable[[], Awaitable[int]], wanted: int) -> Callable[[], 
     return same
 
 
-async def test_postgresql_ends_queries_that_are_given_up(sources: Sources) -> None:
+async def test_postgresql_ends_queries_that_are_given_up(sources: BatchedReader) -> None:
     async with postgres() as port:
         conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
         async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
@@ -84,7 +86,7 @@ async def test_postgresql_ends_queries_that_are_given_up(sources: Sources) -> No
             await eventually(async_is(lambda: count("true"), 0))
 
 
-async def test_mysql_ends_queries_that_are_given_up(sources: Sources, tmp_path: Path) -> None:
+async def test_mysql_ends_queries_that_are_given_up(sources: BatchedReader, tmp_path: Path) -> None:
     async with mariadb(tmp_path) as port:
         looking = await aiomysql.connect(host="127.0.0.1", port=port, user="work", password="hush", autocommit=True)
 
@@ -109,7 +111,7 @@ async def at_most(number: Awaitable[int], most: int) -> bool:
     return await number <= most
 
 
-async def test_a_postgresql_that_stands_still_is_given_up_in_time_and_found_again(sources: Sources) -> None:
+async def test_a_postgresql_that_stands_still_is_given_up_in_time_and_found_again(sources: BatchedReader) -> None:
     async with postgres() as port:
         conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
         async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
@@ -167,7 +169,7 @@ async def relayed(port: int) -> AsyncIterator[tuple[int, asyncio.Event, list[int
 
 
 async def test_an_amqp_broker_that_stands_still_is_given_up_in_time_and_found_again(
-    sources: Sources, tmp_path: Path
+    sources: BatchedReader, tmp_path: Path
 ) -> None:
     def queue(port: int, name: str) -> RabbitMQ:
         metadata = {

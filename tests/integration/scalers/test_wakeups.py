@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from scalers.wakeups.redis_listener import Status
+from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, port_of, refusing
@@ -308,7 +308,7 @@ async def test_a_server_without_notifications_is_reported_and_left_as_it_is(worl
         unchanged = await world.client.config_get("notify-keyspace-events")
     finally:
         await world.client.config_set("notify-keyspace-events", "KEA")
-    assert status == Status(
+    assert status == ListenerStatus(
         server=f"127.0.0.1:{port}/0",
         lists=1,
         connected=True,

@@ -9,20 +9,20 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
-from scalers.polling.batched import Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poller import Poller
-from scalers.registry import REGISTRY, Registry
+from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
-from scheduler.queue import Claim, Done, Lane
+from scheduler.queue import ClaimedKeys, Done, Lane
 from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.cache.store import Change, Mirror
-from workers.handoff.claim_orders import Orders
+from workers.cache.store import ObjectVersion, Store
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.snapshot import Reading
-from workers.runtime.leases import Hands
+from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
 KEYS = Keys("test")
@@ -73,22 +73,24 @@ class World:
     client: Redis
     poll: Lane
     reconcile: Lane
-    mirror: Mirror
+    mirror: Store
     readings: Readings
-    orders: Orders
+    orders: ClaimOrders
     triggers: Triggers
     rung: dict[str, int] = field(default_factory=dict)
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[ClaimedKeys] = field(default_factory=list)
 
     async def ring(self, bells: Mapping[str, int]) -> None:
         for lane, count in bells.items():
             self.rung[lane] = self.rung.get(lane, 0) + count
 
     async def apply(self, *bodies: Object) -> None:
-        await self.mirror.apply(SCALED_JOB, [Change(body) for body in bodies])
+        await self.mirror.apply(SCALED_JOB, [ObjectVersion(body) for body in bodies])
 
     async def delete(self, body: Object) -> None:
-        await self.mirror.apply(SCALED_JOB, [Change.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])])
+        await self.mirror.apply(
+            SCALED_JOB, [ObjectVersion.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])]
+        )
 
     async def reading(self, name: str) -> Reading | None:
         return (await self.readings.get_many([key(name)]))[0]
@@ -99,7 +101,7 @@ class World:
         await self.reconcile.finish((lease, Done()) for lease in claim.leases)
         return {lease.key.rpartition("/")[2] for lease in claim.leases}
 
-    async def poll_once(self, poller: Poller, hands: Hands) -> Claim:
+    async def poll_once(self, poller: Poller, hands: LeaseKeeper) -> ClaimedKeys:
         """Claim what is ready in the poll lane and work it off."""
         claim = await self.poll.claim(2000, bell=True)
         hands.take(claim.leases)
@@ -117,12 +119,14 @@ class World:
             settings=Settings(),
             triggers=self.triggers,
             wakeups=wakeups,
-            sources=Sources(Connections(), Breakers(Policy(threshold=threshold, base=3600)), timeout=timeout),
+            sources=BatchedReader(
+                Connections(), CircuitBreakers(BreakerPolicy(threshold=threshold, base=3600)), timeout=timeout
+            ),
         )
 
     @asynccontextmanager
     async def polling(self, **options: Any) -> AsyncIterator["Polling"]:
-        poller, hands = self.poller(**options), Hands(self.poll, self.ring, lease=15.0)
+        poller, hands = self.poller(**options), LeaseKeeper(self.poll, self.ring, lease=15.0)
         try:
             yield Polling(self, poller, hands)
         finally:
@@ -136,18 +140,18 @@ class Polling:
 
     world: World
     poller: Poller
-    hands: Hands
+    hands: LeaseKeeper
 
-    async def once(self) -> Claim:
+    async def once(self) -> ClaimedKeys:
         return await self.world.poll_once(self.poller, self.hands)
 
-    async def again(self, *names: str) -> Claim:
+    async def again(self, *names: str) -> ClaimedKeys:
         """Poll these objects once more."""
         await self.world.poll.mark(key(name) for name in names)
         return await self.once()
 
 
-async def build(client: Redis, *, lookups: Lookups | None = None, registry: Registry = REGISTRY) -> World:
+async def build(client: Redis, *, lookups: Lookups | None = None, registry: ScalerRegistry = REGISTRY) -> World:
     poll, reconcile = Lane(client, "poll", KEYS), Lane(client, "reconcile", KEYS)
     await poll.open()
     await reconcile.open()
@@ -155,8 +159,8 @@ async def build(client: Redis, *, lookups: Lookups | None = None, registry: Regi
         client=client,
         poll=poll,
         reconcile=reconcile,
-        mirror=Mirror(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
+        mirror=Store(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
         readings=Readings(client, KEYS),
-        orders=Orders(client, KEYS),
+        orders=ClaimOrders(client, KEYS),
         triggers=Triggers(registry, lookups),
     )

@@ -29,7 +29,7 @@ from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.unit.admission.bodies import CONTAINER, job, task
 from workers import errors
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.admission.volcano.job import defaulted
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, QUEUE, SECRET, Kind, Object, Ref
@@ -40,7 +40,7 @@ DEPLOY = ROOT / "deploy"
 pytestmark = pytest.mark.real_apiserver
 
 _numbers = itertools.count(1)
-OPTIONS = Options(("volcano",), "plain")
+OPTIONS = AdmissionOptions(("volcano",), "plain")
 BUDGET = "volcano.sh/jdb-min-available"
 #: The pods of a Volcano Job are judged, and left as they are: Debian's kube-apiserver 1.20, which is what there is to
 #: test against, dies of every JSON patch (as of every custom resource), and cannot choose pods.

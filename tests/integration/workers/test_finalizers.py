@@ -13,33 +13,33 @@ from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Kind, Object, Ref, ref_of
 from workers.cache.informers import run_informers
-from workers.cache.store import Mirror, Request
+from workers.cache.store import ObserveRequest, Store
 from workers.client.rest import Cluster
 from workers.errors import Forbidden, Invalid, NotFound
-from workers.handoff.claim_orders import Orders
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
 from workers.reconcile.controller import Controller
-from workers.reconcile.decision_log import Decisions
+from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.plan import (
     Create,
     Delete,
     Patch,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
     Unfinalize,
 )
 from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
 TRACKING = "batch.kubernetes.io/job-tracking"
-TAKEN = Record("Warning", "NameTaken", "somebody else has it")
+TAKEN = RecordEvent("Warning", "NameTaken", "somebody else has it")
 
 
 class Told:
@@ -48,7 +48,7 @@ class Told:
     def __init__(self) -> None:
         self.records: list[str] = []
 
-    def record(self, _kind: Kind, _regarding: Object, record: Record) -> None:
+    def record(self, _kind: Kind, _regarding: Object, record: RecordEvent) -> None:
         self.records.append(record.reason)
 
 
@@ -59,13 +59,13 @@ class World:
         self.cluster, self.client, self.namespace, self.job = cluster, client, namespace, job
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
-        self.mirror = Mirror(client, keys, {JOB.id: (self.lanes["reconcile"],)}, adopted={POD.id})
+        self.mirror = Store(client, keys, {JOB.id: (self.lanes["reconcile"],)}, adopted={POD.id})
         self.told = Told()
         self.actor = Actor(
             cluster=cluster,
             mirror=self.mirror,
             recorder=self.told,  # type: ignore[arg-type]
-            orders=Orders(client, keys),
+            orders=ClaimOrders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
             ring=self.ring,
@@ -118,7 +118,7 @@ class World:
 
     async def places(self, name: str) -> tuple[str, ...]:
         """Where the mirror has this pod: among the Job's children (maybe as a tombstone), or as nobody's."""
-        requests = [Request(ref_of(JOB, self.job), loose=(POD,))]
+        requests = [ObserveRequest(ref_of(JOB, self.job), loose=(POD,))]
         [observation] = (await self.mirror.observe(requests)).observations
         children = await self.mirror.children(POD, self.job["metadata"]["uid"])
         found = ["gone child" if child.gone else "child" for child in children if child.ref.name == name]
@@ -228,7 +228,7 @@ async def test_what_is_gone_or_another_one_by_now_counts_as_done(world: World) -
     second = await world.cluster.create(POD, world.pod("again"))
     with pytest.raises(Invalid, match="immutable"):
         await world.cluster.patch(ref_of(POD, second), {"metadata": {"uid": first["metadata"]["uid"]}})
-    await world.act(Together((off(gone), off(first)), then=Record("Normal", "Let", "{done}")))
+    await world.act(Together((off(gone), off(first)), then=RecordEvent("Normal", "Let", "{done}")))
     assert world.told.records == ["Let"]
     assert (await world.cluster.get(ref_of(POD, second)))["metadata"]["finalizers"] == [TRACKING]
 
@@ -293,7 +293,7 @@ async def test_nothing_is_told_of_a_namespace_that_is_going(world: World) -> Non
     metadata = {"namespace": world.namespace, "name": "held", "finalizers": ["test.dev/held"]}
     await world.cluster.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     await world.cluster.delete(Ref(NAMESPACE, "", world.namespace))
-    failed = Record("Warning", "FailedCreate", "Error creating: {error}")
+    failed = RecordEvent("Warning", "FailedCreate", "Error creating: {error}")
     with pytest.raises(Forbidden) as raised:
         await world.act(Together((Create(POD, world.pod("p")),), otherwise=failed))
     assert raised.value.namespace_terminating
@@ -318,13 +318,13 @@ async def test_a_job_that_went_first_still_lets_its_pods_go(world: World) -> Non
         controllers=controllers,
         observer=Observer(controllers=controllers, mirror=world.mirror, readings=readings, stale=10.0),
         actor=world.actor,
-        decisions=Decisions(world.client, Keys("test")),
+        decisions=DecisionLog(world.client, Keys("test")),
         clock=lambda: datetime.now(UTC),
         deadline=30.0,
     )
     await lane.open()
-    hands = Hands(lane, world.ring, lease=15.0)
-    drain = Drain(hands, reconciler.handle, world.ring, batch=16, work=60.0)
+    hands = LeaseKeeper(lane, world.ring, lease=15.0)
+    drain = Consumer(hands, reconciler.handle, world.ring, batch=16, work=60.0)
     refs = [ref_of(POD, await world.cluster.create(POD, world.pod(f"p{number}"))) for number in range(3)]
 
     async def worked_off() -> bool:

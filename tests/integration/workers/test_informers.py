@@ -12,7 +12,7 @@ from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from workers.api.kinds import CONFIG_MAP, LEASE, Object, Ref
 from workers.cache.informers import lease_name, run_informers
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.settings import Settings
 
@@ -28,7 +28,7 @@ class World:
         self.kubeconfig = kubeconfig
         self.namespace = namespace
         self.lane = Lane(client, "reconcile", Keys("test"))
-        self.mirror = Mirror(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
+        self.mirror = Store(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
         self.settings = Settings(prefix="test", namespaces=(namespace,), own_namespace=namespace, stale=2, leadership=2)
 
     async def ring(self, bells: Mapping[str, int]) -> None:

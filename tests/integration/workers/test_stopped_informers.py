@@ -13,7 +13,7 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from workers.api.kinds import JOB, Object, Ref
-from workers.cache.store import Mirror, Request
+from workers.cache.store import ObserveRequest, Store
 from workers.client.rest import Cluster
 
 
@@ -53,7 +53,7 @@ async def test_a_stopped_informer_never_looks_fresh(
     real_redis: redis_async.Redis,
     tmp_path: Path,
 ) -> None:
-    mirror = Mirror(real_redis, Keys("test"), {})
+    mirror = Store(real_redis, Keys("test"), {})
     ref = Ref(JOB, namespace, "slept-through")
 
     async def age() -> float:
@@ -68,7 +68,7 @@ async def test_a_stopped_informer_never_looks_fresh(
 
     async def honest() -> bool:
         """Answers whether the object has arrived; until then the kind must not be younger than its creation."""
-        observed = await mirror.observe([Request(ref)])
+        observed = await mirror.observe([ObserveRequest(ref)])
         entry = observed.observations[0].entry
         younger = observed.ages[JOB.id]
         assert entry is not None or younger is None or younger > 1.5, f"fresh by {younger} s without the object"

@@ -8,7 +8,7 @@ import yaml
 from tests.support.paths import ROOT
 from tests.unit.admission.bodies import queue
 from workers.admission.lookup import Known
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, NAMESPACE, POD_GROUP, QUEUE, SCALED_OBJECT, VC_JOB, Object, Ref
@@ -124,11 +124,11 @@ def test_an_example_is_admitted_and_only_filled_in(body: Object) -> None:
     kind = kinds.by_manifest(body["apiVersion"], body["kind"])
     assert kind
     rules, lookup = RULES[kind.id], world()
-    filled = rules.defaulted(placed(body), lookup, Options())
+    filled = rules.defaulted(placed(body), lookup, AdmissionOptions())
     assert kept(placed(body), filled)
-    assert rules.defaulted(filled, lookup, Options()) == filled
-    assert list(rules.problems(filled, None, lookup, Options())) == []
-    assert list(rules.problems(filled, filled, lookup, Options())) == []
+    assert rules.defaulted(filled, lookup, AdmissionOptions()) == filled
+    assert list(rules.problems(filled, None, lookup, AdmissionOptions())) == []
+    assert list(rules.problems(filled, filled, lookup, AdmissionOptions())) == []
 
 
 def test_there_are_examples() -> None:

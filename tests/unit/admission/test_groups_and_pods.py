@@ -7,7 +7,7 @@ import pytest
 from tests.unit.admission.bodies import fields, group, job, known, queue, task
 from workers.admission import pod
 from workers.admission.lookup import Known, Unseen
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, podgroup
 from workers.api.kinds import QUEUE, Ref
 from workers.api.references import GANG_GATE
@@ -70,7 +70,7 @@ def a_pod(scheduler="volcano", owner=None, annotations=None, **spec):
 
 
 GATE, OTHER = {"name": GANG_GATE}, {"name": "example.com/wait"}
-OPTIONS = Options(schedulers=("volcano", "gang"), pod_scheduler="plain")
+OPTIONS = AdmissionOptions(schedulers=("volcano", "gang"), pod_scheduler="plain")
 PODS = {
     "ours": (a_pod(), "plain", [GATE]),
     "ours by another name": (a_pod("gang"), "plain", [GATE]),
@@ -95,7 +95,7 @@ def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
 
 
 def test_nobody_is_held_back_where_nobody_admits_gangs():
-    assert pod.defaulted(a_pod(), Options(gangs=False)) == a_pod()
+    assert pod.defaulted(a_pod(), AdmissionOptions(gangs=False)) == a_pod()
 
 
 LEAST, MOST = (f"metadata.annotations[{name}]" for name in (pod.MIN_AVAILABLE, pod.MAX_UNAVAILABLE))

@@ -160,7 +160,7 @@ def test_the_scaledjob_makes_a_job_per_event() -> None:
         ("seconds", "schedule", "*/10 * * * * *"),
         ("jitter", "jitter_seconds", 300),
         ("catch-up", "catch_up", scheduledjob.CatchUp(policy="All", limit=48)),
-        ("retry", "retry", scheduledjob.Retry(limit=3, delay_seconds=60, max_delay_seconds=900)),
+        ("retry", "retry", scheduledjob.RunRetry(limit=3, delay_seconds=60, max_delay_seconds=900)),
         ("time-limit", "run_time_limit_seconds", 1200),
         ("pause-until", "suspend_until", "2027-01-02T00:00:00Z"),
         ("history", "outcomes_limit", 72),

@@ -7,7 +7,7 @@ import yaml
 
 from deploy.manifests import rbac
 from deploy.processes.watch import followed
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
 from tests.support.paths import ROOT
@@ -111,7 +111,7 @@ async def test_whatever_triggers_look_up_may_be_read() -> None:
             "authenticationRef": {"name": "login", "kind": kind},
         }
         body = {"metadata": {"namespace": "team", "name": "work", "uid": kind}, "spec": {"triggers": [spec]}}
-        parsed = await Triggers(Registry(), cluster.lookups()).parse(Ref(SCALED_JOB, "team", "work"), body)
+        parsed = await Triggers(ScalerRegistry(), cluster.lookups()).parse(Ref(SCALED_JOB, "team", "work"), body)
         assert parsed.problem is None
     asked = [each for each in cluster.asked if isinstance(each, Ref)]
     assert len(asked) == 4

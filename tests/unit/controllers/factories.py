@@ -6,7 +6,7 @@ from typing import Any
 from workers.api import times
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.controllers.batch.job.pods import TRACKING
-from workers.reconcile.snapshot import Entry, Reading, Sample, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerSample
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 UID = "8d3f5f2e-0000-4000-8000-000000000001"
@@ -46,26 +46,26 @@ def scaled_job(*, metadata: Object | None = None, status: Object | None = None, 
     }
 
 
-def sample(value: float = 0.0, *, target: float = 1.0, active: bool | None = None, **more: Any) -> Sample:
+def sample(value: float = 0.0, *, target: float = 1.0, active: bool | None = None, **more: Any) -> TriggerSample:
     """A measurement that is active when there is anything to do."""
     given = {"name": "s0-redis-work", "type": "redis", **more}
-    return Sample(value=value, target=target, active=value > 0 if active is None else active, **given)
+    return TriggerSample(value=value, target=target, active=value > 0 if active is None else active, **given)
 
 
-def reading(*samples: Sample, id: int = 36, started: float = -1.0, generation: int = 1, **more: Any) -> Reading:
+def reading(*samples: TriggerSample, id: int = 36, started: float = -1.0, generation: int = 1, **more: Any) -> Reading:
     """A reading that began a second ago; its id in base 36 is ``10``."""
     return Reading(id=id, started=micros(started), generation=generation, samples=samples, **more)
 
 
-def entry(kind: Kind, name: str, body: Object | None, *, seen: float = -10.0) -> Entry:
-    return Entry(Ref(kind, "default", name), body, micros(seen))
+def entry(kind: Kind, name: str, body: Object | None, *, seen: float = -10.0) -> CachedObject:
+    return CachedObject(Ref(kind, "default", name), body, micros(seen))
 
 
 def condition(type_: str, status: str = "True", *, at_: float = -10.0, **more: str) -> Object:
     return {"type": type_, "status": status, "lastTransitionTime": at(at_), **more}
 
 
-def child(name: str, *ended: str, seen: float = -10.0, ended_at: float = -10.0, generation: int = 1) -> Entry:
+def child(name: str, *ended: str, seen: float = -10.0, ended_at: float = -10.0, generation: int = 1) -> CachedObject:
     """A Job of the ScaledJob. ended: ``Complete``, ``Failed``, or nothing while it runs."""
     status: Object = {"conditions": [condition(type_, at_=ended_at) for type_ in ended]}
     if "Complete" in ended:
@@ -75,21 +75,21 @@ def child(name: str, *ended: str, seen: float = -10.0, ended_at: float = -10.0, 
     return entry(JOB, name, {"metadata": metadata, "spec": {}, "status": status}, seen=seen)
 
 
-def gone(name: str, *, seen: float = -10.0) -> Entry:
+def gone(name: str, *, seen: float = -10.0) -> CachedObject:
     """A Job that is remembered only as deleted."""
     return entry(JOB, name, None, seen=seen)
 
 
-def snapshot(body: Object, *children: Entry, reading: Reading | None = None, **more: Any) -> Snapshot:
+def snapshot(body: Object, *children: CachedObject, reading: Reading | None = None, **more: Any) -> Snapshot:
     """What a reconcile of this ScaledJob observed."""
-    by_kind: dict[str, tuple[Entry, ...]] = {}
+    by_kind: dict[str, tuple[CachedObject, ...]] = {}
     for each in children:
         by_kind[each.ref.kind.id] = (*by_kind.get(each.ref.kind.id, ()), each)
     ref = Ref(SCALED_JOB, body["metadata"]["namespace"], body["metadata"]["name"])
     return Snapshot(ref=ref, body=body, children=by_kind, reading=reading, at=micros(0), **more)
 
 
-def pod(name: str, phase: str = "Running", *, seen: float = -10.0, job: str = "crunch", **more: Any) -> Entry:
+def pod(name: str, phase: str = "Running", *, seen: float = -10.0, job: str = "crunch", **more: Any) -> CachedObject:
     """A pod of a Job, not counted yet. more: parts of its status; ``metadata``, ``spec`` are merged into those."""
     metadata = {
         "name": name,
@@ -119,7 +119,9 @@ def job(*, metadata: Object | None = None, status: Object | None = None, **spec:
     }
 
 
-def job_snapshot(body: Object, *pods: Entry, loose: tuple[Entry, ...] = (), failures: int = 0) -> Snapshot:
+def job_snapshot(
+    body: Object, *pods: CachedObject, loose: tuple[CachedObject, ...] = (), failures: int = 0
+) -> Snapshot:
     """What a reconcile of this Job observed. loose: pods that nobody controls."""
     ref = Ref(JOB, "default", body["metadata"]["name"])
     return Snapshot(ref=ref, body=body, children={POD.id: pods}, loose={POD.id: loose}, failures=failures)

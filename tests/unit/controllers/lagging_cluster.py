@@ -14,7 +14,7 @@ from typing import ClassVar
 from workers.api import times
 from workers.api.kinds import Kind, Object, Ref
 from workers.reconcile.plan import Step
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 #: Reconciles after which nothing is left to do at a moment.
 PATIENCE = 60
@@ -49,7 +49,7 @@ class LaggingCluster(ABC):
         )
         self.jobs: dict[str, Object] = {}
         self.shown = self.body
-        self.mirror: dict[str, Entry] = {}
+        self.mirror: dict[str, CachedObject] = {}
         self.unseen: set[str] = set()
         self.lagging = False
         self.marked = True
@@ -90,7 +90,7 @@ class LaggingCluster(ABC):
     def _see(self, name: str) -> None:
         self.unseen.discard(name)
         ref = Ref(self.child, self.ref.namespace, name)
-        self.mirror[name] = Entry(ref, self.jobs.get(name), int(self.now.timestamp() * 1e6))
+        self.mirror[name] = CachedObject(ref, self.jobs.get(name), int(self.now.timestamp() * 1e6))
 
     # What the controller does
 

@@ -9,13 +9,13 @@ from workers.controllers.batch.cronjob import ending
 from workers.controllers.batch.job.pods import TRACKING
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Together,
     Unfinalize,
 )
@@ -70,7 +70,7 @@ def conditions_of(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def events(plan: Plan) -> list[str]:
-    return [step.reason for step in plan.steps if isinstance(step, Record)]
+    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
 
 
 def back(plan: Plan) -> float | None:
@@ -84,10 +84,10 @@ def shape(plan: Plan) -> list[str]:
     return [
         type(step.steps[0]).__name__ + "s" if isinstance(step, Together) else type(step).__name__
         for step in plan.steps
-        if not isinstance(step, Measure)
+        if not isinstance(step, CountMetric)
     ]
 
 
 def measured(plan: Plan) -> dict[tuple[str, ...], float]:
     """What is counted, by metric and labels."""
-    return {(step.metric, *step.labels): step.value for step in plan.steps if isinstance(step, Measure)}
+    return {(step.metric, *step.labels): step.value for step in plan.steps if isinstance(step, CountMetric)}

@@ -9,15 +9,15 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
 from workers.controllers.composite import composed
-from workers.reconcile.controller import Controller, Target
-from workers.reconcile.plan import NOTHING, Delete, Mark, Plan
+from workers.reconcile.controller import Controller, ScaleTarget
+from workers.reconcile.plan import NOTHING, Delete, MarkObject, Plan
 from workers.reconcile.snapshot import Snapshot
 
 REF = Ref(POD, "default", "p")
 
 
 def marks(name: str) -> Plan:
-    return Plan((Mark(Ref(QUEUE, "", name)),), name)
+    return Plan((MarkObject(Ref(QUEUE, "", name)),), name)
 
 
 def part(name: str, plan: Plan | None = None, **more: Any) -> Controller:
@@ -111,7 +111,7 @@ def test_what_they_see_they_all_see() -> None:
         replace(part("b"), kind=JOB),
         part("b", polled=True),
         part("b", labelled={JOB.id: "x"}),
-        part("b", scales=lambda body: Target("v1", "Pod", "x")),
+        part("b", scales=lambda body: ScaleTarget("v1", "Pod", "x")),
         part("b", grandchildren=lambda body: (JOB,)),
     ],
     ids=["another kind", "polled", "labelled", "scales", "grandchildren"],

@@ -5,15 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.demo.pool.report import Run, Sample, chart, faults, rows
+from deploy.demo.pool.report import PoolRun, PoolSample, chart, faults, rows
 from deploy.demo.pool.work import outcome
 
-SAMPLES = [Sample(0.0, 0, 0, 0), Sample(0.5, 2, 0, 0), Sample(1.0, 2, 2, 0), Sample(2.0, 2, 2, 3), Sample(5.0, 0, 0, 3)]
+SAMPLES = [
+    PoolSample(0.0, 0, 0, 0),
+    PoolSample(0.5, 2, 0, 0),
+    PoolSample(1.0, 2, 2, 0),
+    PoolSample(2.0, 2, 2, 3),
+    PoolSample(5.0, 0, 0, 3),
+]
 
 
-def right() -> Run:
+def right() -> PoolRun:
     numbers = range(3)
-    return Run(
+    return PoolRun(
         pushed=numbers,
         least=2,
         most=2,
@@ -45,16 +51,16 @@ def test_a_right_run_has_no_faults_and_a_report():
         (lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),
         (lambda run: replace(run, results={**run.results, 7: outcome(7)}), "1 tasks were never pushed, for example 7"),
         (lambda run: replace(run, results={**run.results, 1: "?"}), "1 tasks have a wrong result, for example 1"),
-        (lambda run: replace(run, samples=[Sample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew to 2 workers"),
+        (lambda run: replace(run, samples=[PoolSample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew to 2 workers"),
         (
-            lambda run: replace(run, samples=[Sample(0.0, 3, 3, 3), SAMPLES[-1]]),
+            lambda run: replace(run, samples=[PoolSample(0.0, 3, 3, 3), SAMPLES[-1]]),
             "the pool grew to 3 workers, more than 2",
         ),
         (lambda run: replace(run, samples=SAMPLES[:-1]), "the pool did not return to zero"),
     ],
     ids=["missed", "twice", "cut short", "never pushed", "wrong", "never grew", "grew too far", "stayed"],
 )
-def test_each_fault_is_told_alone(change: Callable[[Run], Run], said: str):
+def test_each_fault_is_told_alone(change: Callable[[PoolRun], PoolRun], said: str):
     assert faults(change(right())) == [said]
 
 
@@ -65,6 +71,6 @@ def test_the_chart_shows_changes_and_the_end():
         "   1.0 s  wanted  2  ready ##  done 0",
         "   5.0 s  wanted  0  ready     done 3",
     ]
-    many = replace(right(), samples=[Sample(float(at), at % 2, 0, 0) for at in range(101)])
+    many = replace(right(), samples=[PoolSample(float(at), at % 2, 0, 0) for at in range(101)])
     assert len(chart(many, lines=20)) <= 21
     assert chart(many, lines=20)[-1].startswith(" 100.0 s")

@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.demo.measure import measured
-from deploy.demo.report import Job, Run, faults, percentile, rows
+from deploy.demo.report import DemoJob, DemoRun, faults, percentile, rows
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def files(tmp_path):
 @pytest.fixture
 def right(files):
     """A run in which every file was done once by one Job."""
-    return Run(
+    return DemoRun(
         pushed={path: 100.0 + number for number, path in enumerate(files)},
-        jobs={str(number): Job(created=100.5 + number, outcome="Complete") for number in range(len(files))},
+        jobs={str(number): DemoJob(created=100.5 + number, outcome="Complete") for number in range(len(files))},
         results={path: {**measured(path), "done": 103.0} for path in files},
         times=dict.fromkeys(files, 1),
     )
@@ -49,7 +49,7 @@ def _repeat(run, path):
 
 
 def _over_create(run, path):
-    run.jobs["extra"] = Job(created=104.0, outcome="Complete")
+    run.jobs["extra"] = DemoJob(created=104.0, outcome="Complete")
 
 
 def _idle(run, path):

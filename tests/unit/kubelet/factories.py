@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.local.kubelet.containers.states import Container, Running, Terminated
+from deploy.local.kubelet.containers.states import Container, ContainerRunning, Terminated
 from workers.api.kinds import Object
 
 
@@ -29,7 +29,9 @@ def ran(code: int = 0, *, name: str = "main", at: float = 100.0, took: float = 1
 
 def runs(name: str = "main", **more: Any) -> Container:
     """A container that runs."""
-    return Container(name, Running(90.0), **{"attempt": 0, "streak": 1, "started": True, "ready": True, **more})
+    return Container(
+        name, ContainerRunning(90.0), **{"attempt": 0, "streak": 1, "started": True, "ready": True, **more}
+    )
 
 
 def state(*containers: Container) -> dict[str, Container]:

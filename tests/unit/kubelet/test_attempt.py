@@ -11,8 +11,8 @@ import pytest
 
 from deploy.local.kubelet.containers import attempt as attempts
 from deploy.local.kubelet.containers import restore
-from deploy.local.kubelet.containers.attempt import Attempt, NotStartable
-from deploy.local.kubelet.containers.states import Container, Running, Terminated
+from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
+from deploy.local.kubelet.containers.states import Container, ContainerRunning, Terminated
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
@@ -21,17 +21,17 @@ ENV = {"PATH": os.environ["PATH"]}
 
 
 @pytest.fixture
-def attempt(tmp_path: Path) -> Attempt:
-    one = Attempt(tmp_path / "main" / "0")
+def attempt(tmp_path: Path) -> ContainerAttempt:
+    one = ContainerAttempt(tmp_path / "main" / "0")
     one.prepare()
     return one
 
 
-def start(attempt: Attempt, *command: str, env: dict[str, str] = ENV, cwd: str = "") -> None:
+def start(attempt: ContainerAttempt, *command: str, env: dict[str, str] = ENV, cwd: str = "") -> None:
     attempt.start(command, env=env, cwd=cwd)
 
 
-async def finished(attempt: Attempt) -> Terminated:
+async def finished(attempt: ContainerAttempt) -> Terminated:
     await asyncio.wait_for(attempt.ended(), 30)
     state = attempt.state()
     assert isinstance(state, Terminated)
@@ -42,24 +42,24 @@ async def finished(attempt: Attempt) -> Terminated:
     ("script", "code"),
     [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)],
 )
-async def test_the_exit_code_is_kept(script: str, code: int, attempt: Attempt) -> None:
+async def test_the_exit_code_is_kept(script: str, code: int, attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", script)
     state = await finished(attempt)
     assert state.code == code
     assert state.started <= state.finished
 
 
-async def test_it_prints_into_its_files_and_the_shim_adds_nothing(attempt: Attempt) -> None:
+async def test_it_prints_into_its_files_and_the_shim_adds_nothing(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "echo out; echo err >&2; kill -SEGV $$")
     await finished(attempt)
     assert (attempt.folder / "out").read_text() == "out\n"
     assert (attempt.folder / "err").read_text() == "err\n"
 
 
-async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: Attempt, tmp_path: Path) -> None:
+async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: ContainerAttempt, tmp_path: Path) -> None:
     start(attempt, "pwd")
     await finished(attempt)
-    other = Attempt(tmp_path / "other" / "0")
+    other = ContainerAttempt(tmp_path / "other" / "0")
     other.prepare()
     start(other, "pwd", cwd="/")
     await finished(other)
@@ -67,7 +67,7 @@ async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: Attempt,
     assert (other.folder / "out").read_text().strip() == "/"
 
 
-async def test_variables_arrive_whatever_their_names(attempt: Attempt) -> None:
+async def test_variables_arrive_whatever_their_names(attempt: ContainerAttempt) -> None:
     start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z"})
     await finished(attempt)
     assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
@@ -84,13 +84,13 @@ async def test_variables_arrive_whatever_their_names(attempt: Attempt) -> None:
     ],
     ids=["not on PATH", "a word of the shell", "not in the folder", "not executable", "no directory"],
 )
-def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: Attempt) -> None:
+def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt) -> None:
     with pytest.raises(NotStartable) as raised:
         start(attempt, *command, cwd=cwd)
     assert str(raised.value).startswith(message)
 
 
-async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt: Attempt) -> None:
+async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt: ContainerAttempt) -> None:
     """As a worker pool needs it that lets its processes finish what they are at."""
     worker = 'trap "touch asked" TERM; touch up; until [ -e go ]; do sleep 0.02; done; touch finished'
     start(attempt, "sh", "-c", f"sh -c '{worker}' & trap 'touch go; wait; exit 9' TERM; wait")
@@ -102,7 +102,7 @@ async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt:
 
 
 async def test_a_command_that_is_asked_to_end_while_it_starts_does_end(tmp_path: Path) -> None:
-    starting = [Attempt(tmp_path / "main" / str(number)) for number in range(20)]
+    starting = [ContainerAttempt(tmp_path / "main" / str(number)) for number in range(20)]
     for one in starting:
         one.prepare()
         start(one, "sleep", "60")
@@ -111,7 +111,7 @@ async def test_a_command_that_is_asked_to_end_while_it_starts_does_end(tmp_path:
     assert {(await finished(one)).code for one in starting} == {143}
 
 
-async def test_killing_reaches_every_process(attempt: Attempt) -> None:
+async def test_killing_reaches_every_process(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "sleep 60 & echo $! > child; touch up; wait")
     await eventually((attempt.work / "up").exists)
     child = int((attempt.work / "child").read_text())
@@ -120,7 +120,7 @@ async def test_killing_reaches_every_process(attempt: Attempt) -> None:
     await eventually(lambda: not alive(child))
 
 
-async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
+async def test_what_a_command_leaves_behind_is_ended(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
     assert (await finished(attempt)).code == 0
     assert not alive(int((attempt.work / "child").read_text()))
@@ -129,13 +129,13 @@ async def test_what_a_command_leaves_behind_is_ended(attempt: Attempt) -> None:
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
 @pytest.mark.parametrize("behind", ["sleep 60", "cd / && exec sleep 60"], ids=["in its folder", "elsewhere"])
 async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by_the_next(
-    behind: str, attempt: Attempt
+    behind: str, attempt: ContainerAttempt
 ) -> None:
     start(attempt, "sh", "-c", f"({behind}) & echo $! > child", env=ENV | {"HOME": str(attempt.work)})
     await eventually((attempt.folder / "code").exists)
     child, shim = int((attempt.work / "child").read_text()), attempt.pid
     await eventually(lambda: shim is not None and not alive(shim))
-    found = Attempt(attempt.folder)
+    found = ContainerAttempt(attempt.folder)
     assert isinstance(found.state(), Terminated)
     assert alive(child)
     await asyncio.wait_for(found.ended(), 30)
@@ -143,7 +143,9 @@ async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by
     await attempt.ended()
 
 
-async def test_its_end_is_the_end_of_what_is_slow_to_die_too(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_its_end_is_the_end_of_what_is_slow_to_die_too(
+    attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def late(group: int, number: int) -> bool:
         threading.Timer(0.2, signal_group, (group, number)).start()
         return True
@@ -154,11 +156,11 @@ async def test_its_end_is_the_end_of_what_is_slow_to_die_too(attempt: Attempt, m
     assert not alive(int((attempt.work / "child").read_text()))
 
 
-async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attempt) -> None:
+async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; exit 6")
     await eventually(lambda: (attempt.folder / "pid").exists() and (attempt.folder / "pid").read_text().endswith("\n"))
-    found = Attempt(attempt.folder)
-    assert isinstance(found.state(), Running)
+    found = ContainerAttempt(attempt.folder)
+    assert isinstance(found.state(), ContainerRunning)
     assert found.pid == attempt.pid
     waiting = asyncio.create_task(found.ended())
     (attempt.work / "go").touch()
@@ -169,7 +171,7 @@ async def test_another_kubelet_finds_it_running_and_then_its_code(attempt: Attem
     await attempt.ended()
 
 
-async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
+async def test_a_killed_shim_counts_as_killed(attempt: ContainerAttempt) -> None:
     start(attempt, "sleep", "60")
     await eventually(lambda: (attempt.folder / "pid").exists())
     attempt.signal(signal.SIGKILL)
@@ -177,16 +179,18 @@ async def test_a_killed_shim_counts_as_killed(attempt: Attempt) -> None:
 
 
 async def test_a_shim_killed_before_it_wrote_anything_counts_as_killed(
-    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+    attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "_SHIM", "kill -KILL $$")
     start(attempt, "true")
     assert (await finished(attempt)).code == 137
 
 
-async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the_code(attempt: Attempt) -> None:
+async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the_code(
+    attempt: ContainerAttempt,
+) -> None:
     script = "echo $$ >> starts; until [ -e go ]; do sleep 0.02; done; exit 5"
-    second = Attempt(attempt.folder)
+    second = ContainerAttempt(attempt.folder)
     for one in (attempt, second):
         start(one, "sh", "-c", script)
     shims = [one.pid for one in (attempt, second)]
@@ -198,7 +202,7 @@ async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the
     assert len((attempt.work / "starts").read_text().split()) == 1
 
 
-async def test_a_recycled_process_id_is_not_taken_for_it(attempt: Attempt) -> None:
+async def test_a_recycled_process_id_is_not_taken_for_it(attempt: ContainerAttempt) -> None:
     """Somebody else has the number by now, for a group of his own."""
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
         (attempt.folder / "pid").write_text(f"{other.pid}\n")
@@ -212,7 +216,7 @@ async def test_a_recycled_process_id_is_not_taken_for_it(attempt: Attempt) -> No
 
 
 async def test_an_end_is_noticed_without_the_help_of_the_system(
-    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+    attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "_pidfd_open", None)
     start(attempt, "sh", "-c", "exit 8")

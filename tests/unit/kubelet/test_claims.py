@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.kubelet.containers.environment import ConfigProblem
-from deploy.local.kubelet.volumes.volume_claims import Claims
+from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Object, Ref, ref_of
 from workers.errors import Unavailable
@@ -25,8 +25,8 @@ def store() -> Store:
 
 
 @pytest.fixture
-def claims(store: Store, tmp_path: Path) -> Claims:
-    return Claims(store, tmp_path / "claims")
+def claims(store: Store, tmp_path: Path) -> VolumeClaims:
+    return VolumeClaims(store, tmp_path / "claims")
 
 
 def add(store: Store, name: str) -> Object:
@@ -39,7 +39,7 @@ def volume(name: str, claim: str) -> Object:
     return {"name": name, "persistentVolumeClaim": {"claimName": claim}}
 
 
-async def test_a_claim_is_a_folder_that_stays_and_is_bound(store: Store, claims: Claims, tmp_path: Path) -> None:
+async def test_a_claim_is_a_folder_that_stays_and_is_bound(store: Store, claims: VolumeClaims, tmp_path: Path) -> None:
     body = add(store, "data")
     places = await claims.places("default", [volume("v", "data"), {"name": "other", "emptyDir": {}}])
     assert places == {"v": tmp_path / "claims" / body["metadata"]["uid"]}
@@ -50,12 +50,12 @@ async def test_a_claim_is_a_folder_that_stays_and_is_bound(store: Store, claims:
     assert bound == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Mi"}}
 
 
-async def test_a_claim_that_is_missing_is_named(claims: Claims) -> None:
+async def test_a_claim_that_is_missing_is_named(claims: VolumeClaims) -> None:
     with pytest.raises(ConfigProblem, match='persistentvolumeclaim "data" not found'):
         await claims.places("default", [volume("v", "data")])
 
 
-async def test_the_folder_goes_with_the_claim(store: Store, claims: Claims) -> None:
+async def test_the_folder_goes_with_the_claim(store: Store, claims: VolumeClaims) -> None:
     add(store, "data")
     add(store, "kept")
     places = await claims.places("default", [volume("v", "data"), volume("w", "kept")])
@@ -65,7 +65,7 @@ async def test_the_folder_goes_with_the_claim(store: Store, claims: Claims) -> N
     assert places["w"].exists()
 
 
-async def test_nothing_is_removed_while_nobody_knows(store: Store, claims: Claims, monkeypatch) -> None:
+async def test_nothing_is_removed_while_nobody_knows(store: Store, claims: VolumeClaims, monkeypatch) -> None:
     add(store, "data")
     places = await claims.places("default", [volume("v", "data")])
 

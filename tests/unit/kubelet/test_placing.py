@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.local.kubelet import pod_order
-from deploy.local.kubelet.pod_order import Queue
+from deploy.local.kubelet.pod_order import PodQueue
 from tests.unit.kubelet.factories import pod
 from workers.api.kinds import Object
 
@@ -12,7 +12,7 @@ def named(uid: str, created: str = "2024-01-01T00:00:00Z", **spec: object) -> Ob
     return pod(meta={"uid": uid, "creationTimestamp": created}, **spec)
 
 
-def drain(queue: Queue) -> list[str]:
+def drain(queue: PodQueue) -> list[str]:
     taken = []
     while (one := queue.take()) is not None:
         taken.append(one["metadata"]["uid"])
@@ -29,14 +29,14 @@ def drain(queue: Queue) -> list[str]:
     ids=["arrival decides among equals", "older first", "priority before age"],
 )
 def test_order(pods: list[Object], order: str | list[str]) -> None:
-    queue = Queue()
+    queue = PodQueue()
     for one in pods:
         queue.put(one, 0.0)
     assert drain(queue) == list(order)
 
 
 def test_a_pod_that_changes_keeps_its_place_and_is_taken_in_its_newest_version() -> None:
-    queue = Queue()
+    queue = PodQueue()
     queue.put(named("a"), 0.0)
     queue.put(named("b"), 0.0)
     queue.put(named("a", hostname="new"), 1.0)
@@ -47,7 +47,7 @@ def test_a_pod_that_changes_keeps_its_place_and_is_taken_in_its_newest_version()
 
 
 def test_a_pod_that_is_gone_is_not_taken() -> None:
-    queue = Queue()
+    queue = PodQueue()
     for uid in "abc":
         queue.put(named(uid), 0.0)
     queue.discard("a")
@@ -57,7 +57,7 @@ def test_a_pod_that_is_gone_is_not_taken() -> None:
 
 
 def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
-    queue = Queue()
+    queue = PodQueue()
     queue.put(named("a"), 0.0)
     queue.discard("a")
     queue.put(named("a"), 1.0)
@@ -65,7 +65,7 @@ def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
 
 
 def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
-    queue = Queue()
+    queue = PodQueue()
     for number, uid in enumerate("abc"):
         queue.put(named(uid), float(number))
     told = [[one["metadata"]["uid"] for one in queue.overdue(2.5, 1.0, limit)] for limit in (1, 5, 5)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.kubelet.containers import probes
-from deploy.local.kubelet.containers.probes import Tally
+from deploy.local.kubelet.containers.probes import ProbeResults
 from tests.unit.kubelet.factories import box
 from workers.api.kinds import Object
 
@@ -29,7 +29,7 @@ ENV = {"PATH": os.environ["PATH"], "WORD": "x"}
     ids=["one success", "three failures", "fewer do not count", "recovery", "own threshold", "two successes"],
 )
 def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) -> None:
-    tally, found = Tally(), []
+    tally, found = ProbeResults(), []
     for answer in answers:
         tally = tally.count(answer == "+", probe)
         found.append(tally.healthy)

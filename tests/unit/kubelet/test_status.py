@@ -2,15 +2,15 @@
 
 import pytest
 
-from deploy.local.kubelet.containers.states import Container, Containers, Ending, Terminated, Waiting
+from deploy.local.kubelet.containers.states import Container, ContainerEnding, Containers, ContainerWaiting, Terminated
 from deploy.local.kubelet.pods import status
-from deploy.local.kubelet.pods.lifecycle import Decision
+from deploy.local.kubelet.pods.lifecycle import PodDecision
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
 from workers.api.kinds import Object
 
 NOW = 200.0
-GOING, OVER = Decision(), Decision(finished=True)
-LATE = Decision(finished=True, ending=Ending("DeadlineExceeded", "too long"))
+GOING, OVER = PodDecision(), PodDecision(finished=True)
+LATE = PodDecision(finished=True, ending=ContainerEnding("DeadlineExceeded", "too long"))
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ LATE = Decision(finished=True, ending=Ending("DeadlineExceeded", "too long"))
         (pod(), state(runs()), GOING, "Running"),
         (pod(box("a"), box("b")), state(runs("a"), Container("b")), GOING, "Pending"),
         (pod(box("a"), box("b")), state(runs("a"), ran(1, name="b")), GOING, "Running"),
-        (pod(restartPolicy="Always"), state(ran(1)), Decision(backing_off={"main": 10.0}), "Running"),
+        (pod(restartPolicy="Always"), state(ran(1)), PodDecision(backing_off={"main": 10.0}), "Running"),
         (pod(init=(box("i"),)), state(runs("i"), Container("main")), GOING, "Pending"),
         (pod(init=(box("i"),)), state(ran(1, name="i"), Container("main")), OVER, "Failed"),
         (pod(), state(ran(0)), OVER, "Succeeded"),
         (pod(box("a"), box("b")), state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
         (pod(), state(ran(0)), LATE, "Failed"),
-        (pod(), state(runs()), Decision(ending=LATE.ending), "Running"),
+        (pod(), state(runs()), PodDecision(ending=LATE.ending), "Running"),
     ],
     ids=[
         "nothing started",
@@ -42,7 +42,7 @@ LATE = Decision(finished=True, ending=Ending("DeadlineExceeded", "too long"))
         "a verdict counts when all has ended",
     ],
 )
-def test_phase(body: Object, containers: Containers, decision: Decision, phase: str) -> None:
+def test_phase(body: Object, containers: Containers, decision: PodDecision, phase: str) -> None:
     assert status.build(body, containers, decision, NOW)["phase"] == phase
 
 
@@ -72,13 +72,13 @@ def conditions(built: Object) -> dict[str, tuple[str, str | None]]:
         (
             pod(),
             state(ran(143)),
-            Decision(finished=True, ending=Ending("Terminated", "bye", disruption=True)),
+            PodDecision(finished=True, ending=ContainerEnding("Terminated", "bye", disruption=True)),
             {"DisruptionTarget": ("True", "TerminationByKubelet")},
         ),
     ],
     ids=["initializing", "running", "unready", "succeeded", "failed", "a closed gate", "disrupted"],
 )
-def test_conditions(body: Object, containers: Containers, decision: Decision, wanted: Object) -> None:
+def test_conditions(body: Object, containers: Containers, decision: PodDecision, wanted: Object) -> None:
     assert conditions(status.build(body, containers, decision, NOW)).items() >= wanted.items()
 
 
@@ -107,7 +107,7 @@ def test_what_is_on_its_way_outweighs_an_older_echo() -> None:
 
 
 def test_a_container_that_backs_off_shows_why_and_how_it_ended() -> None:
-    decision = Decision(backing_off={"main": 20.0})
+    decision = PodDecision(backing_off={"main": 20.0})
     shown = status.build(pod(restartPolicy="Always"), state(ran(7, starts=3)), decision, NOW)["containerStatuses"][0]
     assert shown["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert "back-off 20s" in shown["state"]["waiting"]["message"]
@@ -127,7 +127,7 @@ def test_a_restarted_container_shows_its_last_end() -> None:
     ("container", "wanted"),
     [
         (Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
-        (Container("main", Waiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
+        (Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
     ],
     ids=["untouched", "held"],
 )

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet.containers.resource_usage import Consumed, Look, Running, Usage, metrics, sessions
+from deploy.local.kubelet.containers.resource_usage import (
+    Consumed,
+    ContainerUsage,
+    Look,
+    MeasuredContainer,
+    metrics,
+    sessions,
+)
 from workers.api.kinds import POD_METRICS, Ref
 from workers.errors import AlreadyExists, NotFound, Unavailable
 
@@ -60,7 +67,7 @@ BEFORE = Look(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
     ],
 )
 def test_what_is_told_of_a_pod(containers, after, expected) -> None:
-    told = metrics(Running(POD, containers), BEFORE, Look(104.0, after), 1_790_000_000.0)
+    told = metrics(MeasuredContainer(POD, containers), BEFORE, Look(104.0, after), 1_790_000_000.0)
     if expected is None:
         assert told is None
         return
@@ -107,7 +114,7 @@ MISSING = NotFound("404", status=404)
     ],
 )
 async def test_telling(server, asked, goes_on) -> None:
-    told = metrics(Running(POD, {"main": 7}), BEFORE, Look(104.0, {7: Consumed(11.0, 1)}), 0.0)
-    usage = Usage(server, lambda: (), lambda: 0.0)
+    told = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, Look(104.0, {7: Consumed(11.0, 1)}), 0.0)
+    usage = ContainerUsage(server, lambda: (), lambda: 0.0)
     assert await usage._tell(told) is goes_on
     assert server.asked == asked

@@ -34,7 +34,7 @@ async def ready(url_file: Path) -> redis.Redis:
     await eventually(lambda: url_file.read_text())
     url = url_file.read_text()
     client = redis.Redis.from_url(url)
-    one = broker.Broker(url, ())
+    one = broker.EmbeddedBroker(url, ())
     await eventually(one.ready)
     return client
 

@@ -3,7 +3,7 @@
 import re
 
 from scalers import reference
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
 from tests.support.paths import ROOT
 
@@ -18,6 +18,6 @@ def test_every_type_is_on_the_page_once_as_supported_or_not() -> None:
     text = PAGE.read_text()
     supported = re.findall(r"^## ([a-z-]+)$", text, re.MULTILINE)
     refused = re.findall(r"`([a-z-]+)`", text.rpartition(reference.MISSING)[2])
-    assert supported == list(Registry().known())
+    assert supported == list(ScalerRegistry().known())
     assert sorted({*supported, *refused} & TYPES) == sorted(TYPES)
     assert not set(supported) & set(refused)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.scaler import Scaler
 from scalers import registry
-from scalers.registry import REGISTRY, Registry
+from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.sources.redis.lists import RedisLists
 from workers.errors import UserError
 
@@ -33,20 +33,20 @@ def test_the_lists_of_redis_are_found_by_their_entry_point() -> None:
 
 
 def test_a_registered_class_is_found() -> None:
-    own = Registry()
+    own = ScalerRegistry()
     assert own.register("one")(One) is One
     assert own.find("one") is One
 
 
 def test_registering_the_same_class_twice_is_harmless() -> None:
-    own = Registry()
+    own = ScalerRegistry()
     own.register("one")(One)
     own.register("one")(One)
     assert own.find("one") is One
 
 
 def test_registering_a_different_class_twice_is_an_error() -> None:
-    own = Registry()
+    own = ScalerRegistry()
     own.register("one")(One)
     with pytest.raises(ValueError, match="one is registered twice: by One and by Two"):
         own.register("one")(Two)
@@ -61,11 +61,11 @@ def test_registering_a_different_class_twice_is_an_error() -> None:
 )
 def test_an_unknown_type_lists_what_there_is(type: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        Registry().find(type)
+        ScalerRegistry().find(type)
 
 
 def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no.such:Thing", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda **wanted: EntryPoints([broken]).select(**wanted))
     with pytest.raises(UserError, match=r"type broken \(no.such:Thing\) cannot be loaded: No module named 'no'"):
-        Registry().find("broken")
+        ScalerRegistry().find("broken")

@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Backoff, Lane
+from scheduler.queue import Lane, RetryBackoff
 
 SECOND = 1_000_000
 
@@ -38,7 +38,7 @@ def new_lane(fake_redis: Redis, clock: Clock) -> Callable[..., Lane]:
     """Makes lanes as they are before anybody opened them."""
 
     def make(name: str = "reconcile", *, slots: int = 4, lease: float = 10.0) -> Lane:
-        backoff = Backoff(base=1.0, cap=60.0, jitter=0.0)
+        backoff = RetryBackoff(base=1.0, cap=60.0, jitter=0.0)
         return Lane(fake_redis, name, Keys("test"), lease=lease, backoff=backoff, slots=slots, clock=clock)
 
     return make

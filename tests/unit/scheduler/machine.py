@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Again, Backoff, ComeBack, Done, Failed, Lane, Lease, Outcome
+from scheduler.queue import Again, Done, Failed, FinishLater, Lane, Lease, Outcome, RetryBackoff
 from tests.unit.scheduler.model import SECOND, Model
 
 # The second failure in a row waits for longer than a lease lasts, the third for the cap.
@@ -74,7 +74,7 @@ class QueueMachine(RuleBasedStateMachine):
             "reconcile",
             Keys("test"),
             lease=LEASE,
-            backoff=Backoff(BASE, CAP, jitter=0.0),
+            backoff=RetryBackoff(BASE, CAP, jitter=0.0),
             slots=2,
             clock=lambda: self.now,
         )
@@ -204,7 +204,7 @@ class QueueMachine(RuleBasedStateMachine):
             st.just(Done()),
             st.just(Done()),
             st.just(Again()),
-            seconds.map(lambda after: ComeBack(self.now / SECOND + after)),
+            seconds.map(lambda after: FinishLater(self.now / SECOND + after)),
             failed,
         )
 
@@ -287,7 +287,7 @@ def _failures(text: str) -> tuple[int, str]:
 
 def _order(outcome: Outcome) -> int:
     """The order in which one call carries outcomes out, by kind."""
-    return [Done, Again, ComeBack, Failed].index(type(outcome))
+    return [Done, Again, FinishLater, Failed].index(type(outcome))
 
 
 def on_server(url: str) -> type[QueueMachine]:

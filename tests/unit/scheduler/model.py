@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.queue import Again, ComeBack, Done, Failed, Outcome
+from scheduler.queue import Again, Done, Failed, FinishLater, Outcome
 
 SECOND = 1_000_000
 EXPIRED = "the lease expired: its holder died or stood still"
@@ -80,7 +80,7 @@ class Model:
             case Done():
                 if not booked:
                     self.later.pop(key, None)
-            case ComeBack(at):
+            case FinishLater(at):
                 due = round(at * SECOND)
                 self.later[key] = min(due, self.later[key]) if booked and key in self.later else due
         self.failures.pop(key, None)

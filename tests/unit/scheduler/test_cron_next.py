@@ -7,7 +7,7 @@ import pytest
 from croniter import croniter
 
 from scheduler.cron import CronError, dates, parse
-from scheduler.cron.fields import Days
+from scheduler.cron.fields import DayField
 
 DAY = timedelta(days=1)
 
@@ -54,8 +54,10 @@ def test_the_day_rule(day, weekday, days):
     assert [slot.day for slot in slots] == [int(each) for each in days.split()]
 
 
-@pytest.mark.parametrize("day", [Days(1 << 29 | 1 << 1, False), Days(2**32 - 2, False), Days(2**32 - 2, True)])
-@pytest.mark.parametrize("weekday", [Days(1 << 0 | 1 << 4, False), Days(127, False), Days(127, True)])
+@pytest.mark.parametrize(
+    "day", [DayField(1 << 29 | 1 << 1, False), DayField(2**32 - 2, False), DayField(2**32 - 2, True)]
+)
+@pytest.mark.parametrize("weekday", [DayField(1 << 0 | 1 << 4, False), DayField(127, False), DayField(127, True)])
 def test_days_of_every_shape_of_month(day, weekday):
     """A leap cycle of the calendar has every month there is."""
     for year in range(1999, 2027):
@@ -63,7 +65,7 @@ def test_days_of_every_shape_of_month(day, weekday):
             assert dates.days(day, weekday, year, month) == _days(day, weekday, year, month), (year, month)
 
 
-def _days(day: Days, weekday: Days, year: int, month: int) -> int:
+def _days(day: DayField, weekday: DayField, year: int, month: int) -> int:
     date, bits = datetime(year, month, 1, tzinfo=UTC), 0
     while date.month == month:
         both = (day.bits >> date.day & 1, weekday.bits >> date.isoweekday() % 7 & 1)

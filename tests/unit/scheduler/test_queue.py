@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
-from scheduler.queue import Again, Backoff, ComeBack, Done, Failed, Lane, Outcome
+from scheduler.queue import Again, Done, Failed, FinishLater, Lane, Outcome, RetryBackoff
 from tests.unit.scheduler.conftest import Clock
 
 A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
@@ -84,7 +84,7 @@ async def test_a_wait_grows_with_each_failure_in_a_row_to_the_cap_and_success_re
 
 
 async def test_a_wait_is_shortened_by_chance_and_never_by_more_than_the_jitter(fake_redis: Redis, clock: Clock) -> None:
-    lane = Lane(fake_redis, "jittery", Keys("test"), backoff=Backoff(base=10, cap=60, jitter=0.5), clock=clock)
+    lane = Lane(fake_redis, "jittery", Keys("test"), backoff=RetryBackoff(base=10, cap=60, jitter=0.5), clock=clock)
     await lane.open()
     keys = [f"jobs.batch/default/{n}" for n in range(50)]
     await lane.mark(keys)
@@ -268,7 +268,7 @@ class Flaky:
     [
         pytest.param(Done(), id="done"),
         pytest.param(Again(), id="again"),
-        pytest.param(ComeBack(2e9), id="come back"),
+        pytest.param(FinishLater(2e9), id="come back"),
         pytest.param(Failed("no"), id="failed"),
     ],
 )

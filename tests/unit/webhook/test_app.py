@@ -8,7 +8,7 @@ import pytest
 from deploy.webhook import app as webhook
 from tests.unit.admission.bodies import job, queue, task
 from workers import errors
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 
 
 class Cluster:
@@ -45,7 +45,7 @@ async def post(cluster: Any, path: str, body: bytes) -> tuple[int, bytes]:
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b"", "app": None}
-    await webhook.app(cluster, Options())(scope, receive, send)
+    await webhook.app(cluster, AdmissionOptions())(scope, receive, send)
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
 
 

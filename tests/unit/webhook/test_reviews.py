@@ -14,7 +14,7 @@ from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
 from workers.admission.lookup import Known
-from workers.admission.options import Options
+from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES
 from workers.admission.volcano import job as rules
 from workers.api.kinds import NAMESPACE, POD_GROUP, QUEUE, Ref
@@ -56,7 +56,7 @@ def queue_asked(body, old=None, operation="CREATE"):
     return asked("queues", "scheduling.volcano.sh", "v1beta1", body, old, operation)
 
 
-OPTIONS = Options()
+OPTIONS = AdmissionOptions()
 BAD = job(task(minAvailable=2))
 
 

@@ -4,15 +4,15 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
-from workers.cache.store import Change, Mirror
-from workers.handoff.claim_orders import Orders
+from workers.cache.store import ObjectVersion, Store
+from workers.handoff.claim_orders import ClaimOrders
 from workers.reconcile.act import Actor
-from workers.reconcile.plan import Plan, Record, Unfinalize
+from workers.reconcile.plan import Plan, RecordEvent, Unfinalize
 from workers.reconcile.snapshot import Snapshot
 from workers.runtime.leases import LeaseLost
 
 OWNER = Ref(SCALED_JOB, "default", "work")
-TAKEN = Record("Warning", "NameTaken", "Job a is somebody else's")
+TAKEN = RecordEvent("Warning", "NameTaken", "Job a is somebody else's")
 HELD = "batch.kubernetes.io/job-tracking"
 
 
@@ -33,7 +33,7 @@ class World:
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
         self.cluster = MemoryCluster()
-        self.mirror = Mirror(
+        self.mirror = Store(
             client,
             keys,
             {
@@ -47,7 +47,7 @@ class World:
             cluster=self.cluster,
             mirror=self.mirror,
             recorder=self.told,
-            orders=Orders(client, keys),
+            orders=ClaimOrders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
             ring=self.ring,
@@ -90,5 +90,5 @@ async def held(world, name="a", finalizers=(HELD,), **metadata):
     body = world.job(name)
     body["metadata"] |= {"finalizers": list(finalizers), **metadata}
     body = world.cluster.add(JOB, body)
-    await world.mirror.apply(JOB, [Change(body)])
+    await world.mirror.apply(JOB, [ObjectVersion(body)])
     return body, Unfinalize(ref_of(JOB, body), body["metadata"]["uid"], HELD)

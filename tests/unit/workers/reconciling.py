@@ -7,17 +7,17 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from tests.unit.workers.objects import tie
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
-from workers.cache.store import Change, Mirror
-from workers.handoff.claim_orders import Orders
+from workers.cache.store import ObjectVersion, Store
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
 from workers.reconcile.controller import Controller
-from workers.reconcile.decision_log import Decisions
+from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.plan import NOTHING
 from workers.reconcile.reconciler import Reconciler
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWNER = Ref(SCALED_JOB, "default", "work")
@@ -41,9 +41,9 @@ class House:
         self.lane = self.lanes["reconcile"]
         self.cluster = MemoryCluster()
         lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
-        self.mirror = Mirror(client, keys, lanes_of, adopted={POD.id}, ties={JOB.id: tie})
+        self.mirror = Store(client, keys, lanes_of, adopted={POD.id}, ties={JOB.id: tie})
         self.readings = Readings(client, keys)
-        self.decisions = Decisions(client, keys)
+        self.decisions = DecisionLog(client, keys)
         self.snapshots = []
         self.kinds = (SCALED_JOB, JOB, POD)
 
@@ -71,7 +71,7 @@ class House:
                 cluster=self.cluster,
                 mirror=self.mirror,
                 recorder=Silent(),
-                orders=Orders(client, keys),
+                orders=ClaimOrders(client, keys),
                 reconcile=self.lane,
                 poll=self.lanes["poll"],
                 ring=ring,
@@ -92,14 +92,14 @@ class House:
         for kind in kinds:
             listing = await self.mirror.begin(kind, 1)
             bodies = [body for ref, body in self.cluster.objects.items() if ref.kind is kind]
-            await self.mirror.apply(kind, [Change(body) for body in bodies], listing=listing)
+            await self.mirror.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
             await self.mirror.finish(listing, {"": "999"})
             now = await self.mirror.touch(kind, 1, None)
             await self.mirror.touch(kind, 1, now)
 
     async def bell(self):
-        hands = Hands(self.lane, ring, lease=15.0)
-        worked = await Drain(hands, self.reconciler.handle, ring, batch=16, work=60.0).bell()
+        hands = LeaseKeeper(self.lane, ring, lease=15.0)
+        worked = await Consumer(hands, self.reconciler.handle, ring, batch=16, work=60.0).bell()
         await hands.close()
         return worked
 

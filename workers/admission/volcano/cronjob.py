@@ -34,7 +34,7 @@ def templates(body: Object) -> Iterator[tuple[str, Object]]:
         yield f"spec.jobTemplate.{path}", pods
 
 
-def _times(spec: cronjob.Spec) -> Iterator[Finding]:
+def _times(spec: cronjob.VolcanoCronJobSpec) -> Iterator[Finding]:
     if "TZ" in spec.schedule:
         yield Finding("spec.schedule", "must not have a time zone in it; timeZone names it")
     else:

@@ -13,7 +13,7 @@ DEEPEST = 5
 
 
 @dataclass(frozen=True)
-class Tree:
+class QueueHierarchy:
     """All queues by name, as they will be."""
 
     queues: Mapping[str, Object]
@@ -48,12 +48,12 @@ def problems(body: Object, old: Object | None, others: Sequence[Object]) -> list
     name = body["metadata"].get("name") or ""
     if name == ROOT:
         return []
-    tree = Tree({**{queue["metadata"]["name"]: queue for queue in others}, name: body})
+    tree = QueueHierarchy({**{queue["metadata"]["name"]: queue for queue in others}, name: body})
     moved = old is None or parent_of(body) != parent_of(old)
     return (list(_place(tree, name)) if moved else []) or [*_capability(tree, name), *_sums(tree, name)]
 
 
-def _place(tree: Tree, name: str) -> Iterator[Finding]:
+def _place(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
     parent = parent_of(tree.queues[name])
     if parent == name:
         yield Finding("spec.parent", f"queue {name!r} must not be its own parent")
@@ -66,13 +66,13 @@ def _place(tree: Tree, name: str) -> Iterator[Finding]:
         yield from _becoming(tree, name, parent)
 
 
-def _depth(tree: Tree, name: str) -> Iterator[Finding]:
+def _depth(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
     depth = len(tree.above(name)) + tree.height(name)
     if depth > DEEPEST:
         yield Finding("spec.parent", f"queues must not be deeper than {DEEPEST} levels below {ROOT!r}, {depth}")
 
 
-def _becoming(tree: Tree, name: str, parent: str) -> Iterator[Finding]:
+def _becoming(tree: QueueHierarchy, name: str, parent: str) -> Iterator[Finding]:
     """A queue that runs pods itself does not become one that only holds others."""
     if parent == ROOT or [each for each in tree.children(parent) if each != name]:
         return
@@ -81,7 +81,7 @@ def _becoming(tree: Tree, name: str, parent: str) -> Iterator[Finding]:
         yield Finding("spec.parent", f"queue {parent!r} runs pods itself ({pods}): there must be no queue below it")
 
 
-def _capability(tree: Tree, name: str) -> Iterator[Finding]:
+def _capability(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
     own = tree.amounts(name, "capability")
     for resource, number in own.items():
         for above in tree.above(name):
@@ -97,7 +97,7 @@ def _capability(tree: Tree, name: str) -> Iterator[Finding]:
                 yield Finding(f"spec.capability[{resource}]", text)
 
 
-def _sums(tree: Tree, name: str) -> Iterator[Finding]:
+def _sums(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
     """What the queues of one level are guaranteed, and deserve, is their parent's to give."""
     parent = parent_of(tree.queues[name])
     for field in ("guarantee", "deserved"):
@@ -110,7 +110,7 @@ def _sums(tree: Tree, name: str) -> Iterator[Finding]:
             yield Finding(f"{shares.path(field)}[{resource}]", text)
 
 
-def _overdrawn(tree: Tree, parent: str, field: str) -> list[str]:
+def _overdrawn(tree: QueueHierarchy, parent: str, field: str) -> list[str]:
     total: dict[str, int] = {}
     for child in tree.children(parent):
         for resource, number in tree.amounts(child, field).items():

@@ -17,11 +17,11 @@ from workers.api import model, names
 from workers.api.kinds import VC_JOB, Object
 from workers.api.model import Model, Problems
 from workers.api.references import DEFAULT_QUEUE
-from workers.api.volcano.job import MAX_RETRY, Spec, Volume
+from workers.api.volcano.job import MAX_RETRY, JobSpec, Volume
 
 
 class _Job(Model):
-    spec: Spec
+    spec: JobSpec
 
 
 def defaulted(body: Object, schedulers: Sequence[str] = ("volcano",)) -> Object:
@@ -35,7 +35,7 @@ def filled(spec: Object | None, schedulers: Sequence[str] = ("volcano",)) -> Obj
     if spec is None:
         return None
     try:
-        read = Spec.model_validate(spec)
+        read = JobSpec.model_validate(spec)
     except ValidationError:
         return spec
     result = {**spec, "tasks": [tasks.filled(task, index) for index, task in enumerate(spec["tasks"])]}
@@ -96,7 +96,7 @@ def templates(body: Object) -> Iterator[tuple[str, Object]]:
         yield f"spec.tasks[{index}].template", task.get("template") or {}
 
 
-def _read(body: Object) -> Spec:
+def _read(body: Object) -> JobSpec:
     return model.parse(_Job, VC_JOB, body).spec
 
 
@@ -109,14 +109,14 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _counts(spec: Spec) -> Iterable[Finding]:
+def _counts(spec: JobSpec) -> Iterable[Finding]:
     """What must hold of the numbers, also after a change."""
     for index, task in enumerate(spec.tasks):
         yield from tasks.counts(task, f"spec.tasks[{index}]")
     yield from _total(spec)
 
 
-def _total(spec: Spec) -> Iterator[Finding]:
+def _total(spec: JobSpec) -> Iterator[Finding]:
     if spec.total < (spec.min_available or 0):
         text = f"must not be greater than the replicas of all tasks, {spec.min_available} > {spec.total}"
         yield Finding("spec.minAvailable", text)

@@ -10,7 +10,7 @@ from workers.admission.lookup import Lookup
 from workers.api import model, names
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Problems
-from workers.api.volcano.jobflow import LARGEST, WIDEST, Entry, ForEach, JobFlow, Spec
+from workers.api.volcano.jobflow import LARGEST, WIDEST, FlowEntry, ForEach, JobFlow, JobFlowSpec
 from workers.flows import expressions, nodes
 
 #: Longest name of a Job: its pods' names and the values of their labels come from it.
@@ -33,7 +33,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     return faults(body["metadata"].get("name") or "", spec)
 
 
-def faults(name: str, spec: Spec) -> list[Finding]:
+def faults(name: str, spec: JobFlowSpec) -> list[Finding]:
     """Everything that is wrong with the spec of a flow of this name; of one that is too large, only that."""
     if (number := sum(1 for _ in nodes.of(spec))) > LARGEST:
         return [Finding("spec.flows", f"{number} entries and items are more than the {LARGEST} that a flow may have")]
@@ -44,7 +44,7 @@ def faults(name: str, spec: Spec) -> list[Finding]:
     return found
 
 
-def _names(name: str, spec: Spec) -> Iterator[Finding]:
+def _names(name: str, spec: JobFlowSpec) -> Iterator[Finding]:
     counted = Counter(entry.name for entry in spec.flows)
     made = _jobs(name + _slot(spec), spec)
     owners: dict[str, str] = {}
@@ -63,14 +63,14 @@ def _names(name: str, spec: Spec) -> Iterator[Finding]:
             yield Finding(field, f"{longest} is no name of a Job: {wrong[0]}")
 
 
-def _slot(spec: Spec) -> str:
+def _slot(spec: JobFlowSpec) -> str:
     """What is added to the name of a flow where a schedule makes flows."""
     if not spec.schedule:
         return ""
     return _MINUTE + (_SECOND if spec.schedule.startswith("@every") else "")
 
 
-def _jobs(flow: str, spec: Spec) -> dict[str, list[str]]:
+def _jobs(flow: str, spec: JobFlowSpec) -> dict[str, list[str]]:
     """The names of all Jobs that each entry may have."""
     found: dict[str, list[str]] = {}
     for node in nodes.of(spec):
@@ -79,7 +79,7 @@ def _jobs(flow: str, spec: Spec) -> dict[str, list[str]]:
     return found
 
 
-def _dependencies(spec: Spec) -> Iterator[Finding]:
+def _dependencies(spec: JobFlowSpec) -> Iterator[Finding]:
     known = {entry.name for entry in spec.flows}
     for place, entry in enumerate(spec.flows):
         field = f"spec.flows[{place}].dependsOn.targets"
@@ -95,7 +95,7 @@ def _dependencies(spec: Spec) -> Iterator[Finding]:
         yield Finding("spec.flows", f"entries depend on each other in a circle: {' -> '.join(reversed(error.args[1]))}")
 
 
-def _clock(spec: Spec) -> Iterator[Finding]:
+def _clock(spec: JobFlowSpec) -> Iterator[Finding]:
     if not spec.schedule:
         if spec.time_zone:
             yield Finding("spec.timeZone", "means nothing without a schedule")
@@ -108,13 +108,13 @@ def _clock(spec: Spec) -> Iterator[Finding]:
         yield Finding("spec.schedule", str(error))
 
 
-def _parameters(spec: Spec) -> Iterator[Finding]:
+def _parameters(spec: JobFlowSpec) -> Iterator[Finding]:
     for name in spec.parameters or ():
         if not name.isidentifier() or not name.isascii():
             yield Finding(f"spec.parameters[{name}]", "must be a name of a variable: letters, digits and _")
 
 
-def _entry(field: str, entry: Entry, spec: Spec, known: Collection[str]) -> Iterator[Finding]:
+def _entry(field: str, entry: FlowEntry, spec: JobFlowSpec, known: Collection[str]) -> Iterator[Finding]:
     parameters = spec.parameters or {}
     texts = {"if": entry.if_, "switch.of": entry.switch.of if entry.switch else None}
     for key, text in texts.items():
@@ -130,7 +130,7 @@ def _entry(field: str, entry: Entry, spec: Spec, known: Collection[str]) -> Iter
         yield from _fan_out(f"{field}.forEach", entry.for_each, spec, parameters)
 
 
-def _fan_out(field: str, each: ForEach, spec: Spec, parameters: Collection[str]) -> Iterator[Finding]:
+def _fan_out(field: str, each: ForEach, spec: JobFlowSpec, parameters: Collection[str]) -> Iterator[Finding]:
     if sum(given is not None for given in (each.items, each.parameter, each.count)) != 1:
         yield Finding(field, "needs one of items, parameter and count")
     elif each.parameter is not None and each.parameter not in parameters:

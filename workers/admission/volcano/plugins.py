@@ -6,7 +6,7 @@ from workers.admission.findings import Finding
 from workers.api import names
 from workers.api.volcano import arguments
 from workers.api.volcano.arguments import Value
-from workers.api.volcano.job import Spec
+from workers.api.volcano.job import JobSpec
 
 KNOWN = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
 #: The arguments of mpi, and what they are if nobody says so.
@@ -23,7 +23,7 @@ def implied(plugins: Mapping[str, object]) -> list[str]:
     return [name for name in dict.fromkeys(wanted) if name not in plugins]
 
 
-def problems(spec: Spec, path: str) -> Iterator[Finding]:
+def problems(spec: JobSpec, path: str) -> Iterator[Finding]:
     """What is wrong with the plugins of a job."""
     for name, given in (spec.plugins or {}).items():
         if name not in KNOWN:
@@ -32,7 +32,7 @@ def problems(spec: Spec, path: str) -> Iterator[Finding]:
             yield Finding(f"{path}[mpi]", f"there is no task {master!r} for its master; its argument --master names it")
 
 
-def misnamed(spec: Spec, job: str) -> Iterator[Finding]:
+def misnamed(spec: JobSpec, job: str) -> Iterator[Finding]:
     """Why plugins could not make their Services for a job of this name: other objects may have names with dots."""
     given = spec.plugins or {}
     for plugin in (*given, *implied(given)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from workers.admission.findings import Finding
-from workers.api.volcano.job import Policy
+from workers.api.volcano.job import LifecyclePolicy
 
 ANY = "*"
 #: What a policy may wait for. Volcano's other events are its controller's own.
@@ -18,13 +18,13 @@ ACTIONS = (
 _OWN = ("", "SyncJob", "EnqueueJob")
 
 
-def problems(policies: Sequence[Policy], path: str) -> list[Finding]:
+def problems(policies: Sequence[LifecyclePolicy], path: str) -> list[Finding]:
     """The first thing that is wrong with the policies of one list, and whether they contradict each other."""
     first = next(_each(policies, path), None)
     return [first] if first else []
 
 
-def _each(policies: Sequence[Policy], path: str) -> Iterator[Finding]:
+def _each(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[Finding]:
     events: dict[str, int] = {}
     codes: dict[int, int] = {}
     for index, policy in enumerate(policies):
@@ -44,7 +44,7 @@ def _each(policies: Sequence[Policy], path: str) -> Iterator[Finding]:
         yield Finding(path, f"`{ANY}` stands for all events: there must be no policy for others beside it ({others})")
 
 
-def _exit_code(policy: Policy, code: int, seen: dict[int, int], index: int, place: str) -> Iterator[Finding]:
+def _exit_code(policy: LifecyclePolicy, code: int, seen: dict[int, int], index: int, place: str) -> Iterator[Finding]:
     if code == 0:
         yield Finding(f"{place}.exitCode", "must not be 0: that is no failure")
     if code in seen:
@@ -54,7 +54,7 @@ def _exit_code(policy: Policy, code: int, seen: dict[int, int], index: int, plac
         yield from _action(policy, place)
 
 
-def _events(policy: Policy, seen: dict[str, int], index: int, place: str) -> Iterator[Finding]:
+def _events(policy: LifecyclePolicy, seen: dict[str, int], index: int, place: str) -> Iterator[Finding]:
     field = f"{place}.event" if policy.event else f"{place}.events"
     for event in sorted(policy.all_events):
         if event not in EVENTS:
@@ -65,6 +65,6 @@ def _events(policy: Policy, seen: dict[str, int], index: int, place: str) -> Ite
     yield from _action(policy, place)
 
 
-def _action(policy: Policy, place: str) -> Iterator[Finding]:
+def _action(policy: LifecyclePolicy, place: str) -> Iterator[Finding]:
     if policy.action not in ACTIONS:
         yield Finding(f"{place}.action", f"{policy.action or ''!r} is no action; there are {', '.join(ACTIONS)}")

@@ -7,7 +7,7 @@ from workers.admission.findings import Finding
 from workers.admission.volcano import policies
 from workers.api import names, quantities
 from workers.api.kinds import Object
-from workers.api.volcano.job import MAX_RETRY, Spec, Task
+from workers.api.volcano.job import MAX_RETRY, JobSpec, Task
 
 #: A name of a pod that is a hostname too, and the value of labels.
 LONGEST = 63
@@ -28,7 +28,7 @@ def filled(task: Object, index: int) -> Object:
     return result
 
 
-def problems(spec: Spec, job: str) -> Iterator[Finding]:
+def problems(spec: JobSpec, job: str) -> Iterator[Finding]:
     """What is wrong with each task. job: the name of the job, empty while nobody knows it."""
     seen: set[str] = set()
     for index, task in enumerate(spec.tasks):
@@ -63,7 +63,7 @@ def counts(task: Task, place: str) -> Iterator[Finding]:
         yield Finding(f"{place}.minAvailable", text)
 
 
-def _pod_name(spec: Spec, task: Task, index: int, job: str) -> Iterator[Finding]:
+def _pod_name(spec: JobSpec, task: Task, index: int, job: str) -> Iterator[Finding]:
     """As Volcano has it, the task's own index stands for that of a pod; as hostnames they must fit with their own."""
     if not job:
         return

@@ -39,7 +39,7 @@ class AuthenticationRef(Model):
     """TriggerAuthentication (default) or ClusterTriggerAuthentication."""
 
 
-class Trigger(Model):
+class TriggerSpec(Model):
     """One source of work."""
 
     type: Text
@@ -54,7 +54,7 @@ class Trigger(Model):
     use_cached_metrics: bool | None = None
 
 
-class Claim(Model):
+class ClaimSettings(Model):
     """Strategy claim, which KEDA does not have: every item is taken out of the queue for exactly one Job."""
 
     retries: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -88,7 +88,7 @@ class ScalingStrategy(Model):
     """When there is anything to do; default: when one trigger is active."""
     weights: dict[str, Annotated[float, Field(ge=0)]] | None = None
     """By name of a trigger, what it counts in activation, sum and avg; default 1. Not KEDA's."""
-    claim: Claim | None = None
+    claim: ClaimSettings | None = None
     """Strategy claim."""
 
 
@@ -101,7 +101,7 @@ class Rollout(Model):
     """How immediate deletes; default background."""
 
 
-class Fallback(Model):
+class ScaledJobFallback(Model):
     """What is kept alive while triggers cannot be measured. Not KEDA's: it has none for a ScaledJob."""
 
     behavior: Literal["fixed", "hold", "none"] | None = None
@@ -125,12 +125,12 @@ JOB_SCHEMA = {
 }
 
 
-class Spec(Model):
+class ScaledJobSpec(Model):
     """What to run, and when to run how many of it."""
 
     job_target_ref: Annotated[dict[str, Any], Field(json_schema_extra={**JOB_SCHEMA})]
     """A batch/v1 JobSpec, copied into every Job as it is."""
-    triggers: Annotated[Items[Trigger], Field(min_length=1)]
+    triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
     polling_interval: Positive | None = None
     """Seconds between two polls; default 30."""
@@ -148,7 +148,7 @@ class Spec(Model):
     rollout_strategy: RolloutStrategy | None = None
     """Deprecated; if set it beats rollout.strategy."""
     scaling_strategy: ScalingStrategy | None = None
-    fallback: Fallback | None = None
+    fallback: ScaledJobFallback | None = None
     polling_interval_milliseconds: Annotated[int, Field(ge=100)] | None = None
     """Milliseconds between two polls, at least 100; if set it beats pollingInterval. Not KEDA's."""
     job_creation_cooldown_seconds: Natural | None = None
@@ -165,7 +165,7 @@ class Spec(Model):
 
     @field_validator("triggers")
     @classmethod
-    def _triggers_go_together(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+    def _triggers_go_together(cls, triggers: tuple[TriggerSpec, ...]) -> tuple[TriggerSpec, ...]:
         """KEDA's checks of the list: names are unique, some settings make no sense here."""
         seen: set[str] = set()
         for index, trigger in enumerate(triggers):
@@ -197,7 +197,7 @@ class Spec(Model):
         return self.polling_interval or POLLING_INTERVAL
 
 
-class Metadata(Model):
+class ScaledJobMetadata(Model):
     """The part of the metadata that decisions use."""
 
     name: str
@@ -221,7 +221,7 @@ class Activity(Model):
     is_active: bool
 
 
-class Condition(Model):
+class ScaledJobCondition(Model):
     """KEDA's conditions carry no timestamps."""
 
     type: str
@@ -242,10 +242,10 @@ class SourceLeftAlone(Model):
     next_attempt: str | None = None
 
 
-class Status(Model):
+class ScaledJobStatus(Model):
     """What is written back; the field names, `Paused` with its capital too, are KEDA's."""
 
-    conditions: Items[Condition] | None = None
+    conditions: Items[ScaledJobCondition] | None = None
     last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     paused: str | None = Field(None, alias="Paused")
     triggers_types: str | None = None
@@ -259,8 +259,8 @@ class Status(Model):
 class ScaledJob(Model):
     """One ScaledJob. Its status is not read through this model: decisions compare it as it was written."""
 
-    metadata: Metadata
-    spec: Spec
+    metadata: ScaledJobMetadata
+    spec: ScaledJobSpec
 
 
 def parse(body: Object) -> ScaledJob:

@@ -13,12 +13,12 @@ from workers.api import model, quantities
 from workers.api.keda.scaledjob import (
     POLLING_INTERVAL,
     Activity,
-    Condition,
-    Metadata,
     Natural,
     Positive,
+    ScaledJobCondition,
+    ScaledJobMetadata,
     Text,
-    Trigger,
+    TriggerSpec,
 )
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Items, Model
@@ -52,7 +52,7 @@ class ScaleTargetRef(Model):
     """Container whose environment resolves settings that end in FromEnv; default the first."""
 
 
-class Policy(Model):
+class ScalingPolicy(Model):
     """How much may change within a period."""
 
     type: Literal["Pods", "Percent"]
@@ -61,14 +61,14 @@ class Policy(Model):
     period_seconds: Annotated[int, Field(ge=1, le=1800)]
 
 
-class Rules(Model):
+class ScalingRules(Model):
     """How fast one direction is scaled, as a HorizontalPodAutoscaler has it."""
 
     stabilization_window_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
     """Seconds of earlier proposals to respect; default 0 up, 300 down."""
     select_policy: Literal["Max", "Min", "Disabled"] | None = None
     """Which policy counts: the one that allows most (default) or least; Disabled allows nothing."""
-    policies: Annotated[Items[Policy], Field(min_length=1)] | None = None
+    policies: Annotated[Items[ScalingPolicy], Field(min_length=1)] | None = None
     tolerance: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?|\.\d+)m?$")] | None = None
     """How far from its target a metric may be without a change: a share as a quantity ("0.05", "50m"); default 0.1."""
 
@@ -76,8 +76,8 @@ class Rules(Model):
 class Behavior(Model):
     """How fast replicas change."""
 
-    scale_up: Rules | None = None
-    scale_down: Rules | None = None
+    scale_up: ScalingRules | None = None
+    scale_down: ScalingRules | None = None
 
 
 class AutoscalerConfig(Model):
@@ -120,7 +120,7 @@ class Advanced(Model):
     scaling_modifiers: ScalingModifiers | None = None
 
 
-class Fallback(Model):
+class ScaledObjectFallback(Model):
     """How many replicas when a trigger cannot be measured."""
 
     failure_threshold: Natural
@@ -130,11 +130,11 @@ class Fallback(Model):
     """Default static."""
 
 
-class Spec(Model):
+class ScaledObjectSpec(Model):
     """What to scale, by what, and between which bounds."""
 
     scale_target_ref: ScaleTargetRef
-    triggers: Annotated[Items[Trigger], Field(min_length=1)]
+    triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
     polling_interval: Positive | None = None
     """Seconds between two polls; default 30."""
@@ -149,11 +149,11 @@ class Spec(Model):
     max_replica_count: Natural | None = None
     """Most replicas; default 100."""
     advanced: Advanced | None = None
-    fallback: Fallback | None = None
+    fallback: ScaledObjectFallback | None = None
 
     @field_validator("triggers")
     @classmethod
-    def _triggers_go_together(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+    def _triggers_go_together(cls, triggers: tuple[TriggerSpec, ...]) -> tuple[TriggerSpec, ...]:
         seen: set[str] = set()
         for index, trigger in enumerate(triggers):
             if trigger.name and trigger.name in seen:
@@ -168,7 +168,7 @@ class Spec(Model):
         return triggers
 
     @model_validator(mode="after")
-    def _bounds_fit(self) -> "Spec":
+    def _bounds_fit(self) -> "ScaledObjectSpec":
         """KEDA's check: a minReplicaCount of 0 that is written down counts as 1, one that is not as 0 (its quirk)."""
         minimum = 0 if self.min_replica_count is None else max(1, self.min_replica_count)
         if self.maximum < 1:
@@ -182,7 +182,7 @@ class Spec(Model):
         return self
 
     @model_validator(mode="after")
-    def _resources_fit(self) -> "Spec":
+    def _resources_fit(self) -> "ScaledObjectSpec":
         """KEDA's checks of a spec all of whose triggers are about the target's own pods."""
         if any(trigger.type not in RESOURCE_TRIGGERS for trigger in self.triggers):
             return self
@@ -219,7 +219,7 @@ class Spec(Model):
         return config.behavior if config else None
 
 
-class Resource(Model):
+class ResourceMetric(Model):
     """The target's resource."""
 
     group: str
@@ -242,30 +242,30 @@ class Proposal(Model):
     replicas: int
 
 
-class Change(Model):
+class ReplicaChange(Model):
     """Replicas that were added (above 0) or removed at this instant."""
 
     at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     replicas: int
 
 
-class Memory(Model):
+class DecisionMemory(Model):
     """What rules of speed must remember. KEDA leaves it to its HorizontalPodAutoscaler."""
 
     highs: Items[Proposal] | None = None
     """Proposals that may still keep replicas from going down."""
     lows: Items[Proposal] | None = None
     """Proposals that may still keep replicas from going up."""
-    changes: Items[Change] | None = None
+    changes: Items[ReplicaChange] | None = None
     """Changes that policies still count."""
 
 
-class Status(Model):
+class ScaledObjectStatus(Model):
     """What is written back; the names are KEDA's but for `memory`."""
 
-    conditions: Items[Condition] | None = None
+    conditions: Items[ScaledJobCondition] | None = None
     scale_target_kind: str | None = None
-    scale_target_gvkr: Annotated[Resource | None, Field(alias="scaleTargetGVKR")] = None
+    scale_target_gvkr: Annotated[ResourceMetric | None, Field(alias="scaleTargetGVKR")] = None
     original_replica_count: int | None = None
     last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     external_metric_names: Items[str] | None = None
@@ -277,10 +277,10 @@ class Status(Model):
     hpa_name: str | None = None
     triggers_types: str | None = None
     authentications_types: str | None = None
-    memory: Memory | None = None
+    memory: DecisionMemory | None = None
 
 
-class Named(Metadata):
+class Named(ScaledJobMetadata):
     """The part of the metadata that decisions use."""
 
     name: Annotated[str, Field(max_length=LONGEST_NAME)]
@@ -291,7 +291,7 @@ class ScaledObject(Model):
     """One ScaledObject. Its status is not read through this model: decisions compare it as it was written."""
 
     metadata: Named
-    spec: Spec
+    spec: ScaledObjectSpec
 
 
 def parse(body: Object) -> ScaledObject:
@@ -302,7 +302,7 @@ def parse(body: Object) -> ScaledObject:
     return model.parse(ScaledObject, SCALED_OBJECT, body)
 
 
-def _check_resource(index: int, trigger: Trigger) -> None:
+def _check_resource(index: int, trigger: TriggerSpec) -> None:
     """Refuse a cpu or memory trigger that asks for nothing that can be measured."""
     if trigger.metric_type not in ("Utilization", "AverageValue"):
         raise ValueError(f"[{index}].metricType: must be Utilization or AverageValue with type {trigger.type}")

@@ -35,7 +35,7 @@ class Variable(Model):
     """Default: the container that the object's other variables come from."""
 
 
-class Entry(Model):
+class SecretEntry(Model):
     """A parameter that one key of a ConfigMap or Secret holds."""
 
     parameter: Text
@@ -151,9 +151,9 @@ class AuthenticationSpec(Model):
     """Variables of the workload's container."""
     file_path: str | None = None
     """Cluster kind only: a JSON file of parameters, instead of all else."""
-    config_map_target_ref: Items[Entry] = ()
+    config_map_target_ref: Items[SecretEntry] = ()
     """Keys of ConfigMaps."""
-    secret_target_ref: Items[Entry] = ()
+    secret_target_ref: Items[SecretEntry] = ()
     """Keys of Secrets."""
     hashi_corp_vault: Vault | None = None
     """Secrets of a Vault server."""

@@ -6,7 +6,7 @@ It has no spec: what is wished stands beside the metadata. An action that the ta
 from workers.api.model import Model
 
 
-class Target(Model):
+class CommandTarget(Model):
     """Whom the wish is about; shaped like an owner reference."""
 
     api_version: str
@@ -17,12 +17,12 @@ class Target(Model):
     block_owner_deletion: bool | None = None
 
 
-class Fields(Model):
+class CommandFields(Model):
     """What stands beside the metadata."""
 
     action: str | None = None
     """Of a Job: AbortJob, ResumeJob, RestartJob, RestartTask, TerminateJob or CompleteJob. Of a Queue: OpenQueue,
     CloseQueue or SyncQueue."""
-    target: Target | None = None
+    target: CommandTarget | None = None
     reason: str | None = None
     message: str | None = None

@@ -15,15 +15,15 @@ _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
 
 
-class JobTemplate(Model):
+class VolcanoJobTemplateSpec(Model):
     """What every run's Job is made from."""
 
     metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
     """Labels and annotations of the Jobs."""
-    spec: job.Spec
+    spec: job.JobSpec
 
 
-class Spec(Model):
+class VolcanoCronJobSpec(Model):
     """When Jobs are made, and from what."""
 
     schedule: Text
@@ -36,14 +36,14 @@ class Spec(Model):
     """What happens to a run that is due while another is at work."""
     suspend: bool | None = False
     """No run starts."""
-    job_template: JobTemplate
+    job_template: VolcanoJobTemplateSpec
     successful_jobs_history_limit: Natural | None = 3
     """Completed Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
     """Failed Jobs to keep."""
 
 
-class Status(Model):
+class VolcanoCronJobStatus(Model):
     """What is written back."""
 
     active: Items[ActiveJob] | None = None
@@ -56,7 +56,7 @@ class Status(Model):
 class CronJob(Model):
     """One CronJob of Volcano."""
 
-    spec: Spec
+    spec: VolcanoCronJobSpec
 
 
 def parse(body: Object) -> CronJob:
@@ -70,6 +70,6 @@ def scheduled(body: Object) -> ScheduledJobSpec:
     The template stays as its author wrote it.
     """
     spec, template = parse(body).spec, body["spec"]["jobTemplate"]
-    made = scheduledjob.JobTemplate.model_construct(metadata=template.get("metadata"), spec=template["spec"])
-    fields = {name: getattr(spec, name) for name in Spec.model_fields}
+    made = scheduledjob.RunTemplate.model_construct(metadata=template.get("metadata"), spec=template["spec"])
+    fields = {name: getattr(spec, name) for name in VolcanoCronJobSpec.model_fields}
     return ScheduledJobSpec.model_construct(**{**fields, "job_template": made})

@@ -65,7 +65,7 @@ class NetworkTopology(Model):
     """Excludes highestTierAllowed."""
 
 
-class Policy(Model):
+class LifecyclePolicy(Model):
     """What is done when something happens to the pods of a job or of one of its tasks."""
 
     action: str | None = None
@@ -89,7 +89,7 @@ class Policy(Model):
         return duration(self.timeout) if self.timeout else None
 
 
-class DependsOn(Model):
+class TaskDependsOn(Model):
     """The tasks whose pods must be there before this task's pods are made."""
 
     name: Items[str] | None = None
@@ -117,12 +117,12 @@ class Task(Model):
     """Of these pods, so many belong to the gang and must succeed; default all."""
     template: Annotated[dict[str, Any], AfterValidator(readable), Field(default_factory=dict)]
     """A pod template."""
-    policies: Items[Policy] | None = None
+    policies: Items[LifecyclePolicy] | None = None
     """They win over the job's."""
     topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
     max_retry: Count | None = None
     """Container restarts after which the task counts as failed; default 3."""
-    depends_on: DependsOn | None = None
+    depends_on: TaskDependsOn | None = None
     partition_policy: PartitionPolicy | None = None
 
     @property
@@ -169,7 +169,7 @@ class RestartBackoff(Model):
     max_seconds: Annotated[int, Field(ge=0, le=86400)] = 600
 
 
-class Spec(Model):
+class JobSpec(Model):
     """What to run, as a gang of how many pods."""
 
     scheduler_name: Annotated[str, Field(max_length=63)] | None = None
@@ -179,7 +179,7 @@ class Spec(Model):
     """The job is complete as soon as so many pods succeeded."""
     volumes: Items[Volume] | None = None
     tasks: Annotated[Items[Task], Field(min_length=1)]
-    policies: Items[Policy] | None = None
+    policies: Items[LifecyclePolicy] | None = None
     plugins: dict[str, Items[str] | None] | None = None
     """By name, a plugin's arguments."""
     running_estimate: Duration | None = None
@@ -238,7 +238,7 @@ class Spec(Model):
         return next((task for task in self.tasks if task.name == name), None)
 
 
-class State(Model):
+class JobState(Model):
     """Where the job stands."""
 
     phase: Phase | None = None
@@ -255,7 +255,7 @@ class TaskStatus(Model):
     """By phase, how many there are."""
 
 
-class Condition(Model):
+class JobCondition(Model):
     """One phase of the job's history."""
 
     status: str
@@ -306,10 +306,10 @@ class Failure(Model):
     time: Instant | None = None
 
 
-class Status(Model):
+class JobStatus(Model):
     """What is written back."""
 
-    state: State | None = None
+    state: JobState | None = None
     min_available: int | None = None
     pending: int | None = None
     running: int | None = None
@@ -324,7 +324,7 @@ class Status(Model):
     running_duration: str | None = None
     controlled_resources: dict[str, str] | None = None
     """What plugins and volumes made for the job."""
-    conditions: Items[Condition] | None = None
+    conditions: Items[JobCondition] | None = None
     """The phases so far, the newest last."""
     killing: Items[Killing] | None = None
     delayed: Items[Delayed] | None = None
@@ -344,7 +344,7 @@ class Status(Model):
     """The generation of the spec that was decided on last. Not Volcano's."""
 
 
-class Metadata(scaledjob.Metadata):
+class JobMetadata(scaledjob.ScaledJobMetadata):
     """The part of the metadata that decisions use."""
 
     creation_timestamp: str | None = None
@@ -353,8 +353,8 @@ class Metadata(scaledjob.Metadata):
 class Job(Model):
     """One Job of Volcano. Its status is not read through this model: decisions compare it as it was written."""
 
-    metadata: Metadata
-    spec: Spec
+    metadata: JobMetadata
+    spec: JobSpec
 
 
 def parse(body: Object) -> Job:

@@ -12,7 +12,7 @@ from workers.api import model
 from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Items, Model
-from workers.api.scheduledjob import ConcurrencyPolicy, Condition, Duration, Instant, Seconds
+from workers.api.scheduledjob import ConcurrencyPolicy, Duration, Instant, ScheduledJobCondition, Seconds
 from workers.api.volcano.job import TaskStatus
 
 #: Jobs that one entry may fan out to.
@@ -61,7 +61,7 @@ class TaskPhase(Model):
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 
 
-class Probe(Model):
+class FlowProbe(Model):
     """What must hold of the targets, instead of their having completed. All of it must."""
 
     http_get_list: Items[HttpGet] = ()
@@ -79,22 +79,22 @@ class Probe(Model):
         return frozenset(each.task_name for each in self.asked) | {each.task_name for each in self.task_status_list}
 
 
-class DependsOn(Model):
+class EntryDependsOn(Model):
     """What must have happened before an entry starts."""
 
     targets: Items[str] | None = None
     """Entries of this flow."""
-    probe: Probe | None = None
+    probe: FlowProbe | None = None
 
 
-class Patch(Model):
+class TemplatePatch(Model):
     """What this entry's Job has otherwise than its template."""
 
     job_spec: dict[str, Any] | None = None
     """Merged into the template's spec: objects field by field, lists of named objects by name, other lists replaced."""
 
 
-class Retry(Model):
+class FlowRetry(Model):
     """Further Jobs of an entry whose Job failed or took too long."""
 
     limit: Annotated[int, Field(ge=0, le=100)]
@@ -135,13 +135,13 @@ class ForEach(Model):
     """Most of them at once."""
 
 
-class Entry(Model):
+class FlowEntry(Model):
     """One step of a flow."""
 
     name: Name
     """The Job's name is the flow's and this; the template's name, too, unless `template` says another."""
-    depends_on: DependsOn | None = None
-    patch: Patch | None = None
+    depends_on: EntryDependsOn | None = None
+    patch: TemplatePatch | None = None
     template: str | None = None
     """The JobTemplate. Not Volcano's."""
     when: When | None = None
@@ -152,7 +152,7 @@ class Entry(Model):
     """Not Volcano's."""
     for_each: ForEach | None = None
     """Not Volcano's."""
-    retry: Retry | None = None
+    retry: FlowRetry | None = None
     """Not Volcano's."""
     timeout_seconds: Duration | None = None
     """A Job of the entry that takes longer is terminated, and counts as failed. Not Volcano's."""
@@ -170,16 +170,16 @@ class Entry(Model):
         return (self.depends_on.targets or ()) if self.depends_on else ()
 
     @property
-    def probe(self) -> Probe | None:
+    def probe(self) -> FlowProbe | None:
         """What is asked of its targets, None when nothing is."""
         probe = self.depends_on.probe if self.depends_on else None
         return probe if probe and probe.tasks else None
 
 
-class Spec(Model):
+class JobFlowSpec(Model):
     """Jobs, and in which order they run."""
 
-    flows: Items[Entry] = ()
+    flows: Items[FlowEntry] = ()
     job_retain_policy: Literal["retain", "delete"] | None = None
     """delete: the Jobs of a flow that succeeded are deleted."""
     parameters: dict[str, str] | None = None
@@ -204,7 +204,7 @@ class Spec(Model):
     failed_flows_history_limit: Natural = 1
 
 
-class State(Model):
+class FlowState(Model):
     """Where the flow stands."""
 
     phase: str | None = None
@@ -213,7 +213,7 @@ class State(Model):
     message: str | None = None
 
 
-class History(Model):
+class RunHistoryEntry(Model):
     """A Job in one phase."""
 
     start_timestamp: Instant | None = None
@@ -229,7 +229,7 @@ class JobStatus(Model):
     start_timestamp: Instant | None = None
     end_timestamp: Instant | None = None
     restart_count: int | None = None
-    running_histories: Items[History] | None = None
+    running_histories: Items[RunHistoryEntry] | None = None
 
 
 class JobCondition(Model):
@@ -260,7 +260,7 @@ class EntryStatus(Model):
     """What its Job depends on is tried again: it begins anew when that Job has ended."""
 
 
-class Status(Model):
+class JobFlowStatus(Model):
     """What is written back. What stands behind `state` is not Volcano's."""
 
     pending_jobs: Items[str] | None = None
@@ -272,10 +272,10 @@ class Status(Model):
     job_status_list: Items[JobStatus] | None = None
     conditions: dict[str, JobCondition] | None = None
     """By Job."""
-    state: State | None = None
+    state: FlowState | None = None
     entries: dict[str, EntryStatus] | None = None
     """By entry, or by entry and item."""
-    flow_conditions: Items[Condition] | None = None
+    flow_conditions: Items[ScheduledJobCondition] | None = None
     """Ready: whether everything that could start does, and if not, why."""
     start_time: Instant | None = None
     completion_time: Instant | None = None
@@ -291,7 +291,7 @@ class Status(Model):
 class JobFlow(Model):
     """One JobFlow as its author wrote it."""
 
-    spec: Spec
+    spec: JobFlowSpec
 
 
 def parse(body: Object) -> JobFlow:

@@ -4,11 +4,11 @@ from workers.api.model import Items, Model
 from workers.api.volcano import job
 
 
-class Spec(job.Spec):
+class JobTemplateSpec(job.JobSpec):
     """What every Job that is made from the template runs."""
 
 
-class Status(Model):
+class JobTemplateStatus(Model):
     """What is written back."""
 
     job_depends_on_list: Items[str] | None = None

@@ -12,7 +12,7 @@ from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import POD_GROUP, Object
 from workers.api.model import Items, Model
 from workers.api.references import DEFAULT_QUEUE
-from workers.api.volcano.job import Count, Instant, Metadata, NetworkTopology
+from workers.api.volcano.job import Count, Instant, JobMetadata, NetworkTopology
 from workers.api.volcano.resources import Resources
 
 #: The reason of the condition Unschedulable of a group that waited for as long as it was told to.
@@ -30,7 +30,7 @@ class SubGroup(Model):
     network_topology: NetworkTopology | None = None
 
 
-class Spec(Model):
+class PodGroupSpec(Model):
     """How many pods must be able to start together, and what they need."""
 
     min_member: Count = 0
@@ -50,7 +50,7 @@ class Spec(Model):
     sub_group_policy: Items[SubGroup] | None = None
 
 
-class Condition(Model):
+class PodGroupCondition(Model):
     """Why the group waits, or that it need not."""
 
     type: str | None = None
@@ -62,7 +62,7 @@ class Condition(Model):
     message: str | None = None
 
 
-class BackOff(Model):
+class AdmissionBackOff(Model):
     """The last time that the group was let through and its pods were not placed. Not Volcano's."""
 
     count: int
@@ -72,18 +72,18 @@ class BackOff(Model):
     """Not before this instant is it let through again."""
 
 
-class Grant(Model):
+class AdmissionGrant(Model):
     """What the group asked for when it was let through. Not Volcano's."""
 
     min_member: Count = 0
     min_resources: Resources | None = None
 
 
-class Status(Model):
+class PodGroupStatus(Model):
     """What is written back. What Volcano does not have: allocated, admitted, admittedFor, backOff."""
 
     phase: Literal["", "Pending", "Inqueue", "Running", "Unknown", "Completed"] | None = None
-    conditions: Items[Condition] | None = None
+    conditions: Items[PodGroupCondition] | None = None
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
@@ -91,16 +91,16 @@ class Status(Model):
     """What its pods take of nodes."""
     admitted: Instant | None = None
     """When it was let through."""
-    admitted_for: Grant | None = None
+    admitted_for: AdmissionGrant | None = None
     """What for, until it is whole: more than that it is let through for when it is asked anew."""
-    back_off: BackOff | None = None
+    back_off: AdmissionBackOff | None = None
 
 
 class PodGroup(Model):
     """One PodGroup. Its status is not read through this model: decisions compare it as it was written."""
 
-    metadata: Metadata
-    spec: Spec = Spec()
+    metadata: JobMetadata
+    spec: PodGroupSpec = PodGroupSpec()
 
 
 def parse(body: Object) -> PodGroup:

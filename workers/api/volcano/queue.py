@@ -11,7 +11,7 @@ from workers.api import model
 from workers.api.keda.scaledjob import Natural
 from workers.api.kinds import QUEUE, Object
 from workers.api.model import Items, Model
-from workers.api.volcano.job import Count, Metadata
+from workers.api.volcano.job import Count, JobMetadata
 from workers.api.volcano.resources import Resources
 
 
@@ -43,7 +43,7 @@ class Affinity(Model):
     node_group_anti_affinity: NodeGroups | None = None
 
 
-class Spec(Model):
+class QueueSpec(Model):
     """How much of the cluster the work of a queue may take."""
 
     weight: Annotated[int, Field(ge=1, le=65535)] = 1
@@ -67,14 +67,14 @@ class Spec(Model):
     """Most PodGroups that are admitted and not completed at once; default any number. Not Volcano's."""
 
 
-class Reservation(Model):
+class QueueReservation(Model):
     """Nodes that a scheduler has set aside for the queue."""
 
     nodes: Items[str] | None = None
     resource: Resources | None = None
 
 
-class Status(Model):
+class QueueStatus(Model):
     """What is written back: the state, and the queue's PodGroups by their phase."""
 
     state: Literal["", "Open", "Closed", "Closing", "Unknown"] | None = None
@@ -87,7 +87,7 @@ class Status(Model):
     """What pods take that are of this queue, or of one below it."""
     levels: int | None = None
     """Levels of queues from this one down, where there are any below it. Not Volcano's."""
-    reservation: Reservation | None = None
+    reservation: QueueReservation | None = None
     handled: Items[str] | None = None
     """Uids of Commands that have taken effect. Not Volcano's."""
     observed_generation: int | None = None
@@ -97,8 +97,8 @@ class Status(Model):
 class Queue(Model):
     """One Queue. Its status is not read through this model: decisions compare it as it was written."""
 
-    metadata: Metadata
-    spec: Spec = Spec()
+    metadata: JobMetadata
+    spec: QueueSpec = QueueSpec()
 
 
 def parse(body: Object) -> Queue:

@@ -15,14 +15,14 @@ def resolve(value: int | str | None, total: int, *, up: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RolloutLimits:
     """What a rolling update must keep to: pods above the wanted number, and unavailable ones below it."""
 
     surge: int
     unavailable: int
 
     @classmethod
-    def of(cls, replicas: int, surge: int | str | None, unavailable: int | str | None) -> "Limits":
+    def of(cls, replicas: int, surge: int | str | None, unavailable: int | str | None) -> "RolloutLimits":
         """Surge is rounded up and unavailable down; if both come to nothing one may be unavailable, or none moves."""
         over = resolve(surge, replicas, up=True)
         under = resolve(unavailable, replicas, up=False)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, ref_of
 from workers.controllers.apps import ownership, progress, proportions, revisions, rolling
-from workers.controllers.apps.amounts import Limits
+from workers.controllers.apps.amounts import RolloutLimits
 from workers.controllers.apps.pods import existing, is_leaving
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 from workers.controllers.apps.rolling import Part
@@ -19,7 +19,7 @@ from workers.reconcile.plan import (
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
@@ -33,7 +33,7 @@ class _Rollout:
     snapshot: Snapshot
     deployment: Object
     sets: Sets
-    limits: Limits
+    limits: RolloutLimits
     now: datetime
 
     @property
@@ -76,12 +76,14 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     return _rolled(run, observed)
 
 
-def _limits(deployment: Object) -> Limits:
+def _limits(deployment: Object) -> RolloutLimits:
     replicas, strategy = size(deployment), deployment["spec"].get("strategy") or {}
     if strategy.get("type") == "Recreate" or replicas == 0:
-        return Limits(0, 0)
+        return RolloutLimits(0, 0)
     rolling_update = strategy.get("rollingUpdate") or {}
-    return Limits.of(replicas, rolling_update.get("maxSurge", "25%"), rolling_update.get("maxUnavailable", "25%"))
+    return RolloutLimits.of(
+        replicas, rolling_update.get("maxSurge", "25%"), rolling_update.get("maxUnavailable", "25%")
+    )
 
 
 def _rolled(run: _Rollout, observed: Sequence[Object]) -> Plan:
@@ -184,14 +186,14 @@ def _size(run: _Rollout, body: Object, goals: Mapping[str, int]) -> Iterator[Ste
     yield Patch(ref_of(REPLICA_SET, body), change, body["metadata"]["resourceVersion"])
     if goal != before:
         which = "up" if goal > before else "down"
-        yield Record("Normal", "ScalingReplicaSet", f"Scaled {which} replica set {name} from {before} to {goal}")
+        yield RecordEvent("Normal", "ScalingReplicaSet", f"Scaled {which} replica set {name} from {before} to {goal}")
 
 
 def _created(made: Object) -> Iterator[Step]:
     name, goal = name_of(made), size(made)
     yield Create(REPLICA_SET, made)
     if goal:
-        yield Record("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {goal}")
+        yield RecordEvent("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {goal}")
 
 
 # --- revisions

@@ -16,7 +16,7 @@ _LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RevisionHistory:
     """update: the name of the revision that pods should have. steps: what makes it be there, as the newest one."""
 
     update: str
@@ -28,7 +28,7 @@ def data_of(body: Object) -> Object:
     return {"spec": {"template": {**body["spec"]["template"], "$patch": "replace"}}}
 
 
-def of(body: Object, revisions: Iterable[Object]) -> History:
+def of(body: Object, revisions: Iterable[Object]) -> RevisionHistory:
     """The revision of the current template. An old one that became current again gets the newest number."""
     ordered = sorted(revisions, key=lambda each: (each.get("revision", 0), each["metadata"]["name"]))
     number = ordered[-1].get("revision", 0) + 1 if ordered else 1
@@ -36,13 +36,13 @@ def of(body: Object, revisions: Iterable[Object]) -> History:
     same = [each for each in ordered if each.get("data") == data]
     if not same:
         made = _revision(body, data, number)
-        return History(made["metadata"]["name"], (Create(CONTROLLER_REVISION, made),))
+        return RevisionHistory(made["metadata"]["name"], (Create(CONTROLLER_REVISION, made),))
     known = same[-1]
     name = str(known["metadata"]["name"])
     if known is ordered[-1]:
-        return History(name, ())
+        return RevisionHistory(name, ())
     change = Patch(ref_of(CONTROLLER_REVISION, known), {"revision": number}, known["metadata"]["resourceVersion"])
-    return History(name, (change,))
+    return RevisionHistory(name, (change,))
 
 
 def template_of(name: str, revisions: Iterable[Object]) -> Object | None:

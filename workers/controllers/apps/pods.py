@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import POD, Kind, Object
 from workers.controllers import conditions
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 #: Phases a pod never leaves.
 _ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Pods:
+class OwnedPods:
     """Pods that exist. active: neither ended nor being deleted. terminating: being deleted and not ended yet.
 
     Pods that have ended (evicted ones, for example) count for nothing; they stay for people to look at.
@@ -24,7 +24,7 @@ class Pods:
     terminating: tuple[Object, ...]
 
 
-def existing(entries: Iterable[Entry]) -> tuple[Object, ...]:
+def existing(entries: Iterable[CachedObject]) -> tuple[Object, ...]:
     """The objects that are there; tombstones are left out."""
     return tuple(entry.body for entry in entries if entry.body is not None)
 
@@ -39,10 +39,10 @@ def has_ended(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in _ENDED
 
 
-def sort(bodies: Iterable[Object]) -> Pods:
+def sort(bodies: Iterable[Object]) -> OwnedPods:
     """Tell the pods apart."""
     left = [pod for pod in bodies if not has_ended(pod)]
-    return Pods(tuple(pod for pod in left if not is_leaving(pod)), tuple(pod for pod in left if is_leaving(pod)))
+    return OwnedPods(tuple(pod for pod in left if not is_leaving(pod)), tuple(pod for pod in left if is_leaving(pod)))
 
 
 def is_ready(pod: Object) -> bool:

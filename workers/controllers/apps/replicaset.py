@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from workers.api.kinds import POD, REPLICA_SET, Object
 from workers.controllers import pod_names
 from workers.controllers.apps import ownership, pods, setting, stages
-from workers.controllers.apps.pods import Pods
+from workers.controllers.apps.pods import OwnedPods
 from workers.controllers.apps.ranking import rank
 from workers.controllers.selectors import selects
 from workers.reconcile.controller import Controller
@@ -55,7 +55,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     return Plan((*steps, *_back(body, found, surplus, abs(wanted - have) > BURST and not leaving, now)), why)
 
 
-def _tally(body: Object, found: Pods, added: Sequence[Object], removed: Sequence[Object], now: datetime) -> _Tally:
+def _tally(body: Object, found: OwnedPods, added: Sequence[Object], removed: Sequence[Object], now: datetime) -> _Tally:
     """What there is once the plan is carried out."""
     gone = {pod["metadata"]["uid"] for pod in removed}
     kept = [pod for pod in found.active if pod["metadata"]["uid"] not in gone]
@@ -91,7 +91,7 @@ def _status(body: Object, tally: _Tally, snapshot: Snapshot, missing: int, now: 
     return {name: value for name, value in status.items() if value or name == "replicas"}
 
 
-def _back(body: Object, found: Pods, removed: Iterable[Object], more: bool, now: datetime) -> Iterable[Step]:
+def _back(body: Object, found: OwnedPods, removed: Iterable[Object], more: bool, now: datetime) -> Iterable[Step]:
     """When to look again: for the rest of the work, for pods that went at once, for pods that become available."""
     if more:
         yield ComeBack(now)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.controllers.apps.amounts import Limits
+from workers.controllers.apps.amounts import RolloutLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Part:
         return min(self.available, self.replicas)
 
 
-def new_size(wanted: int, limits: Limits, new: int, total: int) -> int:
+def new_size(wanted: int, limits: RolloutLimits, new: int, total: int) -> int:
     """The size of the new set. new: its size now. total: the size of all sets together, the new one included."""
     if new >= wanted:
         return wanted
@@ -27,7 +27,7 @@ def new_size(wanted: int, limits: Limits, new: int, total: int) -> int:
     return new + max(0, min(room, wanted - new))
 
 
-def old_sizes(wanted: int, limits: Limits, new: Part, old: Sequence[Part]) -> list[int]:
+def old_sizes(wanted: int, limits: RolloutLimits, new: Part, old: Sequence[Part]) -> list[int]:
     """The sizes of the old sets, oldest first, in that order.
 
     Pods that do not serve go first, whatever set they are of: they hold nothing up. Of the others as many go as leave

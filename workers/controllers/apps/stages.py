@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from workers.api.kinds import POD, Object, ref_of
-from workers.reconcile.plan import Create, Delete, Record, Step, Together
+from workers.reconcile.plan import Create, Delete, RecordEvent, Step, Together
 
 
 def create(bodies: Sequence[Object]) -> tuple[Step, ...]:
@@ -15,7 +15,7 @@ def create(bodies: Sequence[Object]) -> tuple[Step, ...]:
         Together(
             tuple(Create(POD, body) for body in bodies),
             then=_told("SuccessfulCreate", "Created", names),
-            otherwise=Record("Warning", "FailedCreate", "Error creating: {error}"),
+            otherwise=RecordEvent("Warning", "FailedCreate", "Error creating: {error}"),
         ),
     )
 
@@ -29,12 +29,12 @@ def delete(pods: Sequence[Object]) -> tuple[Step, ...]:
         Together(
             tuple(Delete(ref_of(POD, pod), pod["metadata"]["uid"]) for pod in pods),
             then=_told("SuccessfulDelete", "Deleted", names),
-            otherwise=Record("Warning", "FailedDelete", "Error deleting: {error}"),
+            otherwise=RecordEvent("Warning", "FailedDelete", "Error deleting: {error}"),
         ),
     )
 
 
-def _told(reason: str, verb: str, names: Sequence[str]) -> Record:
+def _told(reason: str, verb: str, names: Sequence[str]) -> RecordEvent:
     """One Event for all pods of a stage: an object of a thousand pods must not write a thousand Events."""
     message = f"{verb} pod: {names[0]}" if len(names) == 1 else f"{verb} {{done}} pods"
-    return Record("Normal", reason, message)
+    return RecordEvent("Normal", reason, message)

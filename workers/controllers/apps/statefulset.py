@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
 from workers.controllers.apps import history, ordinals, ownership, pods, stages
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, Record, Step, Together
+from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
 #: A pod that goes at once when it is deleted sends no further news: look again.
@@ -107,7 +107,7 @@ def _refusal(run: _Set) -> Plan:
     if (run.body.get("status") or {}).get("observedGeneration") == run.body["metadata"].get("generation"):
         return Plan((status,), "needs volume claims")
     said = "volumeClaimTemplates: they are not carried out here; pods are not made"
-    return Plan((Record("Warning", "FailedCreate", said), status), "needs volume claims")
+    return Plan((RecordEvent("Warning", "FailedCreate", said), status), "needs volume claims")
 
 
 # --- what is to be done

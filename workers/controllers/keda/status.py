@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from workers.api.keda.scaledjob import Trigger
+from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.kinds import Object
-from workers.controllers.keda.conditions import Conditions
-from workers.reconcile.snapshot import Sample
+from workers.controllers.keda.conditions import KedaConditions
+from workers.reconcile.snapshot import TriggerSample
 
-C = TypeVar("C", bound=Conditions)
+C = TypeVar("C", bound=KedaConditions)
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Generic[C]):
+class KedaStatus(Generic[C]):
     """What is to be written. Fields that are not computed here are carried over; those that are None go."""
 
     observed: Object
@@ -34,7 +34,7 @@ class Triggered(Protocol):
     """A spec with triggers."""
 
     @property
-    def triggers(self) -> tuple[Trigger, ...]: ...
+    def triggers(self) -> tuple[TriggerSpec, ...]: ...
 
 
 def described(spec: Triggered) -> Object:
@@ -46,7 +46,7 @@ def described(spec: Triggered) -> Object:
     }
 
 
-def activity(observed: Object, samples: Iterable[Sample]) -> Object:
+def activity(observed: Object, samples: Iterable[TriggerSample]) -> Object:
     """`triggersActivity`: a trigger that could not be measured keeps what was known of it."""
     known = observed.get("triggersActivity") or {}
     found = {

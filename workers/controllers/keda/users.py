@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from workers.api.keda.triggerauthentication import kind_of
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
-from workers.reconcile.plan import Enlist, PatchStatus, Plan, Step
+from workers.reconcile.plan import EditList, PatchStatus, Plan, Step
 from workers.reconcile.snapshot import Snapshot
 
 
@@ -25,7 +25,7 @@ def enlisting(plan: Plan, snapshot: Snapshot) -> Plan:
     return plan if len(steps) == len(plan.steps) else replace(plan, steps=tuple(steps))
 
 
-def unlisted(snapshot: Snapshot) -> tuple[Enlist, ...]:
+def unlisted(snapshot: Snapshot) -> tuple[EditList, ...]:
     """The object's name out of all lists of users."""
     body = snapshot.body or {}
     observed = (body.get("status") or {}).get("authenticationsTypes") or ""
@@ -35,17 +35,17 @@ def unlisted(snapshot: Snapshot) -> tuple[Enlist, ...]:
     )
 
 
-def _enlisted(snapshot: Snapshot, observed: str) -> tuple[Enlist, ...]:
+def _enlisted(snapshot: Snapshot, observed: str) -> tuple[EditList, ...]:
     used = tuple(dict.fromkeys(_referenced(snapshot.ref, snapshot.body or {})))
     left = (ref for ref in _named(snapshot.ref, observed) if ref not in used)
     entries = (*((ref, True) for ref in used), *((ref, False) for ref in left))
     return tuple(_entry(snapshot.ref, ref, present=present) for ref, present in entries)
 
 
-def _entry(user: Ref, authentication: Ref, *, present: bool) -> Enlist:
+def _entry(user: Ref, authentication: Ref, *, present: bool) -> EditList:
     """Of an authentication that all namespaces share, users are told apart by theirs."""
     name = user.name if authentication.namespace else f"{user.namespace}/{user.name}"
-    return Enlist(authentication, user.kind.plural, name, present)
+    return EditList(authentication, user.kind.plural, name, present)
 
 
 def _referenced(user: Ref, body: Object) -> Iterator[Ref]:

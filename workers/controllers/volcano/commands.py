@@ -6,7 +6,7 @@ from datetime import datetime
 from workers.api import references
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Delete, Plan, Record, Together
+from workers.reconcile.plan import NOTHING, Delete, Plan, RecordEvent, Together
 from workers.reconcile.snapshot import Snapshot
 
 #: Kinds whose own decisions grant what Commands ask of their objects.
@@ -48,7 +48,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     named = command.get("target") or {}
     called = f"{named.get('kind') or 'nothing'} {named.get('name') or ''}".strip()
     why = f"{ref} does not exist" if ref else f"{called} takes no commands; Jobs of Volcano and Queues do"
-    told = Record("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
+    told = RecordEvent("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
     return Plan((told, *consumed([command])), why)
 
 

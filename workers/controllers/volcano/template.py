@@ -4,7 +4,7 @@ from datetime import datetime
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, PatchStatus, Plan, Rest, Step
+from workers.reconcile.plan import NOTHING, HoldKey, PatchStatus, Plan, Step
 from workers.reconcile.snapshot import Snapshot
 
 #: All Jobs of a template are read whenever one of them changes. After a look at many there is a rest (seconds for each,
@@ -21,7 +21,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as deci
         return NOTHING
     names = sorted(entry.ref.name for entry in snapshot.tied.get(VC_JOB.id, ()))
     observed = body.get("status") or {}
-    rest: tuple[Step, ...] = (Rest(min(len(names) * REST, LONGEST)),) if len(names) > FEW else ()
+    rest: tuple[Step, ...] = (HoldKey(min(len(names) * REST, LONGEST)),) if len(names) > FEW else ()
     if not names or names == observed.get("jobDependsOnList"):
         return Plan(rest)
     return Plan((PatchStatus({**observed, "jobDependsOnList": names}), *rest), f"{len(names)} Jobs were made from it")

@@ -26,7 +26,7 @@ _ONE = Amount.parse("1")
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class QuotaUsage:
     """What one object counts. scopes: which of a pod's there are; None: of no pod, which quotas with scopes never mean.
 
     priority: the PriorityClass of a pod.
@@ -37,7 +37,7 @@ class Usage:
     priority: str = ""
 
 
-def of(kind: Kind, body: Object) -> Usage:
+def of(kind: Kind, body: Object) -> QuotaUsage:
     """What quotas count of an object."""
     found = {f"count/{kind.id}": _ONE}
     if kind.id == "pods":
@@ -49,10 +49,10 @@ def of(kind: Kind, body: Object) -> Usage:
     if kind.id == "persistentvolumeclaims":
         asked = ((body.get("spec") or {}).get("resources") or {}).get("requests") or {}
         found |= {_STORAGE: Amount.parse(asked["storage"])} if "storage" in asked else {}
-    return Usage(found)
+    return QuotaUsage(found)
 
 
-def _pod(body: Object, found: dict[str, Amount]) -> Usage:
+def _pod(body: Object, found: dict[str, Amount]) -> QuotaUsage:
     """Of a pod that has ended only its object counts."""
     spec = body["spec"]
     if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
@@ -62,7 +62,7 @@ def _pod(body: Object, found: dict[str, Amount]) -> Usage:
         "BestEffort" if _is_best_effort(spec) else "NotBestEffort",
     }
     priority = spec.get("priorityClassName") or ""
-    return Usage(found, frozenset(scopes | ({"PriorityClass"} if priority else set())), priority)
+    return QuotaUsage(found, frozenset(scopes | ({"PriorityClass"} if priority else set())), priority)
 
 
 def _ports(spec: Object) -> tuple[Amount, Amount]:
@@ -95,7 +95,7 @@ def counts(name: str) -> bool:
     return known or name.startswith(("count/", "hugepages-", "requests.hugepages-")) or "/" in name
 
 
-def means(spec: Object, usage: Usage) -> bool:
+def means(spec: Object, usage: QuotaUsage) -> bool:
     """Whether a quota with this spec is about the object."""
     terms = list(_terms(spec))
     if not terms:
@@ -108,7 +108,7 @@ def _terms(spec: Object) -> Iterator[Object]:
     yield from (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
 
 
-def _holds(term: Object, usage: Usage) -> bool:
+def _holds(term: Object, usage: QuotaUsage) -> bool:
     values, there = term.get("values") or (), term["scopeName"] in (usage.scopes or ())
     match term["operator"]:
         case "In":

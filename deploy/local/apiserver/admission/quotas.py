@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Iterator
 
 from deploy.local.apiserver.admission import quota_usage
-from deploy.local.apiserver.admission.quota_usage import Usage
-from deploy.local.apiserver.discovery.resources import Registry, Resource
+from deploy.local.apiserver.admission.quota_usage import QuotaUsage
+from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.storage.store import Change, Overloaded, Record, Store
+from deploy.local.apiserver.storage.store import ObjectStore, Overloaded, StoredChange, StoredObject
 from workers.api.kinds import RESOURCE_QUOTA, Object
 from workers.controllers.volcano import amounts
 from workers.controllers.volcano.amounts import Amount, Amounts
@@ -19,18 +19,18 @@ from workers.controllers.volcano.amounts import Amount, Amounts
 REST = 0.1
 
 
-class Quotas:
+class QuotaAdmission:
     """The quotas of a loaded store. What an object counts is remembered until it changes."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: ObjectStore, registry: ResourceRegistry) -> None:
         self._store, self._registry = store, registry
-        self._known: dict[tuple[str, str], tuple[int, Usage]] = {}
+        self._known: dict[tuple[str, str], tuple[int, QuotaUsage]] = {}
         self._changed: set[str] = {key.partition("/")[0] for key in store.table(RESOURCE_QUOTA.id).records}
         self._wake = asyncio.Event()
         self._wake.set()
         store.listeners.append(self._listen)
 
-    def admit(self, resource: Resource, body: Object) -> None:
+    def admit(self, resource: ServedResource, body: Object) -> None:
         """Raises ApiError (403) for a new object that a quota of its namespace does not allow."""
         namespace = body["metadata"].get("namespace") or ""
         quotas = list(self._of(namespace)) if namespace else []
@@ -64,7 +64,7 @@ class Quotas:
                     found[name] = found[name] + each.amounts[name]
         return found
 
-    def _usages(self, namespace: str, names: list[str]) -> Iterator[Usage]:
+    def _usages(self, namespace: str, names: list[str]) -> Iterator[QuotaUsage]:
         """What the objects of a namespace count, as far as any of these names may be among it."""
         stored = {each.storage: each.kind for each in self._registry if each.storage == each.kind.id}
         for kind in stored.values():
@@ -76,10 +76,10 @@ class Quotas:
                         self._known[kind.id, record.key] = known
                     yield known[1]
 
-    def _of(self, namespace: str) -> Iterator[Record]:
+    def _of(self, namespace: str) -> Iterator[StoredObject]:
         return self._store.newest(RESOURCE_QUOTA.id, namespace)
 
-    def _listen(self, change: Change) -> None:
+    def _listen(self, change: StoredChange) -> None:
         key = change.after.key
         if change.deleted:
             self._known.pop((change.resource, key), None)
@@ -95,7 +95,7 @@ class Quotas:
             await asyncio.gather(*(self._write(quota) for name in changed if name for quota in list(self._of(name))))
             await asyncio.sleep(REST)
 
-    async def _write(self, quota: Record) -> None:
+    async def _write(self, quota: StoredObject) -> None:
         """Writes what is used of one quota, if that is news."""
         body = quota.body
         spec, namespace = body.get("spec") or {}, body["metadata"]["namespace"]

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 from deploy.local.apiserver.codec import builtin, field_errors
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.http import responses
 from deploy.local.apiserver.schema.definitions import Type
-from deploy.local.apiserver.storage.store import Store
+from deploy.local.apiserver.storage.store import ObjectStore
 from deploy.local.apiserver.strategies import defaults, podspec
-from workers.admission.options import Options
-from workers.admission.rules import RULES, Rules
+from workers.admission.options import AdmissionOptions
+from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import Kind, Object, Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredView:
     """What the rules may look at: everything in the store, writes on their way included."""
 
-    store: Store
+    store: ObjectStore
 
     def get(self, ref: Ref) -> Object | None:
         """The object, None when there is none."""
@@ -35,20 +35,22 @@ class Stored:
         return [record.body for key in keys if (record := self.store.latest(kind.id, key)) is not None]
 
 
-def filled_in(resource: Resource, body: Object, store: Store, options: Options) -> Object:
+def filled_in(resource: ServedResource, body: Object, store: ObjectStore, options: AdmissionOptions) -> Object:
     """A new object with what its rules fill in."""
     rules = _rules(resource)
-    return rules.defaulted(body, Stored(store), options) if rules else body
+    return rules.defaulted(body, StoredView(store), options) if rules else body
 
 
-def judge(resource: Resource, body: Object, old: Object | None, store: Store, options: Options) -> list[FieldError]:
+def judge(
+    resource: ServedResource, body: Object, old: Object | None, store: ObjectStore, options: AdmissionOptions
+) -> list[FieldError]:
     """What is wrong with an object that its schema accepts, in place of an old one or None."""
     rules = _rules(resource)
     if rules is None:
         return []
     found = [
         field_errors.invalid(finding.field, field_errors.OMITTED, finding.message)
-        for finding in rules.problems(body, old, Stored(store), options)
+        for finding in rules.problems(body, old, StoredView(store), options)
     ]
     if old is None or body.get("spec") != old.get("spec"):
         told = {error.field for error in found}
@@ -56,10 +58,10 @@ def judge(resource: Resource, body: Object, old: Object | None, store: Store, op
     return found
 
 
-def keep(resource: Resource, body: Object, store: Store) -> None:
+def keep(resource: ServedResource, body: Object, store: ObjectStore) -> None:
     """Raises ApiError (403) for an object that must not be deleted."""
     rules = _rules(resource)
-    found = list(rules.removal(body, Stored(store))) if rules else []
+    found = list(rules.removal(body, StoredView(store))) if rules else []
     if found:
         causes: list[Object] = [
             {"reason": "FieldValueForbidden", "message": finding.message, "field": finding.field} for finding in found
@@ -68,7 +70,7 @@ def keep(resource: Resource, body: Object, store: Store) -> None:
         raise responses.forbidden(resource.kind, body["metadata"]["name"], why, causes)
 
 
-def _rules(resource: Resource) -> Rules | None:
+def _rules(resource: ServedResource) -> KindRules | None:
     rules = RULES.get(resource.kind.id)
     return rules if rules and rules.kind.version == resource.kind.version else None
 

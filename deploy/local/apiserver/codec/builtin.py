@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
-from deploy.local.apiserver.schema.definitions import Field, Type, definition, spelled
+from deploy.local.apiserver.schema.definitions import Type, TypeField, definition, spelled
 from workers.api import quantities
 
 #: Where a value stands: (its parent's place, field name or index, name of the struct the field belongs to).
@@ -223,7 +223,7 @@ def _map(values: Type) -> Decoder:
     return decode
 
 
-def _keeps_empty(field: Field) -> bool:
+def _keeps_empty(field: TypeField) -> bool:
     """Whether the field is written back even when it is empty or zero."""
     kind = field.type
     if field.omitted:

@@ -26,7 +26,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class WireField:
     """One field of a message. name: in JSON, empty for a message whose fields stand beside the others.
 
     optional: it can be absent, so that zero is a value. form: ``*`` for a list, ``%`` for a map, or empty.
@@ -39,10 +39,10 @@ class Field:
 
 
 @cache
-def _messages() -> dict[str, dict[int, Field]]:
+def _messages() -> dict[str, dict[int, WireField]]:
     """The fields of every message by number."""
     text = importlib.resources.files(__package__).joinpath("messages.yaml").read_text()
-    found: dict[str, dict[int, Field]] = {}
+    found: dict[str, dict[int, WireField]] = {}
     for line in text.splitlines():
         if line.startswith("#"):
             continue
@@ -52,7 +52,7 @@ def _messages() -> dict[str, dict[int, Field]]:
             number, _, named = word.partition("=")
             name, _, kind = named.rpartition(":")
             form = kind[0] if kind[0] in "*%" else ""
-            fields[int(number)] = Field(name.removesuffix("?"), kind[len(form) :], form, name.endswith("?"))
+            fields[int(number)] = WireField(name.removesuffix("?"), kind[len(form) :], form, name.endswith("?"))
     return found
 
 
@@ -136,13 +136,13 @@ def _message(name: str, data: bytes) -> Object:
     return result
 
 
-def _entry(field: Field, data: bytes) -> tuple[str, Any]:
+def _entry(field: WireField, data: bytes) -> tuple[str, Any]:
     """One pair of a map."""
     pair = dict(_parts(data))
     return _text(pair.get(1, b"")), _value(field.type, pair.get(2, b""))
 
 
-def _items(field: Field, raw: int | bytes) -> Iterator[Any]:
+def _items(field: WireField, raw: int | bytes) -> Iterator[Any]:
     """The items one field of a list holds: several for packed numbers."""
     if field.type == "i" and isinstance(raw, bytes):
         at = 0

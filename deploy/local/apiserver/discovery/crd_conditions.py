@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import Registry, Resource, custom
-from deploy.local.apiserver.storage.store import Change, Store
+from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource, custom
+from deploy.local.apiserver.storage.store import ObjectStore, StoredChange
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object
 
@@ -32,14 +32,14 @@ def established(body: Object, now: datetime) -> Object:
     return {**body, "status": {"conditions": conditions, "acceptedNames": names, "storedVersions": stored}}
 
 
-def terminating(ctx: Context, resource: Resource) -> bool:
+def terminating(ctx: Context, resource: ServedResource) -> bool:
     """Whether the definition of a custom resource is being deleted."""
     kind = resource.kind
     record = ctx.store.latest(ID, f"/{kind.plural}.{kind.group}")
     return record is not None and record.deleting
 
 
-def serve(registry: Registry, definition: Object) -> None:
+def serve(registry: ResourceRegistry, definition: Object) -> None:
     """Serves what a definition asks for, in place of what its last version asked for."""
     spec = definition["spec"]
     registry.drop(spec["group"], spec["names"]["plural"])
@@ -47,12 +47,12 @@ def serve(registry: Registry, definition: Object) -> None:
         registry.add(resource)
 
 
-def follow(store: Store, registry: Registry) -> None:
+def follow(store: ObjectStore, registry: ResourceRegistry) -> None:
     """Keeps the registry in step with the definitions in the store, from now on."""
     for record in store.table(ID).records.values():
         serve(registry, record.body)
 
-    def changed(change: Change) -> None:
+    def changed(change: StoredChange) -> None:
         if change.resource != ID:
             return
         body = change.after.body

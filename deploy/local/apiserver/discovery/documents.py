@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from deploy.local.apiserver.discovery.resources import VERBS, Registry, Resource
+from deploy.local.apiserver.discovery.resources import VERBS, ResourceRegistry, ServedResource
 from deploy.local.apiserver.handlers import access_reviews
-from deploy.local.apiserver.http.request import Request, Response, json_response
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from workers.api.kinds import Object
 
 #: The Kubernetes release whose API is spoken. Newer clients adapt to what discovery says.
@@ -22,7 +22,7 @@ VERSION = {
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def _subresources(resource: Resource) -> Iterator[tuple[str, Object, tuple[str, ...]]]:
+def _subresources(resource: ServedResource) -> Iterator[tuple[str, Object, tuple[str, ...]]]:
     """Name, response kind and verbs of each subresource."""
     kind = resource.kind
     own = {"group": kind.group, "version": kind.version, "kind": kind.kind}
@@ -39,7 +39,7 @@ def _subresources(resource: Resource) -> Iterator[tuple[str, Object, tuple[str, 
         yield name, kinds[name], verbs
 
 
-def _aggregated_resource(resource: Resource) -> Object:
+def _aggregated_resource(resource: ServedResource) -> Object:
     kind = resource.kind
     body: Object = {
         "resource": kind.plural,
@@ -74,13 +74,13 @@ def _review_resources() -> list[Object]:
     ]
 
 
-def _tree(registry: Registry) -> dict[str, dict[str, list[Resource]]]:
+def _tree(registry: ResourceRegistry) -> dict[str, dict[str, list[ServedResource]]]:
     tree = registry.served()
     tree.setdefault(access_reviews.GROUP, {}).setdefault(access_reviews.VERSION, [])
     return tree
 
 
-def _aggregated(registry: Registry, *, core: bool) -> Object:
+def _aggregated(registry: ResourceRegistry, *, core: bool) -> Object:
     items: list[Object] = []
     for group, versions in _tree(registry).items():
         if (group == "") is not core:
@@ -100,12 +100,12 @@ def _aggregated(registry: Registry, *, core: bool) -> Object:
     }
 
 
-def _group(name: str, versions: dict[str, list[Resource]]) -> Object:
+def _group(name: str, versions: dict[str, list[ServedResource]]) -> Object:
     shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": shown, "preferredVersion": shown[0]}
 
 
-def _resources(registry: Registry, group: str, version: str) -> Object | None:
+def _resources(registry: ResourceRegistry, group: str, version: str) -> Object | None:
     resources = _tree(registry).get(group, {}).get(version)
     if resources is None:
         return None
@@ -144,7 +144,7 @@ def _resources(registry: Registry, group: str, version: str) -> Object | None:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": spelled, "resources": rows}
 
 
-def answer(registry: Registry, request: Request, parts: list[str]) -> Response | None:
+def answer(registry: ResourceRegistry, request: ApiRequest, parts: list[str]) -> Response | None:
     """The answer to ``/api``, ``/apis`` and what is below them down to a version; None when there is no such group."""
     found: Object | None = None
     match parts:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver.codec import protobuf_openapi
-from deploy.local.apiserver.schema.definitions import Definition, Field, Type, definition, model_of, spelled
+from deploy.local.apiserver.schema.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
 from workers.api.kinds import Kind, Object
 
 #: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
@@ -191,7 +191,7 @@ def _v3_leaf(name: str) -> Object:
     return {"description": _LEAVES[name]["description"], "oneOf": [{"type": "string"}, {"type": either}]}
 
 
-def _struct(form: Definition, *, v3: bool) -> Object:
+def _struct(form: TypeDefinition, *, v3: bool) -> Object:
     result: Object = {"type": "object", "description": form.description}
     if form.fields:
         result["properties"] = {name: _property(field, v3=v3) for name, field in form.fields.items()}
@@ -200,7 +200,7 @@ def _struct(form: Definition, *, v3: bool) -> Object:
     return result
 
 
-def _property(field: Field, *, v3: bool) -> Object:
+def _property(field: TypeField, *, v3: bool) -> Object:
     shape = _type(field.type, v3=v3)
     # Version 3 allows nothing beside a reference.
     result: Object = {"allOf": [shape]} if v3 and "$ref" in shape else dict(shape)

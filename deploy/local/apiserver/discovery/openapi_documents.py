@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import orjson
 
 from deploy.local.apiserver.discovery import openapi
-from deploy.local.apiserver.discovery.resources import Registry, Resource
-from deploy.local.apiserver.http.request import Request, Response
+from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
+from deploy.local.apiserver.http.request import ApiRequest, Response
 from workers.api.kinds import Kind, Object
 
 #: The media type under which the version 2 document is known, up to what follows an at sign in its full name.
@@ -21,12 +21,12 @@ V2_ANSWER = openapi.V2_MEDIA_TYPE.replace("@", ".")
 class Documents:
     """The documents of what a registry serves."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
         self._made: dict[str, bytes] = {}
-        self._made_for: frozenset[Resource] | None = None
+        self._made_for: frozenset[ServedResource] | None = None
 
-    def answer(self, request: Request, parts: Sequence[str]) -> Response | None:
+    def answer(self, request: ApiRequest, parts: Sequence[str]) -> Response | None:
         """The answer to a path below ``/openapi``; None when there is no such document."""
         match parts:
             case ["v2"]:
@@ -66,7 +66,7 @@ class Documents:
         return openapi.encode_v2(self._v2())
 
 
-def _schemas(resources: Sequence[Resource]) -> dict[Kind, Object]:
+def _schemas(resources: Sequence[ServedResource]) -> dict[Kind, Object]:
     """The schemas of the custom resources among these."""
     found: dict[Kind, Object] = {}
     for resource in resources:

@@ -10,7 +10,7 @@ import orjson
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.discovery import event_spelling, pod_metrics
 from deploy.local.apiserver.schema import schema
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from workers.api.kinds import Kind, Object
 
 #: Verbs of a resource that can be read and written, in the order discovery lists them.
@@ -18,7 +18,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScalePaths:
     """Where the scale subresource finds its numbers, as dotted paths (``.spec.replicas``)."""
 
     replicas: str = ".spec.replicas"
@@ -27,7 +27,7 @@ class Scale:
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
+class ServedResource:
     """One resource in one version, and how it behaves.
 
     storage: the id under which its objects are kept, shared by all versions (and by both event APIs). inward and
@@ -43,7 +43,7 @@ class Resource:
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     status: bool = False
-    scale: Scale | None = None
+    scale: ScalePaths | None = None
     orphans: bool = False
     returns: bool = False
     inward: Callable[[Object], Object] | None = None
@@ -70,13 +70,13 @@ class Resource:
         head = orjson.dumps({"kind": self.kind.kind, "apiVersion": self.kind.api_version})
         return head[:-1] + b","
 
-    def encode(self, record: Record) -> bytes:
+    def encode(self, record: StoredObject) -> bytes:
         """The JSON of an object as clients of this resource see it."""
         if self.outward is None:
             return self.prefix + record.raw[1:]
         return orjson.dumps(self.present(record))
 
-    def present(self, record: Record) -> Object:
+    def present(self, record: StoredObject) -> Object:
         """The object as clients of this resource see it, decoded: a fresh copy."""
         body = record.body
         if self.outward is not None:
@@ -89,15 +89,15 @@ class Resource:
         return self.inward(stored) if self.inward is not None else stored
 
 
-class Registry:
+class ResourceRegistry:
     """The resources by path, and by where their objects are kept."""
 
     def __init__(self) -> None:
-        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self._resources: dict[tuple[str, str, str], ServedResource] = {}
         for resource in builtins():
             self.add(resource)
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: ServedResource) -> None:
         """Serves a resource, instead of what was served at its place."""
         kind = resource.kind
         self._resources[kind.group, kind.version, kind.plural] = resource
@@ -107,37 +107,37 @@ class Registry:
         for place in [p for p in self._resources if p[0] == group and p[2] == plural]:
             del self._resources[place]
 
-    def get(self, group: str, version: str, plural: str) -> Resource | None:
+    def get(self, group: str, version: str, plural: str) -> ServedResource | None:
         """The resource at a path."""
         return self._resources.get((group, version, plural))
 
-    def by_storage(self, storage: str) -> Resource | None:
+    def by_storage(self, storage: str) -> ServedResource | None:
         """A resource whose objects are kept under this id."""
         return next((r for r in self._resources.values() if r.storage == storage and not r.inward), None)
 
-    def by_owner(self, api_version: str, kind: str) -> Resource | None:
+    def by_owner(self, api_version: str, kind: str) -> ServedResource | None:
         """The resource an owner reference means."""
         return next(
             (r for r in self._resources.values() if r.kind.api_version == api_version and r.kind.kind == kind), None
         )
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ServedResource]:
         return iter(list(self._resources.values()))
 
-    def served(self) -> dict[str, dict[str, list[Resource]]]:
+    def served(self) -> dict[str, dict[str, list[ServedResource]]]:
         """All resources by group and version, in the order discovery lists them."""
-        tree: dict[str, dict[str, list[Resource]]] = {}
+        tree: dict[str, dict[str, list[ServedResource]]] = {}
         for resource in self:
             tree.setdefault(resource.kind.group, {}).setdefault(resource.kind.version, []).append(resource)
         return tree
 
 
-def _builtin(kind: Kind, **more: Any) -> Resource:
+def _builtin(kind: Kind, **more: Any) -> ServedResource:
     singular = more.pop("singular", kind.kind.lower())
-    return Resource(kind, schema.builtin(kind), strategies.strategy(kind), singular=singular, **more)
+    return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=singular, **more)
 
 
-def builtins() -> Iterator[Resource]:
+def builtins() -> Iterator[ServedResource]:
     """The resources every cluster has, as far as this one has them."""
     yield from _core()
     yield from _workloads()
@@ -160,7 +160,7 @@ def builtins() -> Iterator[Resource]:
     yield from custom(pod_metrics.DEFINITION)
 
 
-def _core() -> Iterator[Resource]:
+def _core() -> Iterator[ServedResource]:
     yield _builtin(Kind("", "v1", "Namespace", "namespaces", namespaced=False), short=("ns",), status=True)
     yield _builtin(
         Kind("", "v1", "Pod", "pods"),
@@ -185,8 +185,8 @@ def _core() -> Iterator[Resource]:
     yield _builtin(Kind("", "v1", "ResourceQuota", "resourcequotas"), short=("quota",), status=True)
 
 
-def _workloads() -> Iterator[Resource]:
-    replicas = Scale(selector=".spec.selector")
+def _workloads() -> Iterator[ServedResource]:
+    replicas = ScalePaths(selector=".spec.selector")
     for kind, plural, short in (
         ("Deployment", "deployments", "deploy"),
         ("ReplicaSet", "replicasets", "rs"),
@@ -200,7 +200,7 @@ def _workloads() -> Iterator[Resource]:
     yield _builtin(Kind("batch", "v1", "CronJob", "cronjobs"), short=("cj",), categories=("all",), status=True)
 
 
-def custom(definition: Object) -> Iterator[Resource]:
+def custom(definition: Object) -> Iterator[ServedResource]:
     """The resources one CustomResourceDefinition asks for: one per served version."""
     spec = definition["spec"]
     names = spec["names"]
@@ -210,7 +210,7 @@ def custom(definition: Object) -> Iterator[Resource]:
         kind = Kind(spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced")
         parts = version.get("subresources") or {}
         scale = parts.get("scale")
-        yield Resource(
+        yield ServedResource(
             kind,
             schema.custom(version),
             strategies.strategy(kind, definition),
@@ -218,7 +218,7 @@ def custom(definition: Object) -> Iterator[Resource]:
             short=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
             status="status" in parts,
-            scale=Scale(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath"))
+            scale=ScalePaths(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath"))
             if scale
             else None,
             definition=definition,

@@ -1,6 +1,6 @@
 """Questions about access: whoever has the token may do everything."""
 
-from deploy.local.apiserver.http.request import Request, Response, json_response
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.http.responses import bad_request
 
 GROUP, VERSION = "authorization.k8s.io", "v1"
@@ -11,7 +11,7 @@ KINDS = {
 }
 
 
-def create(request: Request, plural: str) -> Response:
+def create(request: ApiRequest, plural: str) -> Response:
     """POST of a review: answered at once, kept nowhere."""
     document = request.document()
     if not isinstance(document, dict) or document.get("kind", KINDS[plural]) != KINDS[plural]:

@@ -11,14 +11,14 @@ from deploy.local.apiserver.admission import volcano_rules
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.builtin import decoder
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Request, Response, Target, json_response
+from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
 from deploy.local.apiserver.http.responses import bad_request
 from deploy.local.apiserver.schema.definitions import Type
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 
@@ -37,7 +37,7 @@ _OPTIONS = decoder(Type("V1DeleteOptions"))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DeleteOptions:
     """DeleteOptions. grace: seconds. uid and version: what the object must be for the deletion to happen."""
 
     propagation: str | None = None
@@ -47,7 +47,7 @@ class Options:
     dry: bool = False
 
 
-def options_of(request: Request) -> Options:
+def options_of(request: ApiRequest) -> DeleteOptions:
     """The options of a DELETE: from its body if it has one, else from its query."""
     if request.body.strip():
         return read(request.document(), request.query.get("dryRun"))
@@ -60,7 +60,7 @@ def options_of(request: Request) -> Options:
     return read(raw, query.get("dryRun"))
 
 
-def read(document: Any, dry: str | None) -> Options:
+def read(document: Any, dry: str | None) -> DeleteOptions:
     """DeleteOptions as a client spells them; `dry` is the request's own `dryRun`.
 
     Raises ApiError: 400 for what are no options at all, 422 for values that do not exist.
@@ -84,7 +84,7 @@ def read(document: Any, dry: str | None) -> Options:
         raise responses.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
     conditions = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
-    return Options(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))
+    return DeleteOptions(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,12 @@ class Deletion:
 
     gone: bool
     body: Object
-    future: asyncio.Future[Record] | None
+    future: asyncio.Future[StoredObject] | None
 
 
-def delete(ctx: Context, resource: Resource, record: Record, options: Options, now: datetime) -> Deletion:
+def delete(
+    ctx: Context, resource: ServedResource, record: StoredObject, options: DeleteOptions, now: datetime
+) -> Deletion:
     """Begins or completes the deletion of an object. Raises ApiError when a precondition does not hold."""
     kind, body = resource.kind, record.body
     meta = body["metadata"]
@@ -130,7 +132,7 @@ def delete(ctx: Context, resource: Resource, record: Record, options: Options, n
     return Deletion(False, body, None if options.dry else ctx.put(resource.storage, record.key, body))
 
 
-def check(kind: Kind, name: str, record: Record, options: Options) -> None:
+def check(kind: Kind, name: str, record: StoredObject, options: DeleteOptions) -> None:
     """Refuses a deletion that is meant for another object, or for another version of it (409)."""
     for field, wanted, found in (
         ("UID", options.uid, record.uid),
@@ -140,7 +142,7 @@ def check(kind: Kind, name: str, record: Record, options: Options) -> None:
             raise responses.precondition(kind, name, field, wanted, found)
 
 
-def _finalize(resource: Resource, meta: Object, propagation: str | None) -> None:
+def _finalize(resource: ServedResource, meta: Object, propagation: str | None) -> None:
     """Sets the finalizers the policy asks for; without one those that are there decide, then the kind's default."""
     found = meta.get("finalizers") or []
     orphan = propagation == "Orphan" or (
@@ -192,7 +194,7 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
     return grace == 0
 
 
-async def one(ctx: Context, request: Request, target: Target) -> Response:
+async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """DELETE of an object."""
     resource, kind = target.resource, target.resource.kind
     options = options_of(request)
@@ -207,30 +209,30 @@ async def one(ctx: Context, request: Request, target: Target) -> Response:
         group = {"group": kind.group} if kind.group else {}
         details = {"name": target.name, **group, "kind": kind.plural, "uid": record.uid}
         return json_response(responses.success(details), headers=headers)
-    shown = Record.of(record.key, outcome.body)
+    shown = StoredObject.of(record.key, outcome.body)
     return Response(200, resource.encode(shown), headers=headers)
 
 
-def _warned(resource: Resource, options: Options) -> dict[str, str]:
+def _warned(resource: ServedResource, options: DeleteOptions) -> dict[str, str]:
     """The header that tells a client what it may not have meant."""
     unsaid = resource.orphans and options.propagation is None
     return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
 
 
-async def collection(ctx: Context, request: Request, target: Target) -> Response:
+async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """DELETE of a collection: every object the selectors choose."""
     resource = target.resource
     options = options_of(request)
     test = reading.chooser(request, target)
     now = ctx.now()
     items: list[bytes] = []
-    waiting: list[asyncio.Future[Record]] = []
+    waiting: list[asyncio.Future[StoredObject]] = []
     for key in ctx.store.table(resource.storage).within(target.namespace):
         record = ctx.store.latest(resource.storage, key)
         if record is None or (test is not None and not test(record)):
             continue
         outcome = delete(ctx, resource, record, options, now)
-        items.append(resource.encode(Record.of(key, outcome.body)))
+        items.append(resource.encode(StoredObject.of(key, outcome.body)))
         if outcome.future:
             waiting.append(outcome.future)
     for future in waiting:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Request, Stream, Target
+from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Stream
 from deploy.local.apiserver.http.responses import bad_request
 from workers.api.kinds import Object
 
@@ -23,7 +23,7 @@ BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LogOptions:
     """What part of the output is wanted. since: the beginning of an RFC 3339 text, up to
     microseconds: the times of lines are compared with it as texts.
     """
@@ -35,7 +35,7 @@ class Options:
     limit: int | None = None
 
 
-def options_of(request: Request, now: datetime) -> Options:
+def options_of(request: ApiRequest, now: datetime) -> LogOptions:
     """The options of a request; 400 for malformed ones."""
     tail, limit, seconds = (request.number(name) for name in ("tailLines", "limitBytes", "sinceSeconds"))
     if tail is not None and tail < 0:
@@ -50,7 +50,7 @@ def options_of(request: Request, now: datetime) -> Options:
             since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%f")
         except ValueError:
             raise bad_request(f'sinceTime: parsing time "{since}": not RFC 3339') from None
-    return Options(request.flag("follow"), request.flag("timestamps"), tail, since, limit)
+    return LogOptions(request.flag("follow"), request.flag("timestamps"), tail, since, limit)
 
 
 def container_of(pod: Object, asked: str) -> str:
@@ -97,7 +97,7 @@ def _run(folder: Path, pod: Object, container: str, *, previous: bool) -> Path:
     return folder / f"{runs[0]}.log"
 
 
-def stream(ctx: Context, request: Request, target: Target) -> Stream:
+def stream(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
     """GET of a pod's log."""
     record = ctx.store.get(target.resource.storage, target.key)
     if record is None:
@@ -132,7 +132,7 @@ async def _limited(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIter
                 return
 
 
-async def _chunks(path: Path, options: Options, finished: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The output so far and, when it is followed, what is added until the run has finished."""
     with path.open("rb") as file:
         if options.tail is not None:
@@ -152,7 +152,7 @@ async def _chunks(path: Path, options: Options, finished: Callable[[], bool]) ->
             await asyncio.sleep(LOOK)
 
 
-def _shown(lines: list[bytes], options: Options) -> Iterator[bytes]:
+def _shown(lines: list[bytes], options: LogOptions) -> Iterator[bytes]:
     """The lines as clients see them."""
     for line in lines:
         time, _, rest = line.partition(b" ")

@@ -7,10 +7,10 @@ from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.handlers import delete
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Request, Response, Target, json_response
+from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
 from deploy.local.apiserver.http.responses import bad_request
 from deploy.local.apiserver.schema.definitions import Type
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
@@ -25,14 +25,14 @@ _DISRUPTED: Object = {
 }
 
 
-def _pod(ctx: Context, target: Target) -> Record:
+def _pod(ctx: Context, target: RequestTarget) -> StoredObject:
     record = ctx.store.latest(target.resource.storage, target.key)
     if record is None:
         raise responses.not_found(target.resource.kind, target.name)
     return record
 
 
-def _read(decode: Decoder, request: Request, kind: str) -> Object:
+def _read(decode: Decoder, request: ApiRequest, kind: str) -> Object:
     """The object in the body; 400 for anything else."""
     document = request.document()
     found = document.get("kind") if isinstance(document, dict) else None
@@ -44,7 +44,7 @@ def _read(decode: Decoder, request: Request, kind: str) -> Object:
         raise bad_request(f"{kind} cannot be handled as a {kind}: {error}") from None
 
 
-async def bind(ctx: Context, request: Request, target: Target) -> Response:
+async def bind(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a pod's binding: the pod is to run on a node. A pod is bound once."""
     binding = _read(_BINDING, request, BINDING.kind)
     wanted = binding.get("target") or {}
@@ -76,7 +76,7 @@ async def bind(ctx: Context, request: Request, target: Target) -> Response:
     return json_response(responses.success(code=201), 201)
 
 
-async def evict(ctx: Context, request: Request, target: Target) -> Response:
+async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a pod's eviction: the pod is deleted, and says that it is not to blame.
 
     There are no disruption budgets here that could forbid it.
@@ -95,7 +95,7 @@ async def evict(ctx: Context, request: Request, target: Target) -> Response:
     return json_response(responses.success(code=201), 201)
 
 
-def _disrupted(ctx: Context, target: Target, record: Record) -> Record:
+def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> StoredObject:
     """The pod with the condition by which others see that it did not end by itself, as a version of its own."""
     body = record.body
     conditions = body.setdefault("status", {}).get("conditions") or []

@@ -10,22 +10,22 @@ import yaml
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.http import responses
 from deploy.local.apiserver.http.request import (
     Accept,
+    ApiRequest,
     Form,
-    Request,
+    RequestTarget,
     Response,
     Stream,
-    Target,
     json_response,
     negotiate,
 )
 from deploy.local.apiserver.http.responses import ApiError, bad_request
 from deploy.local.apiserver.printers import tables
 from deploy.local.apiserver.storage import paging, selectors
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from deploy.local.apiserver.storage.watch import Event, Filter, Watcher
 from workers.api.kinds import Kind, Object
 
@@ -33,7 +33,7 @@ from workers.api.kinds import Kind, Object
 BOOKMARK = 5.0
 
 
-def get(ctx: Context, request: Request, target: Target) -> Response:
+def get(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """One object as it is written."""
     record = ctx.store.get(target.resource.storage, target.key)
     if record is None:
@@ -44,7 +44,7 @@ def get(ctx: Context, request: Request, target: Target) -> Response:
     return shown(ctx, request, target.resource, record, 200)
 
 
-def shown(ctx: Context, request: Request, resource: Resource, record: Record, code: int) -> Response:
+def shown(ctx: Context, request: ApiRequest, resource: ServedResource, record: StoredObject, code: int) -> Response:
     """One object in the form the client accepts."""
     accept = negotiate(request.headers.get("accept", ""))
     match accept.form:
@@ -71,7 +71,12 @@ def _partial(body: Object, version: str) -> Object:
 
 
 def _table(
-    ctx: Context, request: Request, accept: Accept, resource: Resource, records: Iterable[Record], version: str
+    ctx: Context,
+    request: ApiRequest,
+    accept: Accept,
+    resource: ServedResource,
+    records: Iterable[StoredObject],
+    version: str,
 ) -> Object:
     made = tables.table(
         resource.kind,
@@ -93,10 +98,10 @@ def _version(text: str) -> int:
         ) from None
 
 
-def chooser(request: Request, target: Target) -> Callable[[Record], bool] | None:
+def chooser(request: ApiRequest, target: RequestTarget) -> Callable[[StoredObject], bool] | None:
     """The test of a request's label and field selectors; None when everything matches. 400 for a malformed one."""
     resource = target.resource
-    tests: list[Callable[[Record], bool]] = []
+    tests: list[Callable[[StoredObject], bool]] = []
     try:
         if text := request.query.get("labelSelector", ""):
             labels = selectors.label_selector(text)
@@ -113,7 +118,7 @@ def chooser(request: Request, target: Target) -> Callable[[Record], bool] | None
     return tests[0] if len(tests) == 1 else lambda record: all(test(record) for test in tests)
 
 
-def _fields(text: str, resource: Resource) -> Callable[[Record], bool]:
+def _fields(text: str, resource: ServedResource) -> Callable[[StoredObject], bool]:
     fields_match = selectors.field_selector(text, resource.kind)
     name, equals, wanted = text.partition("=")
     if name == "metadata.name" and equals and "," not in wanted:
@@ -122,7 +127,7 @@ def _fields(text: str, resource: Resource) -> Callable[[Record], bool]:
     return lambda record: fields_match(resource.present(record))
 
 
-def listing(ctx: Context, request: Request, target: Target) -> Response:
+def listing(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """The objects of a collection, all of them or a page of `limit`."""
     resource = target.resource
     accept = negotiate(request.headers.get("accept", ""))
@@ -131,7 +136,7 @@ def listing(ctx: Context, request: Request, target: Target) -> Response:
     version, records = _moment(ctx, request, target, token)
     start = token.start if token else ""
     limit = request.number("limit") or 0
-    page: list[Record] = []
+    page: list[StoredObject] = []
     follows = False
     for record in records:
         if record.key < start or (test is not None and not test(record)):
@@ -150,7 +155,9 @@ def listing(ctx: Context, request: Request, target: Target) -> Response:
     return _collection(ctx, request, accept, resource, page, metadata)
 
 
-def _moment(ctx: Context, request: Request, target: Target, token: paging.Token | None) -> tuple[int, Sequence[Record]]:
+def _moment(
+    ctx: Context, request: ApiRequest, target: RequestTarget, token: paging.Token | None
+) -> tuple[int, Sequence[StoredObject]]:
     """The version and the objects a list is about: the present, or the snapshot its earlier pages showed."""
     store, storage = ctx.store, target.resource.storage
     if token and token.version >= 0:
@@ -170,7 +177,12 @@ def _moment(ctx: Context, request: Request, target: Target, token: paging.Token 
 
 
 def _collection(
-    ctx: Context, request: Request, accept: Accept, resource: Resource, page: Sequence[Record], metadata: Object
+    ctx: Context,
+    request: ApiRequest,
+    accept: Accept,
+    resource: ServedResource,
+    page: Sequence[StoredObject],
+    metadata: Object,
 ) -> Response:
     if accept.form is Form.TABLE:
         made = _table(ctx, request, accept, resource, page, metadata["resourceVersion"])
@@ -194,7 +206,7 @@ def _collection(
     return _yaml(orjson.loads(body)) if accept.form is Form.YAML else Response(200, body)
 
 
-def watching(ctx: Context, request: Request, target: Target) -> Stream:
+def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
     """The changes of a collection, or of one object, as they are written."""
     if "sendInitialEvents" in request.query:
         options = Kind("meta.k8s.io", "v1", "ListOptions", "")
@@ -221,7 +233,7 @@ async def _refused(error: ApiError) -> AsyncIterator[bytes]:
 
 
 async def _frames(
-    ctx: Context, target: Target, watcher: Watcher, encoder: "_Frames", seconds: int, *, bookmarks: bool
+    ctx: Context, target: RequestTarget, watcher: Watcher, encoder: "_Frames", seconds: int, *, bookmarks: bool
 ) -> AsyncIterator[bytes]:
     end = time.monotonic() + seconds
     told = ctx.store.version
@@ -244,7 +256,7 @@ async def _frames(
 class _Frames:
     """Events as lines of one watch, in the form its client accepts."""
 
-    def __init__(self, ctx: Context, request: Request, accept: Accept, resource: Resource) -> None:
+    def __init__(self, ctx: Context, request: ApiRequest, accept: Accept, resource: ServedResource) -> None:
         self._ctx, self._request, self._accept, self._resource = ctx, request, accept, resource
         self._headed = False
 
@@ -252,7 +264,7 @@ class _Frames:
         """One change."""
         return b'{"type":"%b","object":%b}\n' % (event.type.encode(), self._object(event.record))
 
-    def _object(self, record: Record) -> bytes:
+    def _object(self, record: StoredObject) -> bytes:
         resource, accept = self._resource, self._accept
         if accept.form is Form.TABLE:
             made = _table(self._ctx, self._request, accept, resource, [record], str(record.version))
@@ -280,6 +292,6 @@ class _Frames:
         return orjson.dumps({"type": "BOOKMARK", "object": body}) + b"\n"
 
 
-def watched(target: Target) -> Target:
+def watched(target: RequestTarget) -> RequestTarget:
     """The collection a watch of one object (`/watch/` paths, `?watch` on a name) stands for."""
     return replace(target, subresource="")

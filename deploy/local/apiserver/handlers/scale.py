@@ -6,15 +6,15 @@ import orjson
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import Scale
+from deploy.local.apiserver.discovery.resources import ScalePaths
 from deploy.local.apiserver.handlers import write
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Request, Response, Target, json_response
+from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
 from deploy.local.apiserver.http.responses import bad_request
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from workers.api.kinds import Kind, Object
 
-KIND = Kind("autoscaling", "v1", "Scale", "scales")
+KIND = Kind("autoscaling", "v1", "ScalePaths", "scales")
 
 
 def _at(body: Object, path: str | None) -> Any:
@@ -42,7 +42,7 @@ def _selector(value: Any) -> str:
     return ",".join(terms)
 
 
-def shown(body: Object, scale: Scale) -> Object:
+def shown(body: Object, scale: ScalePaths) -> Object:
     """The Scale of an object."""
     meta = body["metadata"]
     status: Object = {"replicas": _at(body, scale.status) or 0}
@@ -50,7 +50,7 @@ def shown(body: Object, scale: Scale) -> Object:
         status["selector"] = text
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
-        "kind": "Scale",
+        "kind": "ScalePaths",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: meta[name] for name in names if name in meta},
         "spec": {"replicas": _at(body, scale.replicas) or 0},
@@ -58,33 +58,35 @@ def shown(body: Object, scale: Scale) -> Object:
     }
 
 
-def _existing(ctx: Context, target: Target) -> tuple[Record, Scale]:
+def _existing(ctx: Context, target: RequestTarget) -> tuple[StoredObject, ScalePaths]:
     record = ctx.store.latest(target.resource.storage, target.key)
     if record is None or target.resource.scale is None:
         raise responses.not_found(target.resource.kind, target.name)
     return record, target.resource.scale
 
 
-def get(ctx: Context, target: Target) -> Response:
+def get(ctx: Context, target: RequestTarget) -> Response:
     """GET of the scale."""
     record, scale = _existing(ctx, target)
     return json_response(shown(record.body, scale))
 
 
-async def update(ctx: Context, request: Request, target: Target) -> Response:
+async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of the scale."""
     record, scale = _existing(ctx, target)
     return await _write(ctx, request, target, record, scale, request.document())
 
 
-async def patch(ctx: Context, request: Request, target: Target) -> Response:
+async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of the scale."""
     change = write.patcher(request, target)
     record, scale = _existing(ctx, target)
     return await _write(ctx, request, target, record, scale, change(shown(record.body, scale)))
 
 
-async def _write(ctx: Context, request: Request, target: Target, record: Record, scale: Scale, wanted: Any) -> Response:
+async def _write(
+    ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, scale: ScalePaths, wanted: Any
+) -> Response:
     if not isinstance(wanted, dict) or not isinstance(wanted.get("spec", {}), dict):
         raise bad_request("the body is not a Scale")
     meta = wanted.get("metadata") or {}

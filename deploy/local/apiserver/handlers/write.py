@@ -18,10 +18,10 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Request, Response, Target, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, parse_json, parse_yaml, shallow
 from deploy.local.apiserver.http.responses import ApiError, bad_request
 from deploy.local.apiserver.patch import merge_keys, patches, strategic
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
@@ -38,7 +38,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def read(request: Request, target: Target) -> tuple[Object, list[str]]:
+def read(request: ApiRequest, target: RequestTarget) -> tuple[Object, list[str]]:
     """The client's object that is the request's body, and the warnings about it."""
     document = request.document()
     body, warnings = decoded(request, target, document)
@@ -51,7 +51,7 @@ def read(request: Request, target: Target) -> tuple[Object, list[str]]:
     return body, [*warnings, *again]
 
 
-def decoded(request: Request, target: Target, document: Any) -> tuple[Object, list[str]]:
+def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[Object, list[str]]:
     """A client's object, checked to be of the resource's kind, and the warnings about it."""
     kind = target.resource.kind
     if not isinstance(document, dict):
@@ -74,7 +74,7 @@ def decoded(request: Request, target: Target, document: Any) -> tuple[Object, li
     return body, warnings
 
 
-def _other(target: Target, version: str, found: str) -> str:
+def _other(target: RequestTarget, version: str, found: str) -> str:
     """Why an object of another kind or version is refused."""
     kind = target.resource.kind
     if target.resource.custom:
@@ -87,7 +87,7 @@ def _other(target: Target, version: str, found: str) -> str:
     return f'{found} in version "{short}" cannot be handled as a {kind.kind}: it is no {kind.api_version} {kind.kind}'
 
 
-def _strictness(request: Request) -> Literal["Ignore", "Warn", "Strict"]:
+def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
     """What becomes of fields nobody knows."""
     match request.query.get("fieldValidation", ""):
         case "Ignore":
@@ -105,7 +105,7 @@ def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
     return responses.invalid(options, "", [field_errors.not_supported(name, value, supported)])
 
 
-def dry(request: Request) -> bool:
+def dry(request: ApiRequest) -> bool:
     """Whether nothing is to be stored."""
     value = request.query.get("dryRun")
     if value and value != "All":
@@ -115,7 +115,7 @@ def dry(request: Request) -> bool:
     return bool(value)
 
 
-def _placed(target: Target, meta: Object) -> None:
+def _placed(target: RequestTarget, meta: Object) -> None:
     """Puts the object where the path says, refusing one that says otherwise."""
     if not target.resource.kind.namespaced:
         meta.pop("namespace", None)
@@ -129,7 +129,7 @@ def _placed(target: Target, meta: Object) -> None:
     meta["namespace"] = target.namespace
 
 
-def _open_namespace(ctx: Context, target: Target, name: str) -> None:
+def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
     """Refuses new objects in a namespace that is not there or on its way out."""
     kind = target.resource.kind
     if not kind.namespaced:
@@ -151,7 +151,7 @@ def _generated(prefix: str) -> str:
     return prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
 
 
-def _name(ctx: Context, target: Target, meta: Object) -> bool:
+def _name(ctx: Context, target: RequestTarget, meta: Object) -> bool:
     """Gives an object that asks for it a name, a free one if there is one to be found; whether it did."""
     prefix = meta.get("generateName")
     if meta.get("name") or not prefix:
@@ -179,7 +179,7 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
     return [*shape, *(error for error in rules if error.field not in told)]
 
 
-async def create(ctx: Context, request: Request, target: Target) -> Response:
+async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a collection."""
     resource, kind = target.resource, target.resource.kind
     body, warnings = read(request, target)
@@ -210,35 +210,35 @@ async def create(ctx: Context, request: Request, target: Target) -> Response:
     warnings += strategy.warnings(body)
     stored = resource.strip(body)
     if dry(request):
-        record = Record.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
+        record = StoredObject.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
         return _warned(_dry(ctx, request, target, record, 201), warnings)
     record = await written(ctx.put(resource.storage, key, stored))
     return _warned(reading.shown(ctx, request, resource, record, 201), warnings)
 
 
-def _dry(ctx: Context, request: Request, target: Target, record: Record, code: int) -> Response:
+def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, code: int) -> Response:
     body = record.body
     if body["metadata"]["resourceVersion"] == "0":
         del body["metadata"]["resourceVersion"]
-    shown = Record(record.key, orjson.dumps(body), record.version, record.uid, record.labels, (), record.deleting)
+    shown = StoredObject(record.key, orjson.dumps(body), record.version, record.uid, record.labels, (), record.deleting)
     return reading.shown(ctx, request, target.resource, shown, code)
 
 
-async def update(ctx: Context, request: Request, target: Target) -> Response:
+async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
     record = _existing(ctx, target)
     body, warnings = read(request, target)
     return await _replace(ctx, request, target, record, body, warnings)
 
 
-def _existing(ctx: Context, target: Target) -> Record:
+def _existing(ctx: Context, target: RequestTarget) -> StoredObject:
     record = ctx.store.latest(target.resource.storage, target.key)
     if record is None:
         raise responses.not_found(target.resource.kind, target.name)
     return record
 
 
-async def patch(ctx: Context, request: Request, target: Target) -> Response:
+async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of an object or of its status."""
     change = patcher(request, target)
     record = _existing(ctx, target)
@@ -255,7 +255,7 @@ async def patch(ctx: Context, request: Request, target: Target) -> Response:
     return await _replace(ctx, request, target, record, body, warnings)
 
 
-def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
+def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], Any]:
     """What the request's body does to an object, by its content type; 415 for one that is not understood here."""
     kind, custom = target.resource.kind, target.resource.custom
     media = request.media_type
@@ -282,7 +282,7 @@ def patcher(request: Request, target: Target) -> Callable[[Object], Any]:
     return apply
 
 
-def _preconditions(target: Target, record: Record, meta: Object, *, patched: bool) -> None:
+def _preconditions(target: RequestTarget, record: StoredObject, meta: Object, *, patched: bool) -> None:
     """Refuses an update that was made for another object, or for another version of it.
 
     patched: by a patch, which has no preconditions beside a version: one that changes the uid is just wrong.
@@ -318,7 +318,7 @@ def _replace_meta(meta: Object, old: Object) -> None:
 
 
 async def _replace(
-    ctx: Context, request: Request, target: Target, record: Record, body: Object, warnings: list[str]
+    ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, body: Object, warnings: list[str]
 ) -> Response:
     """Stores a new version of an object, if it differs, and answers with what is there then."""
     resource, kind = target.resource, target.resource.kind
@@ -345,7 +345,9 @@ async def _replace(
     return _warned(reading.shown(ctx, request, resource, new, 200), warnings)
 
 
-async def save(ctx: Context, target: Target, record: Record, stored: Object, *, store: bool = True) -> Record:
+async def save(
+    ctx: Context, target: RequestTarget, record: StoredObject, stored: Object, *, store: bool = True
+) -> StoredObject:
     """Stores the next version of an object; the same version again is not written.
 
     An object that is being deleted goes when its last finalizer goes.
@@ -354,11 +356,11 @@ async def save(ctx: Context, target: Target, record: Record, stored: Object, *, 
     if stored == record.body:
         return record
     if not store:
-        return Record.of(record.key, stored)
+        return StoredObject.of(record.key, stored)
     if record.deleting and not remaining(stored):
         gone = await written(ctx.remove(resource.storage, record.key))
         stored["metadata"]["resourceVersion"] = str(gone.version)
-        return Record.of(record.key, stored)
+        return StoredObject.of(record.key, stored)
     return await written(ctx.put(resource.storage, record.key, stored))
 
 

@@ -12,7 +12,15 @@ from deploy.local.apiserver.discovery.openapi_documents import Documents
 from deploy.local.apiserver.handlers import access_reviews, delete, logs, pods, read, scale, write
 from deploy.local.apiserver.http import responses
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.http.request import LIMIT, Request, Response, Stream, Target, json_response, refusal
+from deploy.local.apiserver.http.request import (
+    LIMIT,
+    ApiRequest,
+    RequestTarget,
+    Response,
+    Stream,
+    json_response,
+    refusal,
+)
 from deploy.local.apiserver.http.responses import ApiError
 
 log = logging.getLogger(__name__)
@@ -24,7 +32,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
-class App:
+class ApiApp:
     """The ASGI application."""
 
     def __init__(self, ctx: Context, token: str) -> None:
@@ -37,11 +45,11 @@ class App:
         if scope["type"] != "http":
             return
         try:
-            request = Request.of(scope)
+            request = ApiRequest.of(scope)
             if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
                 raise responses.unauthorized()
             if request.method != "GET":
-                request = Request.of(scope, await _body(receive, request))
+                request = ApiRequest.of(scope, await _body(receive, request))
             answer = await self._answer(request)
         except ApiError as error:
             answer = refusal(error)
@@ -53,7 +61,7 @@ class App:
         else:
             await _stream(receive, send, answer)
 
-    async def _answer(self, request: Request) -> Response | Stream:
+    async def _answer(self, request: ApiRequest) -> Response | Stream:
         parts = request.path.strip("/").split("/")
         match parts:
             case ["healthz" | "livez" | "readyz", *_]:
@@ -74,7 +82,7 @@ class App:
             raise responses.method_not_allowed()
         return documents.answer(self._ctx.registry, request, parts) or NOT_A_PATH
 
-    async def _resource(self, request: Request, group: str, version: str, parts: list[str]) -> Response | Stream:
+    async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Response | Stream:
         if (
             (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
             and len(parts) == 1
@@ -97,7 +105,7 @@ class App:
             return await self._object(request, target)
         return await self._collection(request, target)
 
-    def _target(self, group: str, version: str, parts: list[str]) -> Target | None:
+    def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
         """What the rest of a path means; None when there is nothing of that kind."""
         namespace = ""
         if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
@@ -109,9 +117,9 @@ class App:
             return None
         if len(parts) > 1 and resource.kind.namespaced and not namespace:
             return None
-        return Target(resource, namespace, *parts[1:])
+        return RequestTarget(resource, namespace, *parts[1:])
 
-    async def _collection(self, request: Request, target: Target) -> Response | Stream:
+    async def _collection(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         match request.method:
             case "GET" if request.flag("watch"):
                 return read.watching(self._ctx, request, target)
@@ -125,7 +133,7 @@ class App:
                 return await delete.collection(self._ctx, request, target)
         raise responses.method_not_allowed()
 
-    async def _object(self, request: Request, target: Target) -> Response | Stream:
+    async def _object(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         match request.method:
             case "GET" if request.flag("watch"):
                 return read.watching(self._ctx, request, target)
@@ -139,7 +147,7 @@ class App:
                 return await delete.one(self._ctx, request, target)
         raise responses.method_not_allowed()
 
-    async def _subresource(self, request: Request, target: Target) -> Response | Stream:
+    async def _subresource(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         ctx, resource = self._ctx, target.resource
         match target.subresource, request.method:
             case "status", "GET" if resource.status:
@@ -166,7 +174,7 @@ class App:
         raise responses.no_resource()
 
 
-async def _body(receive: Receive, request: Request) -> bytes:
+async def _body(receive: Receive, request: ApiRequest) -> bytes:
     """The whole body; 413 for one over the limit."""
     if int(request.headers.get("content-length") or 0) > LIMIT:
         raise responses.too_large(LIMIT)

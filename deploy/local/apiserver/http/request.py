@@ -11,7 +11,7 @@ import yaml
 
 from deploy.local.apiserver.codec import duplicate_keys as repeated
 from deploy.local.apiserver.codec import protobuf_objects
-from deploy.local.apiserver.discovery.resources import Resource
+from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.http.responses import ApiError, bad_request, not_acceptable, unsupported_media_type
 
 #: Largest body taken in, in bytes: what kube-apiserver takes.
@@ -21,7 +21,7 @@ DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """A request whose body has been read. Header names are in lower case."""
 
     method: str
@@ -31,7 +31,7 @@ class Request:
     body: bytes = b""
 
     @classmethod
-    def of(cls, scope: Mapping[str, Any], body: bytes = b"") -> "Request":
+    def of(cls, scope: Mapping[str, Any], body: bytes = b"") -> "ApiRequest":
         """The request of an ASGI scope."""
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -166,10 +166,10 @@ def negotiate(header: str, *, tables: bool = True) -> Accept:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """What a path of the API addresses."""
 
-    resource: Resource
+    resource: ServedResource
     namespace: str = ""
     name: str = ""
     subresource: str = ""

@@ -13,14 +13,14 @@ Cells = Callable[[Object, datetime], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """A table's shape. definitions: the columns as the Table object spells them."""
 
     definitions: tuple[Object, ...]
     cells: Cells
 
 
-def of(kind: Kind) -> Layout:
+def of(kind: Kind) -> ColumnLayout:
     """A kind's layout; a kind without one of its own shows names and ages."""
     return _LAYOUTS.get(kind.id, PLAIN)
 
@@ -30,7 +30,7 @@ def column(name: str, kind: str, description: str, *, form: str = "", priority: 
     return {"name": name, "type": kind, "format": form, "description": description, "priority": priority}
 
 
-def _layout(cells: Cells, *names: str) -> Layout:
+def _layout(cells: Cells, *names: str) -> ColumnLayout:
     """A layout whose columns are spelled ``Name``, ``*Name`` for wide output only, ``Name:type`` if it is no text."""
     made = []
     for spelled in names:
@@ -38,7 +38,7 @@ def _layout(cells: Cells, *names: str) -> Layout:
         about = _DESCRIPTIONS.get(name, f"{name} of the object.")
         form = "name" if name == "Name" else ""
         made.append(column(name, kind or "string", about, form=form, priority=int(spelled.startswith("*"))))
-    return Layout(tuple(made), cells)
+    return ColumnLayout(tuple(made), cells)
 
 
 _DESCRIPTIONS = {
@@ -305,7 +305,7 @@ _EVENT = _layout(
     *("Message", "*First Seen", "*Count", "*Name"),
 )
 PLAIN = _layout(_plain, "Name", "Age")
-_LAYOUTS: dict[str, Layout] = {
+_LAYOUTS: dict[str, ColumnLayout] = {
     "pods": _layout(
         _pod, "Name", "Ready", "Status", "Restarts", "Age", "*IP", "*Node", "*Nominated Node", "*Readiness Gates"
     ),

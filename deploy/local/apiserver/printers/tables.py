@@ -45,7 +45,7 @@ def table(
     }
 
 
-def _custom(columns: list[Object]) -> layouts.Layout:
+def _custom(columns: list[Object]) -> layouts.ColumnLayout:
     definitions = [
         layouts.column(
             item["name"],
@@ -60,7 +60,7 @@ def _custom(columns: list[Object]) -> layouts.Layout:
     def cells(body: Object, now: datetime) -> list[Any]:
         return [body["metadata"]["name"], *(_cell(item, body, now) for item in columns)]
 
-    return layouts.Layout((layouts.PLAIN.definitions[0], *definitions), cells)
+    return layouts.ColumnLayout((layouts.PLAIN.definitions[0], *definitions), cells)
 
 
 def _cell(column: Object, body: Object, now: datetime) -> Any:

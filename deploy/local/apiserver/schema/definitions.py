@@ -37,7 +37,7 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class TypeField:
     """One field of a struct. merging: how strategic merge patches treat it, None if they replace it.
 
     omitted: the server does not write it back when it is zero (``0``, ``false``).
@@ -52,14 +52,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class TypeDefinition:
     """One struct. name: as Go and explanations spell it (`JobSpec`). model: the client's name, which is unique."""
 
     model: str
     name: str
     version: str
     description: str
-    fields: Mapping[str, Field]
+    fields: Mapping[str, TypeField]
 
 
 _MODEL = re.compile(r"^(?P<group>[A-Z][a-z]+)?(?P<version>V[0-9]+(?:alpha[0-9]+|beta[0-9]+)?)(?P<name>[A-Z].*)$")
@@ -100,17 +100,17 @@ _OMITTED = frozenset(
 
 
 @cache
-def definition(model: str) -> Definition:
+def definition(model: str) -> TypeDefinition:
     """The struct that the official client calls `model` (``V1JobSpec``). Raises AttributeError for none of its."""
     cls: Any = getattr(importlib.import_module("kubernetes.client.models"), model)
     name, version = spelled(model)
     infos = {info.serialization_alias or attribute: info for attribute, info in cls.model_fields.items()}
-    fields: dict[str, Field] = {}
+    fields: dict[str, TypeField] = {}
     for attribute, text in cls.openapi_types.items():
         json_name = cls.attribute_map[attribute]
         info = infos[json_name]
         path = f"{name}.{json_name}"
-        fields[json_name] = Field(
+        fields[json_name] = TypeField(
             json_name,
             _type(text, name, json_name),
             info.is_required(),
@@ -119,7 +119,7 @@ def definition(model: str) -> Definition:
             json_name in _OMITTED or path in _OMITTED,
         )
     description = (cls.__doc__ or "").partition("\n\n")[0].strip()
-    return Definition(model, name, version, description, fields)
+    return TypeDefinition(model, name, version, description, fields)
 
 
 def spelled(model: str) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.resources import Resource
-from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, Options, delete
+from deploy.local.apiserver.discovery.resources import ServedResource
+from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.http.responses import ApiError
-from deploy.local.apiserver.storage.store import Change, Record
+from deploy.local.apiserver.storage.store import StoredChange, StoredObject
 from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)
@@ -38,21 +38,21 @@ class Collector:
         self._work: dict[Work, None] = {}
         self._emptying: set[str] = set()
         self._wake = asyncio.Event()
-        self._writes: list[asyncio.Future[Record]] = []
+        self._writes: list[asyncio.Future[StoredObject]] = []
         store = ctx.store
         places = [(r, key, record) for r in store.resources() for key, record in store.table(r).records.items()]
         for resource, key, record in places:
             self._index(resource, key, record)
         for resource, _, record in places:
-            self._consider(Change(resource, None, record))
+            self._consider(StoredChange(resource, None, record))
         store.listeners.append(self._changed)
 
-    def _index(self, resource: str, key: str, record: Record) -> None:
+    def _index(self, resource: str, key: str, record: StoredObject) -> None:
         self._living[record.uid] = (resource, key)
         for owner in record.owners:
             self._dependents[owner].add((resource, key))
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoredChange) -> None:
         place = (change.resource, change.after.key)
         before, after = change.before, change.after
         if before is not None and (change.deleted or before.owners != after.owners):
@@ -71,7 +71,7 @@ class Collector:
         self._work[work, resource, key] = None
         self._wake.set()
 
-    def _freed(self, change: Change) -> None:
+    def _freed(self, change: StoredChange) -> None:
         """What may go on now that an object is gone."""
         after = change.after
         for dependent in self._dependents.get(after.uid, ()):
@@ -88,7 +88,7 @@ class Collector:
         if f"/{change.resource}" in store.table(crd_conditions.ID).records and not store.table(change.resource).records:
             self._add(self._empty_definition, crd_conditions.ID, f"/{change.resource}")
 
-    def _consider(self, change: Change) -> None:
+    def _consider(self, change: StoredChange) -> None:
         """What may have to be done now that an object has changed."""
         place = (change.resource, change.after.key)
         after = change.after
@@ -126,12 +126,12 @@ class Collector:
             log.warning("collecting later", extra={"key": key, "error": error.message})
             asyncio.get_running_loop().call_later(1.0, self._add, task, resource, key)
 
-    def _delete(self, resource: Resource, record: Record, propagation: str | None = None) -> None:
-        options = Options(propagation, uid=record.uid)
+    def _delete(self, resource: ServedResource, record: StoredObject, propagation: str | None = None) -> None:
+        options = DeleteOptions(propagation, uid=record.uid)
         if future := delete(self._ctx, resource, record, options, self._ctx.now()).future:
             self._writes.append(future)
 
-    def _save(self, resource: str, record: Record, body: Object) -> None:
+    def _save(self, resource: str, record: StoredObject, body: Object) -> None:
         """Writes an object back, or removes it when nothing keeps it any more."""
         if record.deleting and not remaining(body):
             self._writes.append(self._ctx.remove(resource, record.key))
@@ -160,7 +160,7 @@ class Collector:
             finalizers = body["metadata"].get("finalizers") or ()
             self._delete(served, record, None if {ORPHAN, FOREGROUND} & set(finalizers) else "Background")
 
-    def _state(self, record: Record, reference: Object) -> str:
+    def _state(self, record: StoredObject, reference: Object) -> str:
         """solid: the owner is there. waiting: it is there and waits for its dependents to go. gone: it is not there.
 
         An owner of a kind that is not served cannot be looked up and counts as there.
@@ -203,14 +203,14 @@ class Collector:
             if not blocking:
                 self._finalized(resource, record, body, FOREGROUND)
 
-    def _of(self, owner: Record) -> Iterator[tuple[Place, Record]]:
+    def _of(self, owner: StoredObject) -> Iterator[tuple[Place, StoredObject]]:
         """The dependents of an object, in their latest versions."""
         for place in tuple(self._dependents.get(owner.uid, ())):
             dependent = self._ctx.store.latest(*place)
             if dependent is not None and owner.uid in dependent.owners:
                 yield place, dependent
 
-    def _finalized(self, resource: str, record: Record, body: Object, finalizer: str) -> None:
+    def _finalized(self, resource: str, record: StoredObject, body: Object, finalizer: str) -> None:
         meta = body["metadata"]
         meta["finalizers"] = [name for name in meta.get("finalizers") or () if name != finalizer]
         if not meta["finalizers"]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from deploy.local.apiserver.http.responses import ApiError, bad_request
-from deploy.local.apiserver.storage.store import Record
+from deploy.local.apiserver.storage.store import StoredObject
 
 #: Snapshots kept, and for how many seconds.
 KEPT, AGE = 64, 300.0
@@ -47,16 +47,16 @@ class Snapshots:
     """Lists as they were when a client began to page through them."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str, int], tuple[float, Sequence[Record]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, int], tuple[float, Sequence[StoredObject]]] = OrderedDict()
 
-    def keep(self, storage: str, namespace: str, version: int, records: Sequence[Record]) -> None:
+    def keep(self, storage: str, namespace: str, version: int, records: Sequence[StoredObject]) -> None:
         """Remembers a list for its next pages."""
         self._kept[storage, namespace, version] = (time.monotonic(), records)
         self._kept.move_to_end((storage, namespace, version))
         while len(self._kept) > KEPT or next(iter(self._kept.values()))[0] < time.monotonic() - AGE:
             self._kept.popitem(last=False)
 
-    def find(self, storage: str, namespace: str, version: int) -> Sequence[Record] | None:
+    def find(self, storage: str, namespace: str, version: int) -> Sequence[StoredObject] | None:
         """The list of that moment, if it is still known."""
         kept = self._kept.get((storage, namespace, version))
         return kept[1] if kept else None

@@ -63,7 +63,7 @@ class StoreKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StoredObject:
     """One version of one object.
 
     raw: its JSON without apiVersion and kind, which depend on who asks. owners: the UIDs of its owners.
@@ -85,7 +85,7 @@ class Record:
         return decoded
 
     @classmethod
-    def of(cls, key: str, body: Object, raw: bytes | None = None) -> "Record":
+    def of(cls, key: str, body: Object, raw: bytes | None = None) -> "StoredObject":
         """The record of an object whose metadata is complete. raw: its JSON, when it is at hand."""
         meta = body["metadata"]
         return cls(
@@ -100,7 +100,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StoredChange:
     """One transition of one object.
 
     before: the version that was there, None for a creation. after: the new version; of a deletion the last state with
@@ -108,8 +108,8 @@ class Change:
     """
 
     resource: str
-    before: Record | None
-    after: Record
+    before: StoredObject | None
+    after: StoredObject
     deleted: bool = False
 
 
@@ -117,11 +117,11 @@ class Change:
 class Table:
     """The written objects of one resource, by key and in key order. changed: version of the last change."""
 
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, StoredObject] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     changed: int = 0
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StoredChange) -> None:
         """Takes one written transition in."""
         key = change.after.key
         if change.deleted:
@@ -141,10 +141,10 @@ class Table:
         return self.keys[start : bisect_left(self.keys, f"{namespace}0", lo=start)]
 
 
-Listener = Callable[[Change], None]
+Listener = Callable[[StoredChange], None]
 
 
-class Store:
+class ObjectStore:
     """All objects of the cluster. One writer per store: a second one displaces the first."""
 
     def __init__(self, client: redis.Redis, keys: StoreKeys) -> None:
@@ -155,8 +155,8 @@ class Store:
         self._commit = client.register_script((lua / "commit.lua").read_text())
         self._writer = secrets.token_hex(8)
         self._tables: dict[str, Table] = {}
-        self._flight: defaultdict[str, dict[str, Change]] = defaultdict(dict)
-        self._queue: list[tuple[Change, asyncio.Future[Record]]] = []
+        self._flight: defaultdict[str, dict[str, StoredChange]] = defaultdict(dict)
+        self._queue: list[tuple[StoredChange, asyncio.Future[StoredObject]]] = []
         self._wake = asyncio.Event()
         self._assigned = 0
         self.born = 0
@@ -178,7 +178,7 @@ class Store:
             table = self.table(name)
             table.changed = at
             async for key, raw in self._client.hscan_iter(self._keys.objects(name), count=1000):
-                table.records[key.decode()] = Record.of(key.decode(), orjson.loads(raw), raw)
+                table.records[key.decode()] = StoredObject.of(key.decode(), orjson.loads(raw), raw)
             table.keys = sorted(table.records)
 
     def table(self, resource: str) -> Table:
@@ -192,19 +192,19 @@ class Store:
         """The ids of all resources that have, or had, objects."""
         return list(self._tables)
 
-    def get(self, resource: str, key: str) -> Record | None:
+    def get(self, resource: str, key: str) -> StoredObject | None:
         """The written version of an object: what readers see."""
         table = self._tables.get(resource)
         return table.records.get(key) if table else None
 
-    def latest(self, resource: str, key: str) -> Record | None:
+    def latest(self, resource: str, key: str) -> StoredObject | None:
         """The newest version, written or on its way: what the next write must build on."""
         flight = self._flight[resource].get(key)
         if flight is None:
             return self.get(resource, key)
         return None if flight.deleted else flight.after
 
-    def newest(self, resource: str, namespace: str) -> Iterator[Record]:
+    def newest(self, resource: str, namespace: str) -> Iterator[StoredObject]:
         """The newest versions of a namespace's objects, written or on their way."""
         flight, table = self._flight[resource], self.table(resource)
         for key in table.within(namespace):
@@ -217,24 +217,24 @@ class Store:
             if key not in table.records and not change.deleted and key.startswith(f"{namespace}/"):
                 yield change.after
 
-    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[Record]:
+    def put(self, resource: str, key: str, body: Object) -> asyncio.Future[StoredObject]:
         """Stores an object as the next version; body gets its resourceVersion. The future ends when it is written.
 
         Raises Overloaded when too much waits for the broker already.
         """
         before = self.latest(resource, key)
         body["metadata"]["resourceVersion"] = str(self._next())
-        record = Record.of(key, body)
-        return self._enqueue(Change(resource, before, record))
+        record = StoredObject.of(key, body)
+        return self._enqueue(StoredChange(resource, before, record))
 
-    def remove(self, resource: str, key: str) -> asyncio.Future[Record]:
+    def remove(self, resource: str, key: str) -> asyncio.Future[StoredObject]:
         """Deletes an object that exists. The future's record is its last state, with the version of the deletion."""
         before = self.latest(resource, key)
         if before is None:
             raise KeyError(key)
         body = before.body
         body["metadata"]["resourceVersion"] = str(self._next())
-        return self._enqueue(Change(resource, before, Record.of(key, body), deleted=True))
+        return self._enqueue(StoredChange(resource, before, StoredObject.of(key, body), deleted=True))
 
     def _next(self) -> int:
         if len(self._queue) >= BACKLOG:
@@ -242,8 +242,8 @@ class Store:
         self._assigned += 1
         return self._assigned
 
-    def _enqueue(self, change: Change) -> asyncio.Future[Record]:
-        future: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
+    def _enqueue(self, change: StoredChange) -> asyncio.Future[StoredObject]:
+        future: asyncio.Future[StoredObject] = asyncio.get_running_loop().create_future()
         self._flight[change.resource][change.after.key] = change
         self._queue.append((change, future))
         self._wake.set()
@@ -266,13 +266,13 @@ class Store:
                     if not future.done():
                         future.set_result(change.after)
 
-    def _fail(self, batch: Sequence[tuple[Change, asyncio.Future[Record]]], error: Displaced) -> None:
+    def _fail(self, batch: Sequence[tuple[StoredChange, asyncio.Future[StoredObject]]], error: Displaced) -> None:
         """Tells everybody who waits for a write that it has not happened."""
         for _, future in (*batch, *self._queue):
             if not future.done():
                 future.set_exception(error)
 
-    async def _write(self, changes: Sequence[Change]) -> None:
+    async def _write(self, changes: Sequence[StoredChange]) -> None:
         keys, args = self._batch(changes)
         wait = 0.05
         while True:
@@ -290,7 +290,7 @@ class Store:
                 continue
             raise Displaced("another API server writes to the same store")
 
-    def _batch(self, changes: Sequence[Change]) -> tuple[list[str], list[Any]]:
+    def _batch(self, changes: Sequence[StoredChange]) -> tuple[list[str], list[Any]]:
         last = {change.resource: change.after.version for change in changes}
         place = {resource: 3 + i for i, resource in enumerate(last)}
         keys = [self._keys.version, self._keys.changed, *(self._keys.objects(resource) for resource in last)]
@@ -316,7 +316,7 @@ class Store:
         await self._client.hset(self._keys.changed, BORN, self.born)
         await self._client.set(self._keys.version, self._state(self.version))
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: StoredChange) -> None:
         key = change.after.key
         self.version = change.after.version
         self.table(change.resource).apply(change)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from deploy.local.apiserver.http.responses import too_old
-from deploy.local.apiserver.storage.store import Change, Record, Store
+from deploy.local.apiserver.storage.store import ObjectStore, StoredChange, StoredObject
 
 #: Changes remembered per resource.
 HISTORY = 8192
@@ -24,9 +24,9 @@ class Filter:
     """Which objects of a resource a client asked for. test: label and field selectors, None when all match."""
 
     namespace: str = ""
-    test: Callable[[Record], bool] | None = None
+    test: Callable[[StoredObject], bool] | None = None
 
-    def matches(self, record: Record) -> bool:
+    def matches(self, record: StoredObject) -> bool:
         """Whether the client sees this version."""
         if self.namespace and not record.key.startswith(f"{self.namespace}/"):
             return False
@@ -38,11 +38,11 @@ class Event:
     """One line of a watch. type: ADDED, MODIFIED, DELETED. version: of the change."""
 
     type: str
-    record: Record
+    record: StoredObject
     version: int
 
 
-def event_of(change: Change, chosen: Filter) -> Event | None:
+def event_of(change: StoredChange, chosen: Filter) -> Event | None:
     """What one client sees of a change: an object that stops matching its selectors is deleted for that client."""
     now = not change.deleted and chosen.matches(change.after)
     was = change.before is not None and chosen.matches(change.before)
@@ -54,7 +54,7 @@ def event_of(change: Change, chosen: Filter) -> Event | None:
         return Event("DELETED", change.after, change.after.version)
     body = change.before.body
     body["metadata"]["resourceVersion"] = str(change.after.version)
-    return Event("DELETED", Record.of(change.before.key, body), change.after.version)
+    return Event("DELETED", StoredObject.of(change.before.key, body), change.after.version)
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class Watcher:
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
-    def offer(self, change: Change) -> None:
+    def offer(self, change: StoredChange) -> None:
         """Takes in a change; called for every change of the resource, in order."""
         if event := event_of(change, self.filter):
             self._events.append(event)
@@ -102,16 +102,16 @@ class Watcher:
 class Hub:
     """Hands the changes of a loaded store to the watchers of each resource, and remembers the recent ones."""
 
-    def __init__(self, store: Store, history: int = HISTORY) -> None:
+    def __init__(self, store: ObjectStore, history: int = HISTORY) -> None:
         self._store = store
         self._size = history
-        self._history: dict[str, deque[Change]] = defaultdict(deque)
+        self._history: dict[str, deque[StoredChange]] = defaultdict(deque)
         self._floors = {resource: store.table(resource).changed for resource in store.resources()}
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         self.closing = False
         store.listeners.append(self._publish)
 
-    def _publish(self, change: Change) -> None:
+    def _publish(self, change: StoredChange) -> None:
         resource = change.resource
         past = self._history[resource]
         past.append(change)
@@ -149,8 +149,8 @@ class Hub:
         self._watchers[resource].add(watcher)
         return watcher
 
-    def _since(self, resource: str, version: int) -> list[Change]:
-        newer: list[Change] = []
+    def _since(self, resource: str, version: int) -> list[StoredChange]:
+        newer: list[StoredChange] = []
         for change in reversed(self._history[resource]):
             if change.after.version <= version:
                 break

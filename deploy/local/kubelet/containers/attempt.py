@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deploy.local.kubelet.containers.states import LOST, Running, Terminated
+from deploy.local.kubelet.containers.states import LOST, ContainerRunning, Terminated
 from deploy.local.supervisor.guard import command_line, is_group_alive, signal_group
 
 #: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which
@@ -54,7 +54,7 @@ class NotStartable(Exception):  # noqa: N818 - says what it is
     """The command cannot be run at all: no such program or folder. The message says which."""
 
 
-class Attempt:
+class ContainerAttempt:
     """One attempt. Its processes are a group of their own."""
 
     def __init__(self, folder: Path) -> None:
@@ -95,7 +95,7 @@ class Attempt:
             )
         self._pid = self._child.pid
 
-    def state(self) -> Running | Terminated | None:
+    def state(self) -> ContainerRunning | Terminated | None:
         """What the folder tells: never begun (None), running, or how it ended."""
         pid_file = self.folder / "pid"
         if self.pid is None:
@@ -106,7 +106,7 @@ class Attempt:
         if (code := _number(code_file)) is not None:
             return Terminated(code, started, code_file.stat().st_mtime)
         if self._is_alive():
-            return Running(started)
+            return ContainerRunning(started)
         # the code may have been written between the two looks
         if (code := _number(code_file)) is not None:
             return Terminated(code, started, code_file.stat().st_mtime)

@@ -21,14 +21,14 @@ Check = Callable[[Object], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ProbeResults:
     """Equal answers in a row, and the verdict they lead to; None before the first threshold is reached."""
 
     successes: int = 0
     failures: int = 0
     healthy: bool | None = None
 
-    def count(self, success: bool, probe: Object) -> "Tally":
+    def count(self, success: bool, probe: Object) -> "ProbeResults":
         """The tally after one more answer."""
         successes = self.successes + 1 if success else 0
         failures = 0 if success else self.failures + 1
@@ -54,7 +54,7 @@ async def observe(probe: Object, check: Check, told: Callable[[bool, str], None]
 
     once: return when the probe has succeeded (startup probes).
     """
-    tally, known = Tally(), None
+    tally, known = ProbeResults(), None
     await asyncio.sleep(probe.get("initialDelaySeconds", 0))
     while True:
         failure = await check(probe)

@@ -10,7 +10,7 @@ from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import Sources
 from deploy.local.kubelet.volumes import folders
 from deploy.local.kubelet.volumes.config_data import Configs
-from deploy.local.kubelet.volumes.volume_claims import Claims
+from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from workers.api.kinds import Object
 from workers.errors import UserError
 
@@ -28,7 +28,9 @@ class Recipe:
     cwd: str
 
 
-async def make(configs: Configs, claims: Claims, pod: Object, container: Object, folder: Path, work: Path) -> Recipe:
+async def make(
+    configs: Configs, claims: VolumeClaims, pod: Object, container: Object, folder: Path, work: Path
+) -> Recipe:
     """Fetches what the container refers to, fills its volumes and says how to run it.
 
     folder: the pod's; work: the attempt's working directory, which exists. Raises NoCommand, ConfigProblem naming the

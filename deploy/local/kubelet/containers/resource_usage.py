@@ -56,7 +56,7 @@ def _stats(proc: Path) -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class MeasuredContainer:
     """A pod with its running containers, each with the session of its processes."""
 
     pod: Object
@@ -71,7 +71,7 @@ class Look:
     consumed: Mapping[int, Consumed]
 
 
-def metrics(running: Running, before: Look, after: Look, now: float) -> Object | None:
+def metrics(running: MeasuredContainer, before: Look, after: Look, now: float) -> Object | None:
     """The PodMetrics of a pod; None unless all its running containers were there at both looks."""
     both = before.consumed.keys() & after.consumed.keys()
     seconds = after.at - before.at
@@ -103,10 +103,12 @@ def _usage(before: Consumed, after: Consumed, seconds: float) -> Object:
     return {"cpu": f"{round(rate * 1e9)}n", "memory": f"{after.memory // 1024}Ki"}
 
 
-class Usage:
+class ContainerUsage:
     """Tells the cluster what the pods of this node consume. running: those that have processes now."""
 
-    def __init__(self, cluster: Cluster, running: Callable[[], Iterable[Running]], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, cluster: Cluster, running: Callable[[], Iterable[MeasuredContainer]], clock: Callable[[], float]
+    ) -> None:
         self._cluster = cluster
         self._running = running
         self._clock = clock

@@ -3,28 +3,28 @@
 from pathlib import Path
 
 from deploy.local.kubelet import times
-from deploy.local.kubelet.containers.attempt import Attempt, latest
+from deploy.local.kubelet.containers.attempt import ContainerAttempt, latest
 from deploy.local.kubelet.containers.states import LOST, Container, Terminated
 from workers.api.kinds import Object
 
 
-def container(name: str, folder: Path, shown: Object | None) -> tuple[Container, Attempt | None]:
+def container(name: str, folder: Path, shown: Object | None) -> tuple[Container, ContainerAttempt | None]:
     """The container as it is, and its latest attempt that has begun.
 
     folder: the container's. shown: its entry in the reported status. A container that was reported as started but
     has left no trace is not run again: it counts as ended.
     """
     number = latest(folder)
-    attempt = Attempt(folder / str(number))
+    attempt = ContainerAttempt(folder / str(number))
     state = attempt.state() if number >= 0 else None
     if state is None:
         # prepared, but its process never came to life: the attempt is made again under the same number
         number -= 1
-        attempt = Attempt(folder / str(number))
+        attempt = ContainerAttempt(folder / str(number))
         state = attempt.state() if number >= 0 else None
     if state is None:
         return _from_report(name, shown), None
-    before = Attempt(folder / str(number - 1)).state() if number > 0 else None
+    before = ContainerAttempt(folder / str(number - 1)).state() if number > 0 else None
     last = before if isinstance(before, Terminated) else None
     return Container(name, state, attempt=number, streak=number + 1, last=last), attempt
 

@@ -10,7 +10,7 @@ LOST = 137
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ContainerWaiting:
     """Not running. retry: from when on a start may be tried (again); infinite when it would never succeed."""
 
     reason: str = "ContainerCreating"
@@ -19,7 +19,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ContainerRunning:
     """Its process lives."""
 
     started: float
@@ -47,7 +47,7 @@ class Container:
     """
 
     name: str
-    state: Waiting | Running | Terminated = Waiting()
+    state: ContainerWaiting | ContainerRunning | Terminated = ContainerWaiting()
     attempt: int = -1
     streak: int = 0
     last: Terminated | None = None
@@ -67,7 +67,7 @@ Containers = Mapping[str, Container]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ContainerEnding:
     """A verdict on the whole pod: its containers are stopped and it fails with this reason.
 
     grace: seconds between TERM and KILL at most, None for the pod's own. disruption: the pod is not to blame (condition

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.pods.lifecycle import Backoff
+from deploy.local.kubelet.pods.lifecycle import RestartBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer
 from deploy.local.kubelet.pods.status_reports import Reports
 from deploy.local.kubelet.volumes.config_data import Configs
-from deploy.local.kubelet.volumes.volume_claims import Claims
+from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)
@@ -28,10 +28,10 @@ class Host:
     node: str
     root: Path
     logs: Path
-    backoff: Backoff
+    backoff: RestartBackoff
     reports: Reports
     configs: Configs
-    claims: Claims
+    claims: VolumeClaims
     announcer: Announcer
     clock: Callable[[], float] = time.time
     pumps: set[Log] = field(default_factory=set)

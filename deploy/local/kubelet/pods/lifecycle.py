@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.states import (
     Container,
+    ContainerEnding,
+    ContainerRunning,
     Containers,
-    Ending,
-    Running,
+    ContainerWaiting,
     Terminated,
-    Waiting,
     is_sidecar,
 )
 from workers.api.kinds import Object
@@ -25,7 +25,7 @@ GRACE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class RestartBackoff:
     """Pauses before restarts, in seconds.
 
     As in Kubernetes the first restart follows at once, the second after `base`, each further one after twice the
@@ -50,7 +50,7 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PodDecision:
     """start, stop, kill: names of containers to start, to ask to end (TERM), to end (KILL).
 
     backing_off: containers that wait for their restart, with the pause in seconds. wake: when to decide again if
@@ -62,18 +62,18 @@ class Decision:
     kill: tuple[str, ...] = ()
     backing_off: dict[str, float] = field(default_factory=dict)
     wake: float = math.inf
-    ending: Ending | None = None
+    ending: ContainerEnding | None = None
     finished: bool = False
 
 
 @dataclass(slots=True)
-class _Draft:
+class _PodDraft:
     """A decision while it is being made."""
 
     pod: Object
     containers: Containers
     now: float
-    backoff: Backoff
+    backoff: RestartBackoff
     start: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
     kill: list[str] = field(default_factory=list)
@@ -96,9 +96,9 @@ class _Draft:
     def ensure(self, container: Container, policy: str) -> bool:
         """Starts or restarts a container if its policy wants that; False when it has ended for good."""
         state = container.state
-        if isinstance(state, Running):
+        if isinstance(state, ContainerRunning):
             return True
-        if isinstance(state, Waiting):
+        if isinstance(state, ContainerWaiting):
             if self.at(state.retry):
                 self.start.append(container.name)
             return True
@@ -111,9 +111,9 @@ class _Draft:
             self.backing_off[container.name] = pause
         return True
 
-    def decision(self, *, ending: Ending | None = None, over: bool = False) -> Decision:
-        running = any(isinstance(container.state, Running) for container in self.containers.values())
-        return Decision(
+    def decision(self, *, ending: ContainerEnding | None = None, over: bool = False) -> PodDecision:
+        running = any(isinstance(container.state, ContainerRunning) for container in self.containers.values())
+        return PodDecision(
             start=tuple(self.start),
             stop=tuple(self.stop),
             kill=tuple(self.kill),
@@ -125,13 +125,18 @@ class _Draft:
 
 
 def decide(
-    pod: Object, containers: Containers, now: float, *, ending: Ending | None = None, backoff: Backoff = Backoff()
-) -> Decision:
+    pod: Object,
+    containers: Containers,
+    now: float,
+    *,
+    ending: ContainerEnding | None = None,
+    backoff: RestartBackoff = RestartBackoff(),
+) -> PodDecision:
     """What to do with the pod's containers at this instant.
 
     ending: the verdict of an earlier decision or of the kubelet, which stays.
     """
-    draft = _Draft(pod, containers, now, backoff)
+    draft = _PodDraft(pod, containers, now, backoff)
     ending = ending or _deadline(draft)
     if ending is not None or pod["metadata"].get("deletionTimestamp"):
         grace = _grace(pod, ending)
@@ -145,7 +150,7 @@ def decide(
     return draft.decision(over=over)
 
 
-def _progress(draft: _Draft) -> bool:
+def _progress(draft: _PodDraft) -> bool:
     """Init containers, then the others. Whether the pod has come to its end."""
     spec = draft.pod["spec"]
     policy = spec.get("restartPolicy", "Always")
@@ -172,7 +177,7 @@ def _progress(draft: _Draft) -> bool:
     return True
 
 
-def _initialize(draft: _Draft, name: str, policy: str) -> bool:
+def _initialize(draft: _PodDraft, name: str, policy: str) -> bool:
     """Brings the init container on its way, after the sidecars that stand before it."""
     if not _sidecars(draft, name):
         return False
@@ -182,7 +187,7 @@ def _initialize(draft: _Draft, name: str, policy: str) -> bool:
     return True
 
 
-def _sidecars(draft: _Draft, before: str | None) -> bool:
+def _sidecars(draft: _PodDraft, before: str | None) -> bool:
     """Keeps sidecars running, those before the named init container or all; whether all of these have started.
 
     They start in their order: each waits for the one before it.
@@ -194,26 +199,26 @@ def _sidecars(draft: _Draft, before: str | None) -> bool:
             container = draft.containers[one["name"]]
             if one["name"] not in draft.start:
                 draft.ensure(container, "Always")
-            if not (isinstance(container.state, Running) and container.started):
+            if not (isinstance(container.state, ContainerRunning) and container.started):
                 return False
     return True
 
 
-def _end_sidecars(draft: _Draft) -> None:
+def _end_sidecars(draft: _PodDraft) -> None:
     for container in _running(draft.containers.values()):
         if container.name not in draft.stop:
             draft.end(container, _grace(draft.pod, None))
 
 
-def _deadline(draft: _Draft) -> Ending | None:
+def _deadline(draft: _PodDraft) -> ContainerEnding | None:
     seconds = draft.pod["spec"].get("activeDeadlineSeconds")
     begun = (draft.pod.get("status") or {}).get("startTime")
     if seconds is None or begun is None or not draft.at(times.parse(begun) + seconds):
         return None
-    return Ending("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+    return ContainerEnding("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
-def _grace(pod: Object, ending: Ending | None) -> float:
+def _grace(pod: Object, ending: ContainerEnding | None) -> float:
     asked = pod["metadata"].get("deletionGracePeriodSeconds")
     own = pod["spec"].get("terminationGracePeriodSeconds")
     grace = float(next((seconds for seconds in (asked, own) if seconds is not None), GRACE))
@@ -221,4 +226,4 @@ def _grace(pod: Object, ending: Ending | None) -> float:
 
 
 def _running(containers: Iterable[Container]) -> list[Container]:
-    return [container for container in containers if isinstance(container.state, Running)]
+    return [container for container in containers if isinstance(container.state, ContainerRunning)]

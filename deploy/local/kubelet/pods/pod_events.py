@@ -8,7 +8,7 @@ from typing import Literal
 from workers.api.kinds import POD, Object
 from workers.client.event_recorder import Recorder
 from workers.client.rest import Cluster
-from workers.reconcile.plan import Record
+from workers.reconcile.plan import RecordEvent
 
 Wanted = Literal["all", "warnings", "none"]
 
@@ -33,12 +33,12 @@ class Announcer:
         self._filled = now
         if self._wanted == "all" and self._allowance >= 1:
             self._allowance -= 1
-            self._recorder.record(POD, pod, Record("Normal", reason, message))
+            self._recorder.record(POD, pod, RecordEvent("Normal", reason, message))
 
     def warning(self, pod: Object, reason: str, message: str) -> None:
         """Something is wrong with the pod."""
         if self._wanted != "none":
-            self._recorder.record(POD, pod, Record("Warning", reason, message))
+            self._recorder.record(POD, pod, RecordEvent("Warning", reason, message))
 
     async def close(self) -> None:
         """Writes what was recorded."""

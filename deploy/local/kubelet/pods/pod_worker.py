@@ -16,14 +16,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from deploy.local.kubelet.containers import probes, recipe, restore
-from deploy.local.kubelet.containers.attempt import Attempt, NotStartable
+from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.log_files import Log
 from deploy.local.kubelet.containers.recipe import NoCommand, Recipe
-from deploy.local.kubelet.containers.states import Container, Ending, Running, Terminated, Waiting
+from deploy.local.kubelet.containers.states import (
+    Container,
+    ContainerEnding,
+    ContainerRunning,
+    ContainerWaiting,
+    Terminated,
+)
 from deploy.local.kubelet.pods import lifecycle, status
 from deploy.local.kubelet.pods.host import Host
-from deploy.local.kubelet.pods.lifecycle import Decision
+from deploy.local.kubelet.pods.lifecycle import PodDecision
 from workers.api import loopback_addresses
 from workers.api.kinds import POD, Object, Ref, ref_of
 from workers.errors import ClusterError
@@ -57,12 +63,12 @@ class Worker:
         listed = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
         self._specs: dict[str, Object] = {one["name"]: one for one in listed}
         self._containers = {name: Container(name) for name in self._specs}
-        self._attempts: dict[str, Attempt] = {}
+        self._attempts: dict[str, ContainerAttempt] = {}
         self._recipes: dict[str, Recipe] = {}
         self._probes: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reported: Object | None = None
-        self._ending: Ending | None = None
+        self._ending: ContainerEnding | None = None
         self._backing_off: set[str] = set()
         self._poke = asyncio.Event()
 
@@ -72,7 +78,7 @@ class Worker:
         return {
             name: attempt.pid
             for name, attempt in self._attempts.items()
-            if attempt.pid is not None and isinstance(self._containers[name].state, Running)
+            if attempt.pid is not None and isinstance(self._containers[name].state, ContainerRunning)
         }
 
     def update(self, pod: Object) -> None:
@@ -83,9 +89,9 @@ class Worker:
     def vanish(self) -> None:
         """The pod's object is gone: end everything soon and tell nobody."""
         self.gone = True
-        self.end(Ending("Deleted", "the pod was deleted", grace=FAREWELL))
+        self.end(ContainerEnding("Deleted", "the pod was deleted", grace=FAREWELL))
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: ContainerEnding) -> None:
         """Ends the pod with this verdict, unless it has one."""
         self._ending = self._ending or ending
         self._poke.set()
@@ -106,7 +112,7 @@ class Worker:
             await self._host.reports.settled(self.uid)
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
-    async def _turn(self) -> Decision:
+    async def _turn(self) -> PodDecision:
         """Decides and acts once."""
         pod = status.merged(self.pod, self._reported)
         now = self._host.clock()
@@ -147,27 +153,27 @@ class Worker:
     async def _start(self, name: str) -> None:
         before, now = self._containers[name], self._host.clock()
         number = before.attempt + 1
-        attempt = Attempt(self._folder / name / str(number))
+        attempt = ContainerAttempt(self._folder / name / str(number))
         last = before.state if isinstance(before.state, Terminated) else before.last
         begun = Container(name, attempt=number, streak=self._host.backoff.next_streak(before), last=last)
         try:
             made = await self._prepare(name, attempt)
             attempt.start(made.command, env=made.env, cwd=made.cwd)
         except NoCommand as problem:
-            self._hold(name, Waiting("CreateContainerError", str(problem), math.inf))
+            self._hold(name, ContainerWaiting("CreateContainerError", str(problem), math.inf))
         except ConfigProblem as problem:
-            self._hold(name, Waiting("CreateContainerConfigError", str(problem), now + RETRY))
+            self._hold(name, ContainerWaiting("CreateContainerConfigError", str(problem), now + RETRY))
         except ClusterError as problem:
-            self._hold(name, Waiting("CreateContainerConfigError", f"not known yet: {problem}", now + 1.0))
+            self._hold(name, ContainerWaiting("CreateContainerConfigError", f"not known yet: {problem}", now + 1.0))
         except (NotStartable, OSError, ValueError) as problem:
             self._host.announcer.warning(self.pod, "Failed", f"Error: container {name}: {problem}")
             self._set(name, replace(begun, state=Terminated(128, now, now, "StartError", str(problem))))
         else:
             self._host.announcer.normal(self.pod, "Started", f"Started container {name}")
             self._forget(name, number - 2)
-            self._adopt(name, attempt, replace(begun, state=Running(self._host.clock())))
+            self._adopt(name, attempt, replace(begun, state=ContainerRunning(self._host.clock())))
 
-    async def _prepare(self, name: str, attempt: Attempt) -> Recipe:
+    async def _prepare(self, name: str, attempt: ContainerAttempt) -> Recipe:
         """Makes the attempt's folders, the volumes, and what is needed to run its command."""
         spec = self._specs[name]
         if problem := probes.unsupported(spec):
@@ -178,16 +184,16 @@ class Worker:
         self._recipes[name] = made
         return made
 
-    def _hold(self, name: str, state: Waiting) -> None:
+    def _hold(self, name: str, state: ContainerWaiting) -> None:
         """The container cannot be started now."""
         before = self._containers[name]
         known = before.state
-        if not isinstance(known, Waiting) or (known.reason, known.message) != (state.reason, state.message):
+        if not isinstance(known, ContainerWaiting) or (known.reason, known.message) != (state.reason, state.message):
             self._host.announcer.warning(self.pod, "Failed", f"Error: container {name}: {state.message}")
         last = known if isinstance(known, Terminated) else before.last
         self._set(name, replace(before, state=state, last=last))
 
-    def _adopt(self, name: str, attempt: Attempt, container: Container) -> None:
+    def _adopt(self, name: str, attempt: ContainerAttempt, container: Container) -> None:
         """Takes charge of a running attempt: its end, its output, its probes."""
         spec = self._specs[name]
         self._attempts[name] = attempt
@@ -197,7 +203,7 @@ class Worker:
         if any(kind in spec for kind in probes.KINDS):
             self._probes[name] = asyncio.create_task(self._probe(name))
 
-    async def _attend(self, name: str, attempt: Attempt) -> None:
+    async def _attend(self, name: str, attempt: ContainerAttempt) -> None:
         """Follows an attempt to its end."""
         output = Log(attempt.folder, self._log_path(name, int(attempt.folder.name)))
         self._host.pumps.add(output)
@@ -291,11 +297,11 @@ class Worker:
         statuses = [*(shown.get("initContainerStatuses") or ()), *(shown.get("containerStatuses") or ())]
         known = {one["name"]: one for one in statuses}
         with contextlib.suppress(FileNotFoundError):
-            self._ending = Ending(**json.loads((self._folder / _VERDICT).read_text()))
+            self._ending = ContainerEnding(**json.loads((self._folder / _VERDICT).read_text()))
         for name in self._specs:
             container, attempt = restore.container(name, self._folder / name, known.get(name))
             self._containers[name] = container
-            if attempt is not None and isinstance(container.state, Running):
+            if attempt is not None and isinstance(container.state, ContainerRunning):
                 self._adopt(name, attempt, container)
             elif attempt is not None:
                 # What its command left behind has been at work ever since.
@@ -317,7 +323,7 @@ class Worker:
             shutil.rmtree(self._folder / name / str(number), ignore_errors=True)
             self._log_path(name, number).unlink(missing_ok=True)
 
-    def _announce_backoff(self, decision: Decision) -> None:
+    def _announce_backoff(self, decision: PodDecision) -> None:
         for name in decision.backing_off:
             if name not in self._backing_off:
                 self._host.announcer.warning(self.pod, "BackOff", f"Back-off restarting failed container {name}")

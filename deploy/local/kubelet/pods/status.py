@@ -6,14 +6,14 @@ from typing import Any
 from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.states import (
     Container,
+    ContainerEnding,
+    ContainerRunning,
     Containers,
-    Ending,
-    Running,
+    ContainerWaiting,
     Terminated,
-    Waiting,
     is_sidecar,
 )
-from deploy.local.kubelet.pods.lifecycle import Decision
+from deploy.local.kubelet.pods.lifecycle import PodDecision
 from workers.api import loopback_addresses
 from workers.api.kinds import Object
 
@@ -21,10 +21,10 @@ from workers.api.kinds import Object
 ADDRESS = loopback_addresses.SHARED
 
 _OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-_INITIALIZING = Waiting("PodInitializing")
+_INITIALIZING = ContainerWaiting("PodInitializing")
 
 
-def build(pod: Object, containers: Containers, decision: Decision, now: float) -> Object:
+def build(pod: Object, containers: Containers, decision: PodDecision, now: float) -> Object:
     """The whole status. What others wrote into the conditions stays; times of unchanged conditions stay."""
     before = pod.get("status") or {}
     phase = "Failed" if decision.finished and decision.ending else _phase(pod, containers, decision)
@@ -65,14 +65,14 @@ def unschedulable(pod: Object, why: str, now: float) -> Object:
     return {"conditions": [*known.values(), mine]}
 
 
-def _phase(pod: Object, containers: Containers, decision: Decision) -> str:
+def _phase(pod: Object, containers: Containers, decision: PodDecision) -> str:
     mains = [containers[one["name"]] for one in pod["spec"]["containers"]]
     if decision.finished:
         return "Succeeded" if all(_code(one) == 0 for one in mains) else "Failed"
     if not _initialized(pod, containers):
         return "Pending"
     # started once means Running from then on, also between restarts
-    return "Running" if all(one.attempt >= 0 for one in mains) else "Pending"
+    return "ContainerRunning" if all(one.attempt >= 0 for one in mains) else "Pending"
 
 
 def _code(container: Container) -> int | None:
@@ -93,7 +93,9 @@ def _uninitialized(pod: Object, containers: Containers) -> list[str]:
     ]
 
 
-def _conditions(pod: Object, containers: Containers, phase: str, ending: Ending | None, now: float) -> list[Object]:
+def _conditions(
+    pod: Object, containers: Containers, phase: str, ending: ContainerEnding | None, now: float
+) -> list[Object]:
     known = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
     kept = [one for type_, one in known.items() if type_ not in _OWN and type_ != "DisruptionTarget"]
     ready, why_not = _readiness(pod, containers, phase)
@@ -156,7 +158,7 @@ def _gates_reason(closed: list[str]) -> dict[str, str]:
     return {"reason": "ReadinessGatesNotReady", "message": f"readiness gates that are not met: {', '.join(closed)}"}
 
 
-def _statuses(pod: Object, containers: Containers, decision: Decision) -> list[Object]:
+def _statuses(pod: Object, containers: Containers, decision: PodDecision) -> list[Object]:
     initialized = _initialized(pod, containers)
     return [
         _status(pod, one, containers[one["name"]], decision, None if initialized else _INITIALIZING)
@@ -164,7 +166,7 @@ def _statuses(pod: Object, containers: Containers, decision: Decision) -> list[O
     ]
 
 
-def _init_statuses(pod: Object, containers: Containers, decision: Decision) -> list[Object]:
+def _init_statuses(pod: Object, containers: Containers, decision: PodDecision) -> list[Object]:
     statuses = []
     for one in pod["spec"]["initContainers"]:
         container = containers[one["name"]]
@@ -175,11 +177,13 @@ def _init_statuses(pod: Object, containers: Containers, decision: Decision) -> l
     return statuses
 
 
-def _status(pod: Object, spec: Object, container: Container, decision: Decision, default: Waiting | None) -> Object:
+def _status(
+    pod: Object, spec: Object, container: Container, decision: PodDecision, default: ContainerWaiting | None
+) -> Object:
     """default: what a container that was never touched waits for."""
-    state: Waiting | Running | Terminated = container.state
+    state: ContainerWaiting | ContainerRunning | Terminated = container.state
     last = container.last
-    if default is not None and state == Waiting():
+    if default is not None and state == ContainerWaiting():
         state = default
     if container.name in decision.backing_off and isinstance(state, Terminated):
         last, state = state, _backing_off(pod, container, decision.backing_off[container.name])
@@ -202,17 +206,19 @@ def _status(pod: Object, spec: Object, container: Container, decision: Decision,
     return status
 
 
-def _backing_off(pod: Object, container: Container, pause: float) -> Waiting:
+def _backing_off(pod: Object, container: Container, pause: float) -> ContainerWaiting:
     metadata = pod["metadata"]
     where = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
-    return Waiting("CrashLoopBackOff", f"back-off {pause:g}s restarting failed container={container.name} pod={where}")
+    return ContainerWaiting(
+        "CrashLoopBackOff", f"back-off {pause:g}s restarting failed container={container.name} pod={where}"
+    )
 
 
-def _state(state: Waiting | Running | Terminated, uid: str, name: str, attempt: int) -> Object:
+def _state(state: ContainerWaiting | ContainerRunning | Terminated, uid: str, name: str, attempt: int) -> Object:
     match state:
-        case Waiting(reason, message):
+        case ContainerWaiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
-        case Running(started):
+        case ContainerRunning(started):
             return {"running": {"startedAt": times.text(started)}}
         case Terminated(code, started, finished, reason, message):
             return {

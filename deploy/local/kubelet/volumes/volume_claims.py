@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 TIDY = 60.0
 
 
-class Claims:
+class VolumeClaims:
     """The folders of claims, made when a pod first needs them. folder: where they are, each named after a uid."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:

@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.trigger import External
 from scalers.wakeups.grpc_listener import PushListener
 from tests.integration.scalers.external_server import ExternalServer, external
@@ -160,12 +160,12 @@ async def test_tls_both_ways(connections: Connections) -> None:
 
 
 async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
-    sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=1.0)
+    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=1.0)
     try:
         async with hanging() as port:
             for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
                 asking = scaler(f"127.0.0.1:{each}")
-                [answer] = await sources.read(Source.of(asking, None), [asking], 0)
+                [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
                 assert isinstance(answer, str)
                 assert answer.startswith(f"127.0.0.1:{each}: ")
                 assert said in answer

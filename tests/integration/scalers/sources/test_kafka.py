@@ -17,8 +17,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.messaging.kafka import ApacheKafka, Kafka, KafkaSource
 from tests.integration.scalers.daemons import running
 from tests.integration.scalers.servers import refusing
@@ -178,17 +178,17 @@ async def test_a_topic_that_is_not_there_is_an_error_of_its_trigger(port: int, c
 
 
 async def test_a_broker_that_is_not_there_is_unknown_and_found_when_it_is_back(tmp_path: Path) -> None:
-    sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=5.0)
+    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=5.0)
     try:
         asking = scaler(refusing(), "shop", topic="orders")
-        [answer] = await sources.read(Source.of(asking, None), [asking], 0)
+        [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
         assert isinstance(answer, str)
         assert answer.startswith("kafka://127.0.0.1:")
         async with broker(tmp_path / "one") as port:
             await topic(port, "orders", 1)
             asking = scaler(port, "shop", topic="orders")
-            assert await sources.read(Source.of(asking, None), [asking], 0) == [Measure(1.0, True)]
-        [lost] = await sources.read(Source.of(asking, None), [asking], 0)
+            assert await sources.read(SourceState.of(asking, None), [asking], 0) == [Measure(1.0, True)]
+        [lost] = await sources.read(SourceState.of(asking, None), [asking], 0)
         assert isinstance(lost, str)
     finally:
         await sources.close()
@@ -224,7 +224,7 @@ async def test_tls_both_ways(tmp_path: Path, connections: Connections) -> None:
 
 @pytest.mark.parametrize("mechanism", ["plaintext", "scram_sha256", "scram_sha512"])
 async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path: Path, mechanism: str) -> None:
-    sources = Sources(Connections(), Breakers(Policy(threshold=9)), timeout=5.0)
+    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=5.0)
     try:
         async with broker(tmp_path / "broker", "--authentication") as port:
             asking = ApacheKafka.parse(
@@ -235,7 +235,7 @@ async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path
                     authentication={"username": "nobody", "password": "hush-hush"},
                 )
             )
-            [answer] = await sources.read(Source.of(asking, None), [asking], 0)
+            [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
     finally:
         await sources.close()
     assert isinstance(answer, str)

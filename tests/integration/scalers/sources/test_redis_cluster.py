@@ -11,8 +11,8 @@ from redis.crc import key_slot
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import Answer, Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import Answer, BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisClusterLists
 from scalers.sources.redis.source import RedisSource
 from scalers.sources.redis.streams import RedisClusterStreams
@@ -56,14 +56,14 @@ def lists(addresses: str, *names: str, **metadata: str) -> list[RedisClusterList
     ]
 
 
-def sources(connections: Connections, timeout: float = 20.0) -> Sources:
-    return Sources(connections, Breakers(Policy(threshold=1000)), timeout=timeout)
+def sources(connections: Connections, timeout: float = 20.0) -> BatchedReader:
+    return BatchedReader(connections, CircuitBreakers(BreakerPolicy(threshold=1000)), timeout=timeout)
 
 
-async def poll(sources: Sources, scalers: list[Any]) -> list[Answer]:
+async def poll(sources: BatchedReader, scalers: list[Any]) -> list[Answer]:
     """Measured as polling does it: what fails is asked once more."""
     first: RedisSource = scalers[0]
-    return await sources.read(Source.of(first, None), scalers, 0)
+    return await sources.read(SourceState.of(first, None), scalers, 0)
 
 
 async def test_every_list_is_measured_where_it_is(servers: Cluster, connections: Connections) -> None:
@@ -150,7 +150,7 @@ async def test_a_node_that_is_asked_alone_and_hangs_is_not_the_cluster(servers: 
     connections = Connections(patience=0.3)
     stopped, [lost, *_] = servers.masters[2], [name for name in NAMES if owner(servers, name) is servers.masters[2]]
     try:
-        measuring = Sources(connections, Breakers(Policy(threshold=1, base=3600)), timeout=20.0)
+        measuring = BatchedReader(connections, CircuitBreakers(BreakerPolicy(threshold=1, base=3600)), timeout=20.0)
         assert await poll(measuring, lists(servers.addresses, *NAMES)) == [Measure(length) for length in LENGTHS]
         stopped.pause()
         assert await poll(measuring, lists(servers.addresses, lost)) == [

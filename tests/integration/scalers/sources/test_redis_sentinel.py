@@ -9,8 +9,8 @@ import pytest_asyncio
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisSentinelLists
 from scalers.sources.redis.streams import RedisSentinelStreams
 from tests.integration.scalers.servers import count_writes, hanging, refusing
@@ -108,11 +108,11 @@ async def test_when_the_master_dies_the_length_is_unknown_and_then_right_again(
     servers: Watched, connections: Connections
 ) -> None:
     """The last test of these servers."""
-    measuring = Sources(connections, Breakers(Policy(threshold=1000)), timeout=20.0)
+    measuring = BatchedReader(connections, CircuitBreakers(BreakerPolicy(threshold=1000)), timeout=20.0)
     scaler = work(servers)
 
     async def poll() -> Measure | str:
-        [answer] = await measuring.read(Source.of(scaler, None), [scaler], 0)
+        [answer] = await measuring.read(SourceState.of(scaler, None), [scaler], 0)
         assert answer == Measure(3.0) or isinstance(answer, str), "never a wrong number, such as nothing"
         return answer
 

@@ -16,7 +16,7 @@ from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.sources.redis.lists import RedisLists
-from scalers.wakeups.redis_listener import Listener
+from scalers.wakeups.redis_listener import RedisListener
 from tests.integration.scalers.servers import port_of
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
@@ -109,7 +109,7 @@ async def test_what_does_not_fit_is_an_error(
 
 async def test_pushes_are_heard_over_tls(real_redis: Redis, port: int) -> None:
     heard: list[str] = []
-    listener = Listener(work(port, CLIENT).server, heard.extend)
+    listener = RedisListener(work(port, CLIENT).server, heard.extend)
     listener.follow(["work"])
     listening = asyncio.create_task(listener.run())
     try:

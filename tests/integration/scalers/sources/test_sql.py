@@ -11,8 +11,8 @@ import pytest
 from penstock.connections import Connections
 from penstock.parameters import SettingsError, Trigger
 from penstock.scaler import SourceError
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.databases.mysql import MySQL
 from scalers.sources.databases.postgresql import PostgreSQL
 from tests.integration.scalers.daemons import mariadb, postgres
@@ -75,14 +75,14 @@ async def test_a_real_postgresql(connections: Connections) -> None:
                 await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
             assert "wrong-one" not in str(refused.value)
             # The server drops our connection; the second attempt of the same poll has a fresh one.
-            sources = Sources(Connections(), Breakers(Policy()), timeout=5)
+            sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=5)
             probe = of_postgres(port, "SELECT count(*) FROM jobs")
-            assert (await sources.read(Source.of(probe, 1), [probe], 1))[0].value == 3.0
+            assert (await sources.read(SourceState.of(probe, 1), [probe], 1))[0].value == 3.0
             await setup.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
-            assert (await sources.read(Source.of(probe, 1), [probe], 2))[0].value == 3.0
+            assert (await sources.read(SourceState.of(probe, 1), [probe], 2))[0].value == 3.0
             await sources.close()
 
 
@@ -109,9 +109,9 @@ async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
     async with hanging() as hung:
         for port in (hung, refusing()):
-            sources = Sources(Connections(), Breakers(Policy()), timeout=0.3)
+            sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=0.3)
             probe = make(port, "SELECT 1")
-            [answer] = await sources.read(Source.of(probe, 1), [probe], 1)
+            [answer] = await sources.read(SourceState.of(probe, 1), [probe], 1)
             await sources.close()
             assert isinstance(answer, str)
             assert str(port) in answer

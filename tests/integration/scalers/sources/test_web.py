@@ -15,8 +15,8 @@ from aiohttp import web
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Scaler, SourceError
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.http.elasticsearch import Elasticsearch
 from scalers.sources.http.graphite import Graphite
 from scalers.sources.http.influxdb import InfluxDB
@@ -269,8 +269,8 @@ async def test_an_endless_answer_is_not_read(connections: Connections) -> None:
 
 
 @asynccontextmanager
-async def _sources_of(*, timeout: float) -> AsyncIterator[Sources]:
-    sources = Sources(Connections(), Breakers(Policy()), timeout=timeout)
+async def _sources_of(*, timeout: float) -> AsyncIterator[BatchedReader]:
+    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=timeout)
     try:
         yield sources
     finally:
@@ -283,7 +283,7 @@ async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
             address = f"http://127.0.0.1:{port}"
             probe = scaler(Prometheus, {"serverAddress": address, "query": "q", "threshold": "1"})
             async with _sources_of(timeout=timeout) as sources:
-                [answer] = await sources.read(Source.of(probe, 1), [probe], 1)
+                [answer] = await sources.read(SourceState.of(probe, 1), [probe], 1)
             assert isinstance(answer, str)
             assert reason in answer
             assert address in answer

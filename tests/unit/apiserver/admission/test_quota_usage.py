@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.admission import quota_usage
-from deploy.local.apiserver.admission.quota_usage import Usage
+from deploy.local.apiserver.admission.quota_usage import QuotaUsage
 from workers.api.kinds import CONFIG_MAP, JOB, POD, Kind, Object
 
 SERVICE = Kind("", "v1", "Service", "services")
@@ -152,5 +152,5 @@ def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
 @given(st.sampled_from(["BestEffort", "Terminating"]), st.booleans(), st.integers(0, 2))
 def test_a_pod_is_on_one_side_of_each_scope(scope: str, ends: bool, cpus: int) -> None:
     deadline = {"activeDeadlineSeconds": 1} if ends else {}
-    one: Usage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
+    one: QuotaUsage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
     assert quota_usage.means({"scopes": [scope]}, one) != quota_usage.means({"scopes": [f"Not{scope}"]}, one)

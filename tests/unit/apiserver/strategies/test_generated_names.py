@@ -9,10 +9,10 @@ import pytest
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.handlers import write
 from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import Target
+from deploy.local.apiserver.http.request import RequestTarget
 from workers.api.kinds import JOB
 
-TARGET = cast("Target", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
+TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
 
 
 def named(meta: dict[str, Any], taken: int) -> tuple[bool, list[str]]:

@@ -8,7 +8,7 @@ from deploy.cli.objects import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 def owned_by(body: dict[str, Any], **labels: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def crunch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, A
     cluster.add(EVENT, "e2", involvedObject={"uid": "other"}, type="Normal", reason="Elsewhere")
 
     async def reading(_: Ref) -> Reading:
-        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
 
     monkeypatch.setattr(describe, "reading", reading)
     return body
@@ -81,14 +81,14 @@ def test_events_of_one_second_stand_in_the_order_in_which_they_were_written(
 
 
 def test_a_reading_that_failed_shows_the_error_and_no_value(capsys: pytest.CaptureFixture[str]) -> None:
-    describe.show_reading(Reading(1, 0, 1, (Sample("s0", "redis", error="refused"),), problem="half of it"))
+    describe.show_reading(Reading(1, 0, 1, (TriggerSample("s0", "redis", error="refused"),), problem="half of it"))
     out = capsys.readouterr().out
     assert "half of it" in out
     assert out.splitlines()[-1].split() == ["s0", "redis", "refused"]
 
 
 def test_what_no_poll_measures_is_in_no_table(capsys: pytest.CaptureFixture[str]) -> None:
-    samples = (Sample("s0-cpu", "cpu"), Sample("s1-redis", "redis", value=3.0, target=1.0))
+    samples = (TriggerSample("s0-cpu", "cpu"), TriggerSample("s1-redis", "redis", value=3.0, target=1.0))
     describe.show_reading(Reading(1, 0, 1, samples))
     out = capsys.readouterr().out
     assert "s1-redis" in out

@@ -9,7 +9,7 @@ from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
 from workers.api.kinds import SCALED_OBJECT, Kind, Ref
 from workers.errors import NotFound
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 
@@ -38,7 +38,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
         return fake
 
     async def reading(_: Ref) -> Reading:
-        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
 
     monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
     monkeypatch.setattr(describe, "reading", reading)

@@ -9,21 +9,21 @@ from deploy.cli.objects import describe, explain
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, Ref
-from workers.reconcile.decision_log import Decision
+from workers.reconcile.decision_log import LoggedDecision
 from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 @pytest.fixture
-def remembered(monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
+def remembered(monkeypatch: pytest.MonkeyPatch) -> list[LoggedDecision]:
     """What the broker remembers; a test fills it."""
-    made: list[Decision] = []
+    made: list[LoggedDecision] = []
 
-    async def decisions(_: Ref) -> list[Decision]:
+    async def decisions(_: Ref) -> list[LoggedDecision]:
         return made
 
     async def reading(_: Ref) -> Reading:
-        return Reading(1, 1_700_000_000_000_000, 4, (Sample("s0-redis-work", "redis", 7, 1, True),))
+        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
 
     monkeypatch.setattr(explain, "decisions", decisions)
     monkeypatch.setattr(describe, "reading", reading)
@@ -39,16 +39,16 @@ def lines(text: str) -> list[str]:
 
 
 def test_decisions_are_told_with_the_newest_arithmetic(
-    cluster: FakeCluster, remembered: list[Decision], penstock: Type
+    cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
 ) -> None:
     cluster.add(SCALED_JOB, "crunch")
     figures = (Figure("queue", 7), Figure("to create", 5, "7 - 2"))
     old: dict[str, Any] = {"uid": "uid-crunch", "figures": (Figure("old", 1),)}
     remembered += [
-        Decision("uid-crunch", "7 waiting: 5 to create", figures, ("Create 5 Jobs",), "refused", at=at(2)),
-        Decision("uid-of-an-earlier-crunch", "another object", at=at(3)),
-        Decision(why="0 waiting", times=3, at=at(60), **old),
-        Decision(why="beyond the last", at=at(90), **old),
+        LoggedDecision("uid-crunch", "7 waiting: 5 to create", figures, ("Create 5 Jobs",), "refused", at=at(2)),
+        LoggedDecision("uid-of-an-earlier-crunch", "another object", at=at(3)),
+        LoggedDecision(why="0 waiting", times=3, at=at(60), **old),
+        LoggedDecision(why="beyond the last", at=at(90), **old),
     ]
     printed = penstock("explain", "sj/crunch", "--last", "2")
     assert printed.code == 0
@@ -63,16 +63,16 @@ def test_decisions_are_told_with_the_newest_arithmetic(
 
 
 def test_a_cron_job_is_explained_without_a_reading(
-    cluster: FakeCluster, remembered: list[Decision], penstock: Type
+    cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
 ) -> None:
     cluster.add(CRON_JOB, "backup")
-    remembered.append(Decision("uid-backup", "nothing due", at=at(1)))
+    remembered.append(LoggedDecision("uid-backup", "nothing due", at=at(1)))
     out = penstock("explain", "cronjob", "backup").out
     assert "nothing due" in out
     assert "reading" not in out
 
 
-def test_nothing_remembered_is_said(cluster: FakeCluster, remembered: list[Decision], penstock: Type) -> None:
+def test_nothing_remembered_is_said(cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type) -> None:
     cluster.add(CRON_JOB, "backup")
     assert "<none> remembered" in penstock("explain", "cj/backup").out
 

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from deploy.cli.discovery import Catalogue, Resource
+from deploy.cli.discovery import Catalogue, DiscoveredKind
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
 from workers.api.kinds import Kind
@@ -45,10 +45,10 @@ def test_a_name_that_two_groups_share_means_the_first_and_the_group_tells_them_a
 def test_several_of_a_short_name_are_its_kind(word: str, group: str) -> None:
     catalogue = Catalogue(
         (
-            Resource(CONFIG_MAP, "configmap", ("cm", "b")),
-            Resource(JOB, "job"),
-            Resource(VOLCANO_JOB, "job", ("vcjob", "vj")),
-            Resource(Kind("late.example", "v1", "Bus", "buses"), "bus", ("bs",)),
+            DiscoveredKind(CONFIG_MAP, "configmap", ("cm", "b")),
+            DiscoveredKind(JOB, "job"),
+            DiscoveredKind(VOLCANO_JOB, "job", ("vcjob", "vj")),
+            DiscoveredKind(Kind("late.example", "v1", "Bus", "buses"), "bus", ("bs",)),
         )
     )
     assert catalogue.find(word).kind.group == group

@@ -19,9 +19,9 @@ from workers.errors import UserError
 STORE = "redis://:secret@127.0.0.1:7000/0"
 
 
-def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Plan:
+def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
     settings = options.load({"home": "/h", **flags})
-    return up.plan(up.Options(settings, workers=workers, scalers=scalers), STORE, ("valkey-server", "conf"))
+    return up.plan(up.UpOptions(settings, workers=workers, scalers=scalers), STORE, ("valkey-server", "conf"))
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,11 @@ from workers.reconcile.plan import (
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 DECIDE = {controller.kind.id: controller.decide for controller in CONTROLLERS}
 
@@ -230,7 +230,7 @@ class AppsCluster:
                 kind, name = self._owner
                 body = self.objects[Ref(kind, "default", name).key]
                 self.objects[Ref(kind, "default", name).key] = {**body, "status": status}
-            case Record(message=message):
+            case RecordEvent(message=message):
                 self.events.append(message)
             case ComeBack():
                 pass
@@ -253,5 +253,5 @@ class AppsCluster:
         self.objects[Ref(kind, "default", metadata["name"]).key] = {**changed, "metadata": metadata}
 
 
-def _entry(kind: Kind, body: Object) -> Entry:
-    return Entry(Ref(kind, "default", body["metadata"]["name"]), body, 0)
+def _entry(kind: Kind, body: Object) -> CachedObject:
+    return CachedObject(Ref(kind, "default", body["metadata"]["name"]), body, 0)

@@ -10,7 +10,7 @@ from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps import ownership
 from workers.controllers.apps.revisions import DESIRED, Sets
 from workers.reconcile.plan import ComeBack, Patch, Together
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 
 def rolling(surge: int, unavailable: int) -> Object:
@@ -174,12 +174,12 @@ def test_of_two_sets_with_the_current_template_the_older_one_is_it():
     assert (sets.new, sets.old) == (old, (young,))
 
 
-def _pod(name: str, *, owned: bool, **more: Any) -> Entry:
+def _pod(name: str, *, owned: bool, **more: Any) -> CachedObject:
     owner = [{"uid": "u", "controller": True}] if owned else []
     metadata = {"name": name, "namespace": "default", "resourceVersion": "1", "ownerReferences": owner}
     metadata["labels"] = more.pop("labels", {"app": "web"})
     body = {"metadata": {**metadata, **more.pop("metadata", {})}, **more}
-    return Entry(Ref(POD, "default", name), body, 0)
+    return CachedObject(Ref(POD, "default", name), body, 0)
 
 
 LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -198,7 +198,7 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         pytest.param(_pod("a", owned=True, labels={}, metadata=LEAVING), False, id="ours and leaving"),
     ],
 )
-def test_who_changes_hands(entry: Entry, moves: bool):
+def test_who_changes_hands(entry: CachedObject, moves: bool):
     owner = {
         "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
-from workers.controllers.apps.amounts import Limits, resolve
+from workers.controllers.apps.amounts import RolloutLimits, resolve
 
 REVISION = "deployment.kubernetes.io/revision"
 
@@ -62,7 +62,7 @@ def test_a_rollout_keeps_its_limits_and_comes_to_its_end(
     cluster = AppsCluster(replicas=replicas, strategy=rolling(surge, unavailable), lag=lag)
     cluster.settle()
     cluster.edit(template=template("two"))
-    limits = [Limits.of(number, surge, unavailable) for number in (replicas, after)]
+    limits = [RolloutLimits.of(number, surge, unavailable) for number in (replicas, after)]
     most = max(number + limit.surge for number, limit in zip((replicas, after), limits, strict=True))
     least = min(number - limit.unavailable for number, limit in zip((replicas, after), limits, strict=True))
 
@@ -207,11 +207,11 @@ def test_amounts(value: int | str | None, total: int, up: bool, answer: int):
 @pytest.mark.parametrize(
     ("replicas", "surge", "unavailable", "limits"),
     [
-        pytest.param(10, "25%", "25%", Limits(3, 2), id="the defaults"),
-        pytest.param(1, "25%", "25%", Limits(1, 0), id="one pod is replaced before it goes"),
-        pytest.param(3, 0, "10%", Limits(0, 1), id="never nothing at all"),
-        pytest.param(3, 0, 5, Limits(0, 3), id="no more than there are"),
+        pytest.param(10, "25%", "25%", RolloutLimits(3, 2), id="the defaults"),
+        pytest.param(1, "25%", "25%", RolloutLimits(1, 0), id="one pod is replaced before it goes"),
+        pytest.param(3, 0, "10%", RolloutLimits(0, 1), id="never nothing at all"),
+        pytest.param(3, 0, 5, RolloutLimits(0, 3), id="no more than there are"),
     ],
 )
-def test_limits(replicas: int, surge: int | str, unavailable: int | str, limits: Limits):
-    assert Limits.of(replicas, surge, unavailable) == limits
+def test_limits(replicas: int, surge: int | str, unavailable: int | str, limits: RolloutLimits):
+    assert RolloutLimits.of(replicas, surge, unavailable) == limits

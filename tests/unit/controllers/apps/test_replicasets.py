@@ -13,7 +13,7 @@ from workers.controllers.apps.ranking import COST, cost, rank
 from workers.controllers.apps.replicaset import decide
 from workers.controllers.pod_names import pod_name
 from workers.reconcile.plan import NOTHING, PatchStatus
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 
 def replica_set(replicas: int, **more: Any) -> Object:
@@ -43,8 +43,8 @@ def pod(name: str, *, ready: float | None = None, phase: str = "Running", node: 
 
 
 def snapshot(body: Object | None, *pods: Object, gone: tuple[str, ...] = (), **more: Any) -> Snapshot:
-    entries = [Entry(Ref(POD, "default", each["metadata"]["name"]), each, 0) for each in pods]
-    entries += [Entry(Ref(POD, "default", name), None, 0) for name in gone]
+    entries = [CachedObject(Ref(POD, "default", each["metadata"]["name"]), each, 0) for each in pods]
+    entries += [CachedObject(Ref(POD, "default", name), None, 0) for name in gone]
     return Snapshot(Ref(REPLICA_SET, "default", "web-1"), body, children={POD.id: tuple(entries)}, **more)
 
 

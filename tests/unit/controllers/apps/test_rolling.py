@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.controllers.apps.amounts import Limits
+from workers.controllers.apps.amounts import RolloutLimits
 from workers.controllers.apps.proportions import share
 from workers.controllers.apps.rolling import Part, new_size, old_sizes
 
@@ -21,24 +21,24 @@ from workers.controllers.apps.rolling import Part, new_size, old_sizes
     ],
 )
 def test_the_size_of_the_new_set(wanted: int, surge: int, new: int, total: int, size: int):
-    assert new_size(wanted, Limits(surge, 0), new, total) == size
+    assert new_size(wanted, RolloutLimits(surge, 0), new, total) == size
 
 
 @pytest.mark.parametrize(
     ("wanted", "limits", "new", "old", "sizes"),
     [
-        pytest.param(10, Limits(0, 2), Part(0, 0), [Part(10, 10)], [8], id="as many as may be unavailable"),
-        pytest.param(10, Limits(3, 0), Part(3, 0), [Part(10, 10)], [10], id="new ones do not serve yet"),
-        pytest.param(10, Limits(3, 0), Part(3, 3), [Part(10, 10)], [7], id="new ones serve"),
-        pytest.param(10, Limits(0, 2), Part(2, 0), [Part(8, 8)], [8], id="the limit is used up"),
-        pytest.param(4, Limits(1, 1), Part(1, 0), [Part(4, 0)], [3], id="what does not serve goes first"),
-        pytest.param(4, Limits(1, 1), Part(1, 1), [Part(2, 0), Part(2, 2)], [0, 2], id="of whichever set"),
-        pytest.param(4, Limits(0, 1), Part(0, 0), [Part(1, 1), Part(3, 3)], [0, 3], id="the oldest first"),
-        pytest.param(4, Limits(0, 2), Part(2, 2), [Part(2, 4)], [0], id="a late status counts what is gone"),
-        pytest.param(0, Limits(0, 0), Part(0, 0), [Part(3, 3)], [0], id="none wanted"),
+        pytest.param(10, RolloutLimits(0, 2), Part(0, 0), [Part(10, 10)], [8], id="as many as may be unavailable"),
+        pytest.param(10, RolloutLimits(3, 0), Part(3, 0), [Part(10, 10)], [10], id="new ones do not serve yet"),
+        pytest.param(10, RolloutLimits(3, 0), Part(3, 3), [Part(10, 10)], [7], id="new ones serve"),
+        pytest.param(10, RolloutLimits(0, 2), Part(2, 0), [Part(8, 8)], [8], id="the limit is used up"),
+        pytest.param(4, RolloutLimits(1, 1), Part(1, 0), [Part(4, 0)], [3], id="what does not serve goes first"),
+        pytest.param(4, RolloutLimits(1, 1), Part(1, 1), [Part(2, 0), Part(2, 2)], [0, 2], id="of whichever set"),
+        pytest.param(4, RolloutLimits(0, 1), Part(0, 0), [Part(1, 1), Part(3, 3)], [0, 3], id="the oldest first"),
+        pytest.param(4, RolloutLimits(0, 2), Part(2, 2), [Part(2, 4)], [0], id="a late status counts what is gone"),
+        pytest.param(0, RolloutLimits(0, 0), Part(0, 0), [Part(3, 3)], [0], id="none wanted"),
     ],
 )
-def test_the_sizes_of_the_old_sets(wanted: int, limits: Limits, new: Part, old: list[Part], sizes: list[int]):
+def test_the_sizes_of_the_old_sets(wanted: int, limits: RolloutLimits, new: Part, old: list[Part], sizes: list[int]):
     assert old_sizes(wanted, limits, new, old) == sizes
 
 
@@ -47,7 +47,7 @@ parts = st.builds(Part, st.integers(0, 20), st.integers(0, 20))
 
 @given(wanted=st.integers(0, 30), surge=st.integers(0, 10), less=st.integers(0, 10), new=parts, old=st.lists(parts))
 def test_sets_never_leave_too_few_available_pods(wanted: int, surge: int, less: int, new: Part, old: list[Part]):
-    limits = Limits(surge, min(less, wanted))
+    limits = RolloutLimits(surge, min(less, wanted))
     sizes = old_sizes(wanted, limits, new, old)
     assert all(0 <= size <= part.replicas for size, part in zip(sizes, old, strict=True))
     before = new.surely + sum(part.surely for part in old)

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.controllers.factories import NOW, at
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, SCALED_JOB, TRIGGER_AUTHENTICATION, Kind, Object, Ref
 from workers.cache import codec
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.controllers.keda.authentication import CONTROLLERS, decide
-from workers.reconcile.plan import NOTHING, Patch, Record
+from workers.reconcile.plan import NOTHING, Patch, RecordEvent
 from workers.reconcile.snapshot import Snapshot
 
 KINDS = (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
@@ -37,7 +37,7 @@ def decided(kind: Kind, body: Object | None) -> tuple[list[str] | None, list[tup
     """The finalizers afterwards, None if they stay, and the Events."""
     plan = decide(Snapshot(Ref(kind, "team" if kind.namespaced else "", "login"), body), NOW)
     patches = [step.body["metadata"]["finalizers"] for step in plan.steps if isinstance(step, Patch)]
-    events = [(step.type, step.reason, step.message) for step in plan.steps if isinstance(step, Record)]
+    events = [(step.type, step.reason, step.message) for step in plan.steps if isinstance(step, RecordEvent)]
     return (patches[0] if patches else None), events
 
 
@@ -73,13 +73,13 @@ def test_it_goes_while_it_is_used_and_that_is_said() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 def test_the_mirror_does_not_keep_what_it_holds(kind: Kind) -> None:
     body = authentication(kind, annotations={LAST: '{"token": "hvs.secret"}'}, status={"scaledjobs": "a"})
-    for change in (Change(body), Change.deleted(kind, body)):
+    for change in (ObjectVersion(body), ObjectVersion.deleted(kind, body)):
         written = codec.arguments(kind, change, lambda _: True, adopted=False, tie=None)
         assert "hvs.secret" not in str(written)
-    kept = orjson.loads(bytes(codec.arguments(kind, Change(body), lambda _: True, adopted=False, tie=None)[-1]))
+    kept = orjson.loads(bytes(codec.arguments(kind, ObjectVersion(body), lambda _: True, adopted=False, tie=None)[-1]))
     assert kept["status"] == {"scaledjobs": "a"}
     assert "spec" not in kept
-    other = codec.arguments(SCALED_JOB, Change(body), lambda _: True, adopted=False, tie=None)
+    other = codec.arguments(SCALED_JOB, ObjectVersion(body), lambda _: True, adopted=False, tie=None)
     assert "hvs.secret" in str(other), "of other kinds all is kept"
 
 

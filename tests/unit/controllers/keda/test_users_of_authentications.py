@@ -11,7 +11,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as o
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers.keda.scaledjob import decide as decide_job
 from workers.controllers.keda.scaledobject import decide as decide_object
-from workers.reconcile.plan import Enlist, Patch, PatchStatus, Plan
+from workers.reconcile.plan import EditList, Patch, PatchStatus, Plan
 
 LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")
 SHARED = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", "shared")
@@ -25,8 +25,8 @@ def samples(number: int) -> list:
     return [sample(0, name=f"s{place}") for place in range(number)]
 
 
-def lists(plan: Plan) -> list[Enlist]:
-    return [step for step in plan.steps if isinstance(step, Enlist)]
+def lists(plan: Plan) -> list[EditList]:
+    return [step for step in plan.steps if isinstance(step, EditList)]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_lists_follow_the_spec(references: list, observed: str, expected: list) 
     status = {"authenticationsTypes": observed}
     found = scaled_object(triggers=trigger(*(each or None for each in references)), status=status)
     plan = decide_object(of_object(found, scale(0), reading(*samples(len(references)))), NOW)
-    assert lists(plan) == [Enlist(ref, "scaledobjects", *rest) for ref, *rest in expected]
+    assert lists(plan) == [EditList(ref, "scaledobjects", *rest) for ref, *rest in expected]
     (status_step,) = (place for place, step in enumerate(plan.steps) if isinstance(step, PatchStatus))
     if expected and "x" not in str(references):
         assert plan.steps.index(lists(plan)[-1]) == status_step - 1, "just before the status that says so"
@@ -71,11 +71,11 @@ def test_lists_follow_the_spec(references: list, observed: str, expected: list) 
 def test_scaled_jobs_have_a_list_of_their_own() -> None:
     body = scaled_job(triggers=trigger({"name": "login"}))
     plan = decide_job(of_job(body, reading=reading(*samples(1))), NOW)
-    assert lists(plan) == [Enlist(LOGIN, "scaledjobs", "work")]
+    assert lists(plan) == [EditList(LOGIN, "scaledjobs", "work")]
     paused = scaled_job(
         triggers=trigger({"name": "login"}), metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}}
     )
-    assert lists(decide_job(of_job(paused), NOW)) == [Enlist(LOGIN, "scaledjobs", "work")]
+    assert lists(decide_job(of_job(paused), NOW)) == [EditList(LOGIN, "scaledjobs", "work")]
 
 
 @pytest.mark.parametrize("kind", ["job", "object"])
@@ -86,5 +86,5 @@ def test_who_goes_is_in_no_list_any_more(kind: str) -> None:
         plan = decide_job(of_job(scaled_job(metadata=going, triggers=triggers)), NOW)
     else:
         plan = decide_object(of_object(scaled_object(metadata=going, triggers=triggers), scale(1)), NOW)
-    assert lists(plan) == [Enlist(LOGIN, f"scaled{kind}s", "work", present=False)]
+    assert lists(plan) == [EditList(LOGIN, f"scaled{kind}s", "work", present=False)]
     assert isinstance(plan.steps[plan.steps.index(lists(plan)[-1]) + 1], Patch), "before it may go"

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
 from workers.controllers.volcano.commands import CONTROLLER, decide
-from workers.reconcile.plan import NOTHING, Delete, Record, Together
+from workers.reconcile.plan import NOTHING, Delete, RecordEvent, Together
 from workers.reconcile.snapshot import Snapshot
 
 ON_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": "u"}
@@ -53,7 +53,7 @@ def test_what_has_somebody_to_grant_it_is_left_to_them(target: Object, expected:
 )
 def test_what_nobody_can_grant_is_told_and_gone(target: Object | None, text: str) -> None:
     told, together = decide(seen(command(target), there=False), NOW).steps
-    assert isinstance(told, Record)
+    assert isinstance(told, RecordEvent)
     assert (told.type, told.reason) == ("Warning", "CommandDropped")
     assert told.message.startswith(text)
     assert isinstance(together, Together)

@@ -12,7 +12,7 @@ from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.membership import WORKLOADS, controller
 from workers.reconcile.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 PODS = controller(frozenset({"volcano", "mine"}))
 
@@ -269,8 +269,8 @@ def group_of(body: Object, owner: Object) -> Object:
 def kept(group: Object, owner: Object | None, *pods: Object) -> Plan:
     kind = STATEFUL_SET if owner and owner["kind"] == "StatefulSet" else REPLICA_SET
     tied = {
-        POD.id: tuple(Entry(ref_of(POD, each), each, 1) for each in pods),
-        kind.id: (Entry(ref_of(kind, owner), owner, 1),) if owner else (),
+        POD.id: tuple(CachedObject(ref_of(POD, each), each, 1) for each in pods),
+        kind.id: (CachedObject(ref_of(kind, owner), owner, 1),) if owner else (),
     }
     return WORKLOADS.decide(Snapshot(ref_of(POD_GROUP, group), group, tied=tied), NOW)
 

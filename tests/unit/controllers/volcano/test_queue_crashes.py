@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.volcano.test_queues import after, command, consumed, decided, groups, queue
 from workers.api.kinds import Object
-from workers.controllers.volcano.queue.states import TABLE, Action, State
+from workers.controllers.volcano.queue.states import TABLE, Action, QueueState
 from workers.reconcile.plan import NOTHING, PatchStatus, Plan, Together
 
 
@@ -51,7 +51,7 @@ def test_each_command_takes_effect_once_and_in_order(phases: list[str], happenin
     assert not house.work()
     assert not house.commands
     assert house.taken == [f"uid-c{number:02}" for number in range(len(asked))]
-    state = State.OPEN
+    state = QueueState.OPEN
     for action in asked:
         state = TABLE[state, action].state(len(house.groups))
     assert house.queue["status"]["state"] == TABLE[state, Action.SYNC].state(len(house.groups))

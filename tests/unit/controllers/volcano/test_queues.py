@@ -12,22 +12,22 @@ from workers.client.merge_patch import diff
 from workers.controllers.volcano.queue import decide
 from workers.controllers.volcano.queue.decide import ROOT, controller
 from workers.controllers.volcano.queue.hierarchy import CLOSED_BY_PARENT
-from workers.controllers.volcano.queue.states import TABLE, Action, State, state_of
+from workers.controllers.volcano.queue.states import TABLE, Action, QueueState, state_of
 from workers.reconcile.plan import (
     NOTHING,
     Delete,
-    Mark,
+    MarkObject,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 
-def entries(kind: Kind, bodies: list[Object]) -> tuple[Entry, ...]:
-    return tuple(Entry(ref_of(kind, body), body, 1) for body in bodies)
+def entries(kind: Kind, bodies: list[Object]) -> tuple[CachedObject, ...]:
+    return tuple(CachedObject(ref_of(kind, body), body, 1) for body in bodies)
 
 
 def queue(
@@ -93,11 +93,11 @@ def status_of(plan: Plan) -> Object:
 
 
 def told(plan: Plan) -> list[tuple[str, str]]:
-    return [(step.type, step.reason) for step in plan.steps if isinstance(step, Record)]
+    return [(step.type, step.reason) for step in plan.steps if isinstance(step, RecordEvent)]
 
 
 def marked(plan: Plan) -> list[str]:
-    return [step.ref.name for step in plan.steps if isinstance(step, Mark)]
+    return [step.ref.name for step in plan.steps if isinstance(step, MarkObject)]
 
 
 def consumed(plan: Plan) -> list[str]:
@@ -134,9 +134,9 @@ CELLS = [
 
 
 def test_the_table_has_every_cell_and_so_has_its_test() -> None:
-    assert set(TABLE) == {(state, action) for state in State for action in Action}
+    assert set(TABLE) == {(state, action) for state in QueueState for action in Action}
     assert {(before, action) for before, action, *_ in CELLS} == {
-        (before, action) for before in (*State, "Ajar") for action in Action
+        (before, action) for before in (*QueueState, "Ajar") for action in Action
     }
 
 
@@ -219,7 +219,7 @@ def test_a_queue_counts_what_those_below_it_take(below: list[Object], allocated:
     plan = decided(queue(), has=own, below=below)
     status = status_of(plan)
     assert (status["allocated"], status.get("levels")) == (allocated, levels)
-    assert Mark(ROOT) in plan.steps
+    assert MarkObject(ROOT) in plan.steps
     again = decided(queue(status=status), has=own, below=below)
     assert again == NOTHING
 
@@ -326,7 +326,7 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
 )
 def test_a_command_that_cannot_be_granted_is_told_and_gone(asked: Object, text: str) -> None:
     plan = decided(queue(state="Open"), commands=[asked])
-    (record,) = (step for step in plan.steps if isinstance(step, Record))
+    (record,) = (step for step in plan.steps if isinstance(step, RecordEvent))
     assert (record.type, record.reason) == ("Warning", "CommandIgnored")
     assert text in record.message
     assert (status_of(plan)["state"], consumed(plan)) == ("Open", ["c"])
@@ -452,7 +452,7 @@ def test_what_is_gone_or_going_is_left_alone(gone: bool) -> None:
 
 
 def test_gangs_are_admitted_in_the_name_of_the_root_queue_alone() -> None:
-    more = Plan((Record("Normal", "Admitted", "one gang"),), "a gang")
+    more = Plan((RecordEvent("Normal", "Admitted", "one gang"),), "a gang")
     made = controller(lambda snapshot, now: more, everywhere=(POD_GROUP,))
     root = seen(queue("root", parent=None))
     plan = made.decide(root, NOW)
@@ -464,7 +464,7 @@ def test_gangs_are_admitted_in_the_name_of_the_root_queue_alone() -> None:
     assert not made.surveys(queue())
 
 
-STATES = st.sampled_from([None, *State, "Ajar"])
+STATES = st.sampled_from([None, *QueueState, "Ajar"])
 
 
 @given(
@@ -485,8 +485,8 @@ def test_a_decision_settles_at_once_and_every_command_is_consumed(
     left = after(body, plan)
     assert decided(left, above=parent, has=groups(*phases)) == NOTHING
     state = state_of(left)
-    assert state is not State.NEW
+    assert state is not QueueState.NEW
     assert not (parent and state_of(parent).shut) or state.shut
-    assert (state is State.CLOSED) <= (not phases)
-    assert (state is State.CLOSING) <= bool(phases)
+    assert (state is QueueState.CLOSED) <= (not phases)
+    assert (state is QueueState.CLOSING) <= bool(phases)
     assert diff(left["status"], status_of(plan)) == {}

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from scalers.polling.as_completed import Round
+from scalers.polling.as_completed import PollRound
 
 
 @pytest.fixture
 async def work() -> Any:
-    work = Round()
+    work = PollRound()
     yield work
     await work.close()
 
 
-async def test_complete_polls_are_handed_out_while_others_go_on(work: Round) -> None:
+async def test_complete_polls_are_handed_out_while_others_go_on(work: PollRound) -> None:
     polls: list[Any] = ["first", "second"]
     go_on = asyncio.Event()
 
@@ -36,7 +36,7 @@ async def fail() -> None:
     raise ValueError("nobody foresaw this")
 
 
-async def test_an_error_is_raised_while_others_go_on(work: Round) -> None:
+async def test_an_error_is_raised_while_others_go_on(work: PollRound) -> None:
     async def for_ever() -> None:
         await asyncio.Event().wait()
 
@@ -46,7 +46,7 @@ async def test_an_error_is_raised_while_others_go_on(work: Round) -> None:
         _ = [polls async for polls in work.completed()]
 
 
-async def test_an_error_of_the_last_one_is_raised_though_it_comes_while_polls_are_concluded(work: Round) -> None:
+async def test_an_error_of_the_last_one_is_raised_though_it_comes_while_polls_are_concluded(work: PollRound) -> None:
     poll: Any = "complete"
 
     async def complete() -> None:
@@ -63,7 +63,7 @@ async def test_an_error_of_the_last_one_is_raised_though_it_comes_while_polls_ar
 
 
 async def test_what_goes_on_ends_with_the_round() -> None:
-    work, ended = Round(), []
+    work, ended = PollRound(), []
 
     async def for_ever(name: str) -> None:
         try:

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, SourceError, parameter
-from scalers.polling.batched import QUOTE, Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import QUOTE, BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 
 
 class Scripted(Scaler):
@@ -53,11 +53,11 @@ def _blank() -> None:
 
 
 SCALERS = [Scripted(name="a"), Scripted(name="b")]
-SOURCE = Source.of(SCALERS[0], None)
+SOURCE = SourceState.of(SCALERS[0], None)
 
 
-def sources(timeout: float = 5.0) -> Sources:
-    return Sources(Connections(), Breakers(Policy(threshold=1)), timeout=timeout)
+def sources(timeout: float = 5.0) -> BatchedReader:
+    return BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=1)), timeout=timeout)
 
 
 async def test_values_become_measures() -> None:
@@ -130,8 +130,8 @@ def test_scalers_without_a_server_stand_alone() -> None:
         def server(self) -> None:  # type: ignore[override]
             return None
 
-    assert Source.of(Alone(), ("u", 0)) != Source.of(Alone(), ("u", 1))
-    assert Source.of(SCALERS[0], ("u", 0)) == Source.of(SCALERS[1], ("u", 1))
+    assert SourceState.of(Alone(), ("u", 0)) != SourceState.of(Alone(), ("u", 1))
+    assert SourceState.of(SCALERS[0], ("u", 0)) == SourceState.of(SCALERS[1], ("u", 1))
 
 
 class Secretive(Scripted):
@@ -146,7 +146,7 @@ async def test_what_goes_wrong_for_one_tells_nobodys_secret() -> None:
     ]
     said = "hush-one and hush-two of amqp://broker.example/ with a/b or a%2Fb"
     Secretive.script = [SourceError(said), SourceError(said)]
-    answers = await sources().read(Source.of(asking[0], None), asking, 0)
+    answers = await sources().read(SourceState.of(asking[0], None), asking, 0)
     assert answers == ["the server: *** and *** of amqp://broker.example/ with *** or ***"] * 2
 
 
@@ -156,7 +156,7 @@ async def test_polls_that_wait_for_one_server_side_by_side_see_one_failure(monke
         raise AssertionError
 
     monkeypatch.setattr(Scripted, "read", hang)
-    asked = Sources(Connections(), Breakers(Policy(threshold=2)), timeout=0.05)
+    asked = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=2)), timeout=0.05)
     # As claims that go on by themselves: each began a little later than the one before.
     await asyncio.gather(*(asked.read(SOURCE, SCALERS, 1000 * number) for number in range(20)))
     assert asked.left_alone(SOURCE) is None

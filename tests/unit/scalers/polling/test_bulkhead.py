@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalers.polling.bulkhead import NoTurn, Turns
-from scalers.polling.history import Standing, Standings
+from scalers.polling.bulkhead import Bulkhead, BulkheadFull
+from scalers.polling.history import AnswerHistory, AnswerOutcome
 
-ANSWERED, NEW, SLOW = Standing
+ANSWERED, NEW, SLOW = AnswerOutcome
 
 
 class Server:
     """Asked with turns; nothing is answered until it is told to. log: whose turn it was."""
 
     def __init__(self, limit: int) -> None:
-        self.turns = Turns(limit)
+        self.turns = Bulkhead(limit)
         self.log: list[str] = []
-        self.under_way: list[tuple[str, Standing, asyncio.Event]] = []
+        self.under_way: list[tuple[str, AnswerOutcome, asyncio.Event]] = []
         self.tasks: list[asyncio.Task[None]] = []
 
-    async def ask(self, owner: str, standing: Standing = ANSWERED) -> asyncio.Task[None]:
+    async def ask(self, owner: str, standing: AnswerOutcome = ANSWERED) -> asyncio.Task[None]:
         async def question() -> None:
             async with self.turns.turn(owner, standing):
                 self.log.append(owner)
@@ -45,7 +45,7 @@ class Server:
             await self.answer()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    def number(self, standing: Standing) -> int:
+    def number(self, standing: AnswerOutcome) -> int:
         return sum(each == standing for _, each, _ in self.under_way)
 
 
@@ -66,11 +66,13 @@ async def settle() -> None:
         pytest.param(2, [SLOW] * 9 + [ANSWERED] * 9, {SLOW: 1, ANSWERED: 1}, id="the fewest turns"),
     ],
 )
-async def test_how_many_are_under_way(limit: int, standings: list[Standing], under_way: dict[Standing, int]) -> None:
+async def test_how_many_are_under_way(
+    limit: int, standings: list[AnswerOutcome], under_way: dict[AnswerOutcome, int]
+) -> None:
     server = Server(limit)
     for place, standing in enumerate(standings):
         await server.ask(f"{place}", standing)
-    assert {each: server.number(each) for each in Standing if server.number(each)} == under_way
+    assert {each: server.number(each) for each in AnswerOutcome if server.number(each)} == under_way
     await server.finish()
     assert len(server.log) == len(standings)
     assert server.turns.idle
@@ -98,7 +100,7 @@ async def test_slow_ones_get_their_turn_however_many_others_wait() -> None:
 async def test_a_turn_that_does_not_come_in_time_is_none() -> None:
     server = Server(1)
     await server.ask("first")
-    with pytest.raises(NoTurn):
+    with pytest.raises(BulkheadFull):
         async with server.turns.turn("late", SLOW, within=0.001):
             raise AssertionError
     await server.ask("last")
@@ -138,9 +140,9 @@ async def test_who_gives_up_in_the_moment_of_its_turn_passes_it_on() -> None:
 
 @given(
     limit=st.integers(2, 9),
-    steps=st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from(Standing)), st.integers(0, 9))),
+    steps=st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from(AnswerOutcome)), st.integers(0, 9))),
 )
-def test_the_limits_hold_and_everybody_has_a_turn(limit: int, steps: list[tuple[str, Standing] | int]) -> None:
+def test_the_limits_hold_and_everybody_has_a_turn(limit: int, steps: list[tuple[str, AnswerOutcome] | int]) -> None:
     async def run() -> None:
         server = Server(limit)
         for step in steps:
@@ -160,7 +162,7 @@ def test_the_limits_hold_and_everybody_has_a_turn(limit: int, steps: list[tuple[
 
 
 def test_what_was_not_asked_for_the_longest_time_is_new_again() -> None:
-    standings = Standings(limit=2)
+    standings = AnswerHistory(limit=2)
     for asker, standing in (("a", ANSWERED), ("b", SLOW), ("a", SLOW), ("c", ANSWERED)):
         standings.note("server", asker, standing)
     assert [standings.of("server", asker) for asker in "abc"] == [SLOW, NEW, ANSWERED]
@@ -168,7 +170,7 @@ def test_what_was_not_asked_for_the_longest_time_is_new_again() -> None:
 
 
 def test_whether_a_server_answers_anybody() -> None:
-    standings = Standings(limit=2)
+    standings = AnswerHistory(limit=2)
     assert not standings.answers("server")
     standings.note("server", "a", ANSWERED)
     standings.note("server", "a", ANSWERED)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from scalers.polling.circuit_breaker import Breaker, Breakers, Policy
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreaker, CircuitBreakers
 
 SECOND = 1_000_000
-POLICY = Policy(threshold=3, base=1.0, cap=8.0, probe=2.0)
+POLICY = BreakerPolicy(threshold=3, base=1.0, cap=8.0, probe=2.0)
 
 
-def opened(now: int = 0) -> Breakers:
-    breakers = Breakers(POLICY)
+def opened(now: int = 0) -> CircuitBreakers:
+    breakers = CircuitBreakers(POLICY)
     for _ in range(3):
         assert breakers.enter("s", now) is None
         breakers.failed("s", now, "refused")
@@ -32,19 +32,19 @@ def test_the_wait_grows_with_the_failures(failures: int, wait: float) -> None:
 
 
 def test_a_server_is_left_alone_from_the_threshold_on_until_it_answers() -> None:
-    breakers = Breakers(POLICY)
+    breakers = CircuitBreakers(POLICY)
     breakers.failed("s", 0, "refused")
     breakers.failed("s", 0, "refused")
     assert breakers.left_alone("s") is None
     breakers.failed("s", 0, "refused")
-    assert breakers.left_alone("s") == Breaker(3, SECOND, "refused")
+    assert breakers.left_alone("s") == CircuitBreaker(3, SECOND, "refused")
     assert breakers.left_alone("other") is None
     breakers.succeeded("s")
     assert breakers.left_alone("s") is None
 
 
 def test_a_server_that_fails_now_and_then_is_always_tried() -> None:
-    breakers = Breakers(POLICY)
+    breakers = CircuitBreakers(POLICY)
     for _ in range(5):
         breakers.failed("s", 0, "refused")
         breakers.failed("s", 0, "refused")
@@ -53,7 +53,7 @@ def test_a_server_that_fails_now_and_then_is_always_tried() -> None:
 
 
 def test_it_opens_at_the_threshold_and_says_so_once() -> None:
-    breakers = Breakers(POLICY)
+    breakers = CircuitBreakers(POLICY)
     assert [breakers.failed("s", 0, "refused") for _ in range(4)] == [False, False, True, False]
 
 
@@ -92,7 +92,7 @@ def test_servers_do_not_share_a_breaker() -> None:
 
 
 def test_the_oldest_failure_makes_room() -> None:
-    breakers = Breakers(Policy(threshold=1), limit=2)
+    breakers = CircuitBreakers(BreakerPolicy(threshold=1), limit=2)
     for server in ("a", "b", "c"):
         breakers.failed(server, 0, "refused")
     assert [breakers.enter(server, 0) for server in ("a", "b", "c")] == [None, "refused", "refused"]
@@ -109,7 +109,7 @@ def test_a_clock_that_was_set_back_leaves_no_server_alone_for_longer() -> None:
 
 
 def test_a_poll_that_began_before_the_last_failure_is_refused_too() -> None:
-    breakers = Breakers(POLICY)
+    breakers = CircuitBreakers(POLICY)
     for _ in range(10):
         breakers.failed("s", 100 * SECOND, "refused")
     assert breakers.enter("s", 98 * SECOND) == "refused"

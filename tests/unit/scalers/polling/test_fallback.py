@@ -3,11 +3,11 @@
 import pytest
 
 from scalers.polling import fallback as failing
-from scalers.polling.circuit_breaker import Breaker
-from workers.reconcile.snapshot import Reading, Sample
+from scalers.polling.circuit_breaker import CircuitBreaker
+from workers.reconcile.snapshot import Reading, TriggerSample
 
-GOOD = Sample("s0", "redis", 6.0, 4.0, True)
-BAD = Sample("s0", "redis", error="no route")
+GOOD = TriggerSample("s0", "redis", 6.0, 4.0, True)
+BAD = TriggerSample("s0", "redis", error="no route")
 
 
 def body(**fallback):
@@ -35,12 +35,12 @@ def test_threshold(given, expected):
         ((GOOD,), None, 0, None),
         (None, 2, 1, None),
         ((GOOD,), 2, 1, 1.5),
-        ((Sample("s0", "redis", 6.0, 4.0, False),), 2, 1, 0.0),
-        ((Sample("s0", "redis", 6.0, 0.0, True),), 2, 1, 0.0),
-        ((Sample("s0", "redis", error="x", failures=2, last=1.5),), 2, 3, 1.5),
-        ((Sample("s0", "redis", error="x", failures=3, last=1.5),), 2, 3, 1.5),
-        ((Sample("s0", "redis", error="x", failures=9, last=None),), 0, 1, None),
-        ((Sample("s1", "redis", 6.0, 4.0, True),), 2, 1, None),
+        ((TriggerSample("s0", "redis", 6.0, 4.0, False),), 2, 1, 0.0),
+        ((TriggerSample("s0", "redis", 6.0, 0.0, True),), 2, 1, 0.0),
+        ((TriggerSample("s0", "redis", error="x", failures=2, last=1.5),), 2, 3, 1.5),
+        ((TriggerSample("s0", "redis", error="x", failures=3, last=1.5),), 2, 3, 1.5),
+        ((TriggerSample("s0", "redis", error="x", failures=9, last=None),), 0, 1, None),
+        ((TriggerSample("s1", "redis", 6.0, 4.0, True),), 2, 1, None),
     ],
     ids=[
         "without a fallback nothing is counted",
@@ -64,13 +64,13 @@ def test_what_is_remembered(before, limit, failures, last):
     ("before", "breaker", "expected"),
     [
         (None, None, ("", 0, 0)),
-        (GOOD, Breaker(3, 900, "x"), ("s", 500, 900)),
+        (GOOD, CircuitBreaker(3, 900, "x"), ("s", 500, 900)),
         (
-            Sample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400),
-            Breaker(5, 900),
+            TriggerSample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400),
+            CircuitBreaker(5, 900),
             ("s", 300, 900),
         ),
-        (Sample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400), None, ("s", 300, 400)),
+        (TriggerSample("s0", "redis", error="x", source="s", alone_since=300, next_attempt=400), None, ("s", 300, 400)),
         (GOOD, None, ("", 0, 0)),
     ],
     ids=[

@@ -4,9 +4,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import Source
-from scalers.polling.object_poll import Poll
-from scalers.triggers.parse import Parsed, Probe
+from scalers.polling.batched import SourceState
+from scalers.polling.object_poll import ObjectPoll
+from scalers.triggers.parse import Parsed, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
@@ -21,13 +21,13 @@ def poll(
     uid: str = UID,
     kind: Kind = SCALED_JOB,
     name: str = "late",
-) -> Poll:
+) -> ObjectPoll:
     """One that began a hundred seconds into the epoch. before: when the one before did."""
     spec = {"triggers": [{"type": "redis"}], **({} if interval is None else {"pollingInterval": interval})}
     body = {"metadata": {"name": name, "namespace": "default", "uid": UID}, "spec": spec}
     previous = None if before is None else Reading(id=1, started=round(before * 1e6), generation=1, uid=uid)
     lease = Lease(Ref(kind, "default", name).key, token=1, deadline=1.0, failures=0, reason=None, generation="")
-    return Poll(lease, body, Parsed(()), previous, started=100_000_000)
+    return ObjectPoll(lease, body, Parsed(()), previous, started=100_000_000)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ class Careless(Scaler):
 
 def test_a_scaler_that_says_nonsense_is_unknown_by_itself():
     polled, scaler = poll(), Careless()
-    polled.parsed = Parsed((Probe("s0-careless", "careless", scaler, Source.of(scaler, None)),))
+    polled.parsed = Parsed((TriggerProbe("s0-careless", "careless", scaler, SourceState.of(scaler, None)),))
     polled.take(0, Measure(3.0))
     assert polled.complete
     assert (polled.samples[0].value, polled.samples[0].active) == (0.0, False)

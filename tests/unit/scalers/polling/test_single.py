@@ -7,8 +7,8 @@ import pytest
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler, SourceError, Unreached, parameter
-from scalers.polling.batched import Source, Sources
-from scalers.polling.circuit_breaker import Breakers, Policy
+from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 
 SECOND = 1_000_000
 
@@ -50,7 +50,7 @@ class Asked(Scaler):
         return float(step)
 
 
-SOURCE = Source.of(Asked(name="a"), None)
+SOURCE = SourceState.of(Asked(name="a"), None)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ class Asking:
     """Polls of questions, one a second by the clock that they are told."""
 
     def __init__(self, **policy: Any) -> None:
-        self.sources = Sources(Connections(), Breakers(Policy(**policy)), timeout=0.1)
+        self.sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(**policy)), timeout=0.1)
         self.now = 0
 
     async def poll(self, *names: str) -> list[str]:
@@ -185,7 +185,7 @@ async def test_a_second_attempt_has_what_is_left_of_the_time_and_else_the_first_
 async def test_each_is_told_when_it_is_answered_and_not_when_all_are() -> None:
     Asked.script["slow"] = ["slow"]
     asking, told = Asking(), asyncio.Queue[int]()
-    asking.sources = Sources(Connections(), Breakers(Policy()), timeout=3600)
+    asking.sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=3600)
     scalers = [Asked(name=name) for name in ("slow", "quick")]
     reading = asyncio.create_task(
         asking.sources.ask(SOURCE, scalers, 0, lambda place, _: told.put_nowait(place), [("s", 0), ("q", 0)])
@@ -201,7 +201,7 @@ async def test_what_gets_no_turn_says_why_though_its_last_failure_is_forgotten()
     Asked.script = {name: ["slow"] for name in names}
     asking = Asking(threshold=99)
     await asking.poll("quick", *names)
-    asking.sources._questions._slow = Breakers(Policy(threshold=99))
+    asking.sources._questions._slow = CircuitBreakers(BreakerPolicy(threshold=99))
     Asked.log.clear()
     assert (await asking.poll(*names))[4] == SLOW
     assert "slow" not in Asked.log

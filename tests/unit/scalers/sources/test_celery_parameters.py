@@ -9,7 +9,7 @@ from penstock.connections import Connections
 from penstock.parameters import SettingsError, Trigger
 from scalers.errors import SourceError
 from scalers.registry import REGISTRY
-from scalers.sources.celery.backlog import Backlog, Layout, Tables, matches
+from scalers.sources.celery.backlog import Backlog, BacklogTables, TransportLayout, matches
 from scalers.sources.celery.broker_url import BrokerURL, parse
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.http.web import Server
@@ -164,13 +164,13 @@ def test_the_numbers() -> None:
 
 def test_transport_options_say_where_messages_are() -> None:
     found = scaler(globalKeyprefix="app:", prioritySteps="0,1", separator=":", unackedKey="held", queue="a")
-    assert found.question == Backlog(("a",), Layout("app:", ":", "held"), (0, 1))
+    assert found.question == Backlog(("a",), TransportLayout("app:", ":", "held"), (0, 1))
     assert found.watched == ("app:a", "app:a:1")
     assert scaler(countFutureTasks="true").question == Backlog(("celery",), future=True)
 
 
 SEP = "\x06\x16"
-TABLES = Tables(
+TABLES = BacklogTables(
     {
         "direct": [SEP.join(("key", "", "work")), SEP.join(("other", "", "else"))],
         "topic": [SEP.join(("img.*", "^img\\..*?[^\\.]$", "work"))],

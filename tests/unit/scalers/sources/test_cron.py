@@ -6,13 +6,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
-from scalers.sources.cron import Cron
+from scalers.sources.cron import CronScaler
 
 BERLIN = {"timezone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "30 17 * * 1-5", "desiredReplicas": "3"}
 
 
-def cron(**metadata: str) -> Cron:
-    return Cron.parse(Trigger(0, "cron", metadata={**BERLIN, **metadata}))
+def cron(**metadata: str) -> CronScaler:
+    return CronScaler.parse(Trigger(0, "cron", metadata={**BERLIN, **metadata}))
 
 
 @pytest.mark.parametrize(

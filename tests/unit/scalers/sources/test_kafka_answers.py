@@ -15,7 +15,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.messaging import kafka_client
 from scalers.sources.messaging.kafka import ApacheKafka
-from scalers.sources.messaging.kafka_client import Client, Cluster
+from scalers.sources.messaging.kafka_client import KafkaClient, KafkaCluster
 
 
 class Answers:
@@ -46,7 +46,7 @@ class Answers:
 async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) -> Any:
     metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", **metadata}
     scaler = ApacheKafka.parse(Trigger(0, "t", metadata=metadata))
-    client: Any = Client(scaler.server)
+    client: Any = KafkaClient(scaler.server)
     client._admin = client._consumer = answers
 
     async def close(_: Any) -> None:
@@ -101,7 +101,7 @@ async def test_what_one_broker_does_not_tell_is_unknown_by_itself() -> None:
         )
         for group, name in asked
     ]
-    client: Any = Client(scalers[0].server)
+    client: Any = KafkaClient(scalers[0].server)
     client._admin = client._consumer = Partly({("a", 0): 7, ("a", 1): 9, ("b", 0): 10, ("b", 1): 10, ("c", 0): 1})
 
     async def close(_: Any) -> None:
@@ -152,7 +152,7 @@ async def test_a_connection_that_was_given_up_while_it_was_opened_is_opened_afre
     monkeypatch.setattr(Starting, "made", [])
     monkeypatch.setattr(aiokafka.admin, "AIOKafkaAdminClient", Starting)
     monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", Starting)
-    client = Client(Cluster(("a:1",)))
+    client = KafkaClient(KafkaCluster(("a:1",)))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await client.topics("g")
@@ -179,7 +179,7 @@ async def test_partitions_that_no_topic_has_are_an_error() -> None:
 
 def test_what_was_committed_before_is_remembered_of_so_many_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_client, "_REMEMBERED", 2)
-    client = Client(Cluster(("a:1",)))
+    client = KafkaClient(KafkaCluster(("a:1",)))
     told = [client.previous(*each) for each in [("a", {("t", 0): 1}), ("b", {("t", 0): 2}), ("a", {("t", 0): 3})]]
     assert told == [{}, {}, {("t", 0): 1}]
     client.previous("c", {})
@@ -191,7 +191,7 @@ async def test_two_objects_with_the_same_trigger_measure_the_same() -> None:
     """Though what the first one saw is what the second one would take for the last poll's."""
     metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", "topic": "a", "excludePersistentLag": "true"}
     scalers = [ApacheKafka.parse(Trigger(index, "t", metadata=metadata)) for index in range(2)]
-    client: Any = Client(scalers[0].server)
+    client: Any = KafkaClient(scalers[0].server)
 
     async def close(_: Any) -> None:
         return None

@@ -11,7 +11,7 @@ from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 LOOPBACK = "127.0.0.1"
 
@@ -22,10 +22,10 @@ class Mirror:
     def __init__(self, **children: Sequence[tuple[Kind, Object]]) -> None:
         self.children = children
 
-    async def children_many(self, owners: Sequence[tuple[Kind, str]]) -> list[tuple[Entry, ...]]:
+    async def children_many(self, owners: Sequence[tuple[Kind, str]]) -> list[tuple[CachedObject, ...]]:
         return [
             tuple(
-                Entry(Ref(kind, "default", body["metadata"]["name"]), body, 0)
+                CachedObject(Ref(kind, "default", body["metadata"]["name"]), body, 0)
                 for kind, body in self.children.get(uid, ())
                 if kind == wanted
             )

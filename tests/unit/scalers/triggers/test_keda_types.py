@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
 from workers.errors import UserError
 
@@ -62,9 +62,9 @@ MISSING = [
 @pytest.mark.parametrize("type_", MISSING)
 def test_a_type_that_is_missing_is_refused_as_not_supported_yet(type_: str) -> None:
     with pytest.raises(UserError, match=rf"^trigger type {type_} is not supported yet; supported are "):
-        Registry().find(type_)
+        ScalerRegistry().find(type_)
 
 
 @pytest.mark.parametrize("type_", sorted(TYPES.difference(MISSING)))
 def test_all_others_are_measured(type_: str) -> None:
-    assert Registry().find(type_).model_fields
+    assert ScalerRegistry().find(type_).model_fields

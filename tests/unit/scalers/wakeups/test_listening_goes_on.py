@@ -6,7 +6,7 @@ import pytest
 
 from scalers.polling import worker
 from scalers.sources.redis.connection import RedisServer
-from scalers.wakeups.redis_listener import Listener
+from scalers.wakeups.redis_listener import RedisListener
 
 
 class Crashing:
@@ -34,7 +34,7 @@ async def test_a_listener_that_failed_unexpectedly_listens_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     crashing = Crashing(KeyError("channel"), ExceptionGroup("several", [ValueError("odd")]), OSError("refused"))
-    listener = Listener(RedisServer("redis.example", 6379), lambda names: None, backoff=(0.0, 0.0))
+    listener = RedisListener(RedisServer("redis.example", 6379), lambda names: None, backoff=(0.0, 0.0))
     monkeypatch.setattr(listener, "_listen", crashing)
     task = asyncio.create_task(listener.run())
     async with asyncio.timeout(60):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from workers.api.kinds import JOB, POD, Kind, Object
 from workers.cache import codec
-from workers.cache.decode_cache import Recall
-from workers.reconcile.snapshot import Entry
+from workers.cache.decode_cache import DecodeCache
+from workers.reconcile.snapshot import CachedObject
 
 
 def value(version: int, body: Object | None = None, seen: int = 7) -> bytes:
@@ -17,27 +17,27 @@ def value(version: int, body: Object | None = None, seen: int = 7) -> bytes:
 
 
 def test_an_object_that_stands_as_it_stood_is_not_decoded_again():
-    recall = Recall()
+    recall = DecodeCache()
     first = recall.entry(JOB, b"default/a", value(1, {"a": 1}))
     assert first == codec.entry(codec.ref(JOB, b"default/a"), value(1, {"a": 1}))
     assert recall.entry(JOB, b"default/a", value(1, {"a": 1})) is first
 
 
 def test_neither_a_newer_version_nor_a_namesake_is_taken_for_it():
-    recall = Recall()
+    recall = DecodeCache()
     recall.entry(JOB, b"default/a", value(1, {"a": 1}))
     newer = recall.entry(JOB, b"default/a", value(2, {"a": 2}))
     gone = recall.entry(JOB, b"default/a", value(3))
     other = recall.entry(POD, b"default/a", value(3, {"a": 4}))
-    assert newer == Entry(codec.ref(JOB, b"default/a"), {"a": 2}, 7)
-    assert gone == Entry(codec.ref(JOB, b"default/a"), None, 7)
-    assert other == Entry(codec.ref(POD, b"default/a"), {"a": 4}, 7)
+    assert newer == CachedObject(codec.ref(JOB, b"default/a"), {"a": 2}, 7)
+    assert gone == CachedObject(codec.ref(JOB, b"default/a"), None, 7)
+    assert other == CachedObject(codec.ref(POD, b"default/a"), {"a": 4}, 7)
     assert recall.entry(JOB, b"default/a", None) is None
 
 
 def test_what_was_not_asked_for_the_longest_goes_first():
     one = len(value(1, {}))
-    recall = Recall(size=4 * one)
+    recall = DecodeCache(size=4 * one)
     kept = {name: recall.entry(JOB, name, value(1, {})) for name in (b"n/a", b"n/b", b"n/c", b"n/d")}
     assert recall.entry(JOB, b"n/a", value(1, {})) is kept[b"n/a"]
     recall.entry(JOB, b"n/e", value(1, {}))
@@ -47,7 +47,7 @@ def test_what_was_not_asked_for_the_longest_goes_first():
 
 def test_one_that_would_take_all_the_room_takes_none():
     small, large = value(1, {}), value(1, {"text": "x" * 100})
-    recall = Recall(size=4 * len(large) - 1)
+    recall = DecodeCache(size=4 * len(large) - 1)
     kept = recall.entry(JOB, b"n/small", small)
     first = recall.entry(JOB, b"n/large", large)
     assert recall.entry(JOB, b"n/large", large) is not first
@@ -61,9 +61,9 @@ _ASKED = st.tuples(st.sampled_from([JOB, POD]), st.sampled_from([b"n/a", b"n/b",
 def test_whatever_was_asked_before_the_answer_is_what_the_value_says(
     asked: list[tuple[tuple[Kind, bytes, int], int | None]], size: int
 ) -> None:
-    recall = Recall(size)
+    recall = DecodeCache(size)
     for (kind, name, version), length in asked:
         text = value(version, None if length is None else {"text": "x" * length})
-        expected: Entry | None = codec.entry(codec.ref(kind, name), text)
+        expected: CachedObject | None = codec.entry(codec.ref(kind, name), text)
         assert recall.entry(kind, name, text) == expected
         assert sum(len(known) for known, _ in recall._kept.values()) <= size

@@ -14,8 +14,8 @@ from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB
-from workers.cache.reflector import Informer, Pace
-from workers.cache.store import Deposed, Mirror
+from workers.cache.reflector import Pace, Reflector
+from workers.cache.store import LeadershipLost, Store
 from workers.errors import Unavailable
 
 QUICK = Pace(relist=3600, watch=3600, beat=0.01, probe=0.03, base=0.01, cap=0.05)
@@ -28,7 +28,7 @@ class World:
         self.client = client
         self.cluster = FakeCluster()
         self.lane = Lane(client, "reconcile", Keys("test"))
-        self.mirror = Mirror(client, Keys("test"), {JOB.id: (self.lane,)})
+        self.mirror = Store(client, Keys("test"), {JOB.id: (self.lane,)})
         self.rung: list[Mapping[str, int]] = []
 
     async def ring(self, bells: Mapping[str, int]) -> None:
@@ -39,7 +39,7 @@ class World:
     async def informing(
         self, *, epoch: int = 1, pace: Pace = QUICK, namespaces: tuple[str, ...] = ()
     ) -> AsyncIterator[asyncio.Task[None]]:
-        informer = Informer(self.cluster, self.mirror, JOB, self.ring, namespaces=namespaces, pace=pace)
+        informer = Reflector(self.cluster, self.mirror, JOB, self.ring, namespaces=namespaces, pace=pace)
         task = asyncio.create_task(informer.run(epoch))
         try:
             yield task
@@ -219,7 +219,7 @@ async def test_a_later_informer_deposes_an_earlier_one(world: World) -> None:
     async with world.informing(epoch=1) as first:
         await eventually(world.fresh)
         async with world.informing(epoch=2):
-            with pytest.raises(Deposed):
+            with pytest.raises(LeadershipLost):
                 await asyncio.wait_for(first, 60)
             world.cluster.put(JOB, job("a", 0))
             await eventually(world.in_step)

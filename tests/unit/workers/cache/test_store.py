@@ -9,10 +9,10 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from tests.unit.workers.objects import job, key, ref, scaled_job, tie
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
-from workers.cache.decode_cache import Recall
-from workers.cache.store import Change, Deposed, Lost, Mirror, Request
+from workers.cache.decode_cache import DecodeCache
+from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
 from workers.errors import Stale
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 SECOND = 1_000_000
 
@@ -28,7 +28,7 @@ class World:
         self.poll = Lane(client, "poll", keys, clock=lambda: self.now)
         lanes_of = {SCALED_JOB.id: (self.reconcile, self.poll), JOB.id: (self.reconcile,)}
         accepts = {JOB.id: lambda body: "theirs" not in body["metadata"].get("labels", {})}
-        self.mirror = Mirror(
+        self.mirror = Store(
             client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, ties={JOB.id: tie}, clock=lambda: self.now
         )
 
@@ -36,7 +36,7 @@ class World:
         bells: dict[str, int] = {}
         for body in bodies:
             kind = SCALED_JOB if body["kind"] == "ScaledJob" else JOB
-            bells |= await self.mirror.apply(kind, [Change(body)], acting=acting, epoch=epoch)
+            bells |= await self.mirror.apply(kind, [ObjectVersion(body)], acting=acting, epoch=epoch)
         return bells
 
     async def marked(self, lane: str = "reconcile") -> set[str]:
@@ -88,14 +88,16 @@ async def test_of_two_versions_the_later_stays(world: World, first: Object, seco
 @pytest.mark.parametrize(
     ("deletion", "echo", "stays"),
     [
-        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None, id="not even by a later version"),
-        pytest.param(Change.deleted(JOB, job("a", 8)), job("a", 7), None, id="nor after a watched deletion"),
-        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9", id="but by a new object"),
-        pytest.param(Change.deleted(JOB, job("a", 8)), job("a", 4, uid="old"), None, id="not by an older object"),
+        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None, id="not even by a later version"),
+        pytest.param(ObjectVersion.deleted(JOB, job("a", 8)), job("a", 7), None, id="nor after a watched deletion"),
+        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9", id="but by a new object"),
+        pytest.param(
+            ObjectVersion.deleted(JOB, job("a", 8)), job("a", 4, uid="old"), None, id="not by an older object"
+        ),
     ],
 )
 async def test_a_deleted_object_does_not_come_back(
-    world: World, deletion: Change, echo: Object, stays: str | None
+    world: World, deletion: ObjectVersion, echo: Object, stays: str | None
 ) -> None:
     await world.put(job("a", 5))
     await world.mirror.apply(JOB, [deletion])
@@ -105,14 +107,14 @@ async def test_a_deleted_object_does_not_come_back(
 
 async def test_a_deletion_concerns_only_the_object_of_its_uid(world: World) -> None:
     await world.put(job("a", 9, uid="new"))
-    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "uid-a")])
-    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 8))])
+    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a")])
+    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 8))])
     assert await world.version("a") == "9"
 
 
 async def test_a_deletion_that_was_not_seen_is_made_up_for_by_a_later_one(world: World) -> None:
     await world.put(job("a", 5))
-    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 9, uid="second"))])
+    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 9, uid="second"))])
     entry = await world.mirror.get(ref(JOB, "a"))
     assert entry is not None
     assert entry.gone
@@ -120,14 +122,14 @@ async def test_a_deletion_that_was_not_seen_is_made_up_for_by_a_later_one(world:
 
 async def test_a_deletion_must_say_whose(world: World) -> None:
     with pytest.raises(ValueError, match="uid"):
-        await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "")])
+        await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "")])
 
 
 async def test_children_are_found_by_their_owners_uid_and_gone_ones_are_among_them(world: World) -> None:
     other = scaled_job("other", 1)
     await world.put(job("a", 2, owner=OWNER), job("b", 3, owner=OWNER), job("c", 4, owner=other), job("d", 5))
     world.now += SECOND
-    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
+    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
     children = {entry.ref.name: entry for entry in await world.mirror.children(JOB, "uid-work")}
     assert set(children) == {"a", "b"}
     assert not children["a"].gone
@@ -149,7 +151,7 @@ async def test_a_child_that_changes_its_owner_is_the_new_ones_and_both_hear_of_i
 async def test_in_one_batch_the_last_version_decides_whose_child_an_object_is(world: World) -> None:
     other = scaled_job("other", 1)
     versions = [job("a", 2, owner=OWNER), job("a", 3, owner=other), job("a", 4, owner=OWNER)]
-    await world.mirror.apply(JOB, [Change(body) for body in versions])
+    await world.mirror.apply(JOB, [ObjectVersion(body) for body in versions])
     assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["a"]
     assert await world.mirror.children(JOB, "uid-other") == ()
 
@@ -220,7 +222,7 @@ async def test_a_deleted_object_is_marked_in_all_its_lanes(world: World) -> None
     await world.put(OWNER)
     await world.marked()
     await world.marked("poll")
-    await world.mirror.apply(SCALED_JOB, [Change.deleted(SCALED_JOB, scaled_job("work", 2))])
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 2))])
     assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
 
 
@@ -278,7 +280,7 @@ async def _begin(world: World, epoch: int) -> Any:
 @pytest.mark.parametrize("write", [_apply, _touch, _begin], ids=["apply", "touch", "begin"])
 async def test_an_informer_of_an_earlier_epoch_can_write_nothing(world: World, write: Any) -> None:
     await world.mirror.begin(JOB, epoch=2)
-    with pytest.raises(Deposed):
+    with pytest.raises(LeadershipLost):
         await write(world, 1)
     assert await world.version("a") is None
     assert await world.mirror.freshness([JOB]) == {JOB.id: None}
@@ -289,13 +291,13 @@ async def test_an_informer_notices_that_the_broker_was_flushed(world: World, wri
     await world.mirror.begin(JOB, epoch=1)
     await write(world, 1)
     await world.client.flushall()
-    with pytest.raises(Lost):
+    with pytest.raises(StoreLost):
         await write(world, 1)
 
 
 async def test_a_new_leader_must_list_before_it_writes(world: World) -> None:
     await world.mirror.begin(JOB, epoch=1)
-    with pytest.raises(Lost):
+    with pytest.raises(StoreLost):
         await world.put(job("a", 5), epoch=2)
 
 
@@ -303,7 +305,7 @@ async def test_a_relist_buries_what_it_did_not_name_and_spares_what_is_newer(wor
     await world.put(OWNER, job("kept", 3), job("vanished", 4, owner=OWNER), job("newer", 12))
     listing = await world.mirror.begin(JOB, epoch=1)
     await world.marked()
-    await world.mirror.apply(JOB, [Change(job("kept", 3))], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(job("kept", 3))], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert await world.version("kept") == "3"
     assert await world.version("vanished") is None
@@ -317,7 +319,7 @@ async def test_a_relist_of_some_namespaces_forgets_the_others(world: World) -> N
     elsewhere["metadata"]["namespace"] = "elsewhere"
     await world.put(job("a", 3), elsewhere)
     listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [Change(job("a", 3))], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(job("a", 3))], listing=listing)
     await world.mirror.finish(listing, {"default": "3"})
     assert [entry.ref.name async for entry in world.mirror.scan(JOB)] == ["a"]
 
@@ -327,23 +329,23 @@ async def test_every_listed_object_is_marked_in_all_its_lanes_news_or_not(world:
     await world.marked()
     await world.marked("poll")
     listing = await world.mirror.begin(SCALED_JOB, epoch=1)
-    await world.mirror.apply(SCALED_JOB, [Change(OWNER)], listing=listing)
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
     assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
 
 
 async def test_only_the_last_listing_that_was_begun_counts(world: World) -> None:
     earlier = await world.mirror.begin(JOB, epoch=1)
     await world.mirror.begin(JOB, epoch=1)
-    with pytest.raises(Lost):
-        await world.mirror.apply(JOB, [Change(job("a", 1))], listing=earlier)
-    with pytest.raises(Lost):
+    with pytest.raises(StoreLost):
+        await world.mirror.apply(JOB, [ObjectVersion(job("a", 1))], listing=earlier)
+    with pytest.raises(StoreLost):
         await world.mirror.finish(earlier, {"": "1"})
 
 
 async def test_a_relist_of_thousands_goes_in_bounded_steps(world: World) -> None:
-    await world.mirror.apply(JOB, [Change(job(f"j{n}", n + 1)) for n in range(1500)])
+    await world.mirror.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(1500)])
     listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [Change(job(f"j{n}", n + 1)) for n in range(0, 1500, 2)], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(0, 1500, 2)], listing=listing)
     await world.mirror.finish(listing, {"": "1500"})
     assert {entry.ref.name async for entry in world.mirror.scan(JOB)} == {f"j{n}" for n in range(0, 1500, 2)}
 
@@ -351,7 +353,9 @@ async def test_a_relist_of_thousands_goes_in_bounded_steps(world: World) -> None
 async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(world: World) -> None:
     await world.mirror.begin(JOB, epoch=1)
     await world.put(job("a", 5, owner=OWNER), job("b", 6, owner=OWNER))
-    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "a"), "uid-a"), Change.gone(ref(JOB, "b"), "uid-b")])
+    await world.mirror.apply(
+        JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a"), ObjectVersion.gone(ref(JOB, "b"), "uid-b")]
+    )
     await world.put(job("b", 9, uid="again", owner=OWNER))
     world.now += 599 * SECOND
     await world.mirror.touch(JOB, 1, world.now)
@@ -369,7 +373,7 @@ async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_aske
     await world.mirror.touch(SCALED_JOB, 1, world.now)
     await world.put(OWNER, second, job("a", 3, owner=OWNER), job("b", 4, owner=second))
     names = ["second", "absent", "work"]
-    observed = await world.mirror.observe([Request(ref(SCALED_JOB, name), (JOB, POD)) for name in names])
+    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, name), (JOB, POD)) for name in names])
     assert observed.now == world.now
     assert observed.ages == {SCALED_JOB.id: 0.0, JOB.id: None, POD.id: None}
     bodies = [one.entry and one.entry.body for one in observed.observations]
@@ -382,7 +386,7 @@ async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_aske
 
 
 async def loose(world: World, namespace: str = "default") -> list[str]:
-    observed = await world.mirror.observe([Request(Ref(SCALED_JOB, namespace, "any"), loose=(JOB,))])
+    observed = await world.mirror.observe([ObserveRequest(Ref(SCALED_JOB, namespace, "any"), loose=(JOB,))])
     return sorted(entry.ref.name for entry in observed.observations[0].loose[JOB.id])
 
 
@@ -404,7 +408,7 @@ async def test_what_nobody_controls_is_found_by_its_namespace(
 ) -> None:
     batches = [versions] if at_once else [[body] for body in versions]
     for batch in batches:
-        await world.mirror.apply(JOB, [Change(body) for body in batch])
+        await world.mirror.apply(JOB, [ObjectVersion(body) for body in batch])
     assert await loose(world) == (["a"] if found else [])
     assert await loose(world, "default-2") == await loose(world, "defaul") == []
     owned = await world.mirror.children(JOB, "uid-work")
@@ -415,11 +419,13 @@ async def test_what_nobody_controls_is_found_by_its_namespace(
 @pytest.mark.parametrize(
     "deletion",
     [
-        pytest.param(Change.gone(ref(JOB, "a"), "uid-a"), id="answered"),
-        pytest.param(Change.deleted(JOB, job("a", 8)), id="watched"),
+        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), id="answered"),
+        pytest.param(ObjectVersion.deleted(JOB, job("a", 8)), id="watched"),
     ],
 )
-async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(world: World, deletion: Change) -> None:
+async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(
+    world: World, deletion: ObjectVersion
+) -> None:
     await world.mirror.begin(JOB, epoch=1)
     await world.put(job("a", 2), job("b", 3))
     await world.mirror.apply(JOB, [deletion])
@@ -432,7 +438,7 @@ async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(world:
 async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(world: World) -> None:
     await world.put(OWNER, job("a", 2, owner=OWNER))
     await world.marked()
-    await world.mirror.apply(JOB, [Change.deleted(JOB, job("a", 4))])
+    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 4))])
     assert await world.mirror.children(JOB, "uid-work") == ()
     assert await loose(world) == []
     assert key(SCALED_JOB, "work") in await world.marked()
@@ -449,16 +455,19 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
     elsewhere = job("c", 4)
     elsewhere["metadata"]["namespace"] = "elsewhere"
     await world.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
-    requests = [Request(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
-    requests += [Request(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)), Request(ref(SCALED_JOB, "s0"), (JOB,))]
+    requests = [ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
+    requests += [
+        ObserveRequest(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "s0"), (JOB,)),
+    ]
     read = []
-    entry = Recall.entry
+    entry = DecodeCache.entry
 
-    def counted(recall: Recall, kind: Kind, name: bytes, value: bytes | None) -> Entry | None:
+    def counted(recall: DecodeCache, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
         read.append(name)
         return entry(recall, kind, name, value)
 
-    monkeypatch.setattr(Recall, "entry", counted)
+    monkeypatch.setattr(DecodeCache, "entry", counted)
     for room in (1, 8 << 20):
         monkeypatch.setattr("workers.cache.store.ANSWER", room)
         first, second, third, other, last = (await world.mirror.observe(requests)).observations
@@ -474,37 +483,37 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
 async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: str) -> None:
     keys = Keys("test")
     earlier = (
-        Mirror(world.client, keys, {JOB.id: (world.reconcile,)}, clock=lambda: world.now)
+        Store(world.client, keys, {JOB.id: (world.reconcile,)}, clock=lambda: world.now)
         if before == "adopted none"
-        else Mirror(world.client, keys, {}, adopted={JOB.id}, clock=lambda: world.now)
+        else Store(world.client, keys, {}, adopted={JOB.id}, clock=lambda: world.now)
     )
     known = [job("a", 2), job("b", 3)]
-    await earlier.apply(JOB, [Change(body) for body in known])
+    await earlier.apply(JOB, [ObjectVersion(body) for body in known])
     await world.marked()
     world.now += SECOND
     listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [Change(body) for body in known], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(body) for body in known], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert await loose(world) == ["a", "b"]
     assert await world.marked() == {key(JOB, "a"), key(JOB, "b")}
-    await world.mirror.apply(JOB, [Change(job("a", 12, owner=OWNER))])
+    await world.mirror.apply(JOB, [ObjectVersion(job("a", 12, owner=OWNER))])
     assert await loose(world) == ["b"]
     assert await world.marked() == {key(JOB, "a")}
 
 
 async def test_what_becomes_ours_is_measured_too(world: World) -> None:
-    await Mirror(world.client, Keys("test"), {}, clock=lambda: world.now).apply(SCALED_JOB, [Change(OWNER)])
+    await Store(world.client, Keys("test"), {}, clock=lambda: world.now).apply(SCALED_JOB, [ObjectVersion(OWNER)])
     world.now += SECOND
     listing = await world.mirror.begin(SCALED_JOB, epoch=1)
-    await world.mirror.apply(SCALED_JOB, [Change(OWNER)], listing=listing)
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
     assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
 
 
 async def test_what_an_object_left_behind_is_found_by_its_tombstone(world: World) -> None:
     await world.put(OWNER, job("a", 2, owner=OWNER), job("b", 3, owner=OWNER))
-    await world.mirror.apply(SCALED_JOB, [Change.deleted(SCALED_JOB, scaled_job("work", 9))])
-    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
-    [one] = (await world.mirror.observe([Request(ref(SCALED_JOB, "work"), (JOB,))])).observations
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 9))])
+    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    [one] = (await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, "work"), (JOB,))])).observations
     assert one.entry is not None
     assert one.entry.gone
     assert {entry.ref.name: entry.gone for entry in one.children[JOB.id]} == {"a": False, "b": True}
@@ -516,7 +525,7 @@ async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(
     monkeypatch.setattr("workers.cache.store.ANSWER", 1)
     await world.put(*(scaled_job(f"s{n}", n + 1) for n in range(5)))
     await world.put(*(job(f"j{n}", n + 10, owner=scaled_job(f"s{n}", 1)) for n in range(5)))
-    observed = await world.mirror.observe([Request(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
+    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
     assert [one.children[JOB.id][0].ref.name for one in observed.observations] == [f"j{n}" for n in range(5)]
 
 
@@ -540,10 +549,12 @@ async def test_the_epoch_of_the_leading_informer_can_be_read(world: World) -> No
 
 async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_lost_future(world: World) -> None:
     await world.put(job("kept", 900), job("future", 950), job("undone", 960))
-    await world.mirror.apply(JOB, [Change.deleted(JOB, job("undone", 970)), Change.deleted(JOB, job("named", 980))])
+    await world.mirror.apply(
+        JOB, [ObjectVersion.deleted(JOB, job("undone", 970)), ObjectVersion.deleted(JOB, job("named", 980))]
+    )
     world.now += SECOND
     listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [Change(job("kept", 7)), Change(job("undone", 8))], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(job("kept", 7)), ObjectVersion(job("undone", 8))], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert [await world.version(name) for name in ("kept", "undone", "future")] == ["7", "8", None]
     await world.put(job("future", 11, uid="again"), job("named", 12, uid="again"))
@@ -554,7 +565,7 @@ async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(world: Wor
     listing = await world.mirror.begin(JOB, epoch=1)
     world.now += SECOND
     await world.put(job("a", 20), job("b", 21))
-    await world.mirror.apply(JOB, [Change.gone(ref(JOB, "b"), "uid-b")])
-    await world.mirror.apply(JOB, [Change(job("a", 5)), Change(job("b", 6))], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    await world.mirror.apply(JOB, [ObjectVersion(job("a", 5)), ObjectVersion(job("b", 6))], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert [await world.version(name) for name in ("a", "b")] == ["20", None]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scheduler.keys import Keys
 from tests.unit.workers.objects import naming, ref, scaled_job, tie
 from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
-from workers.cache.store import Change, Mirror, Request
+from workers.cache.store import ObjectVersion, ObserveRequest, Store
 
 NAMES = ("a", "b", "c")
 #: Whom the Jobs may be owned by, and whom they may name.
@@ -31,7 +31,7 @@ class History:
     def __init__(self, steps: Steps) -> None:
         self.version = 10
         self.live: dict[str, Object] = {}
-        self.changes: list[Change] = []
+        self.changes: list[ObjectVersion] = []
         born = 0
         for name, what, owner, names in steps:
             self.version += 1
@@ -42,14 +42,14 @@ class History:
                 named = OWNERS[names]
                 tied = named and named["metadata"]["name"]
                 self.live[name] = naming(name, self.version, tied, uid=uid, owner=OWNERS[owner])
-                self.changes.append(Change(self.live[name]))
+                self.changes.append(ObjectVersion(self.live[name]))
             elif known := self.live.pop(name, None):
                 last = {**known, "metadata": {**known["metadata"], "resourceVersion": str(self.version)}}
-                self.changes.append(Change.deleted(JOB, last))
-                self.changes.append(Change.gone(ref(JOB, name), known["metadata"]["uid"]))
+                self.changes.append(ObjectVersion.deleted(JOB, last))
+                self.changes.append(ObjectVersion.gone(ref(JOB, name), known["metadata"]["uid"]))
 
 
-async def _assert_holds(mirror: Mirror, history: History) -> None:
+async def _assert_holds(mirror: Store, history: History) -> None:
     entries = {entry.ref.name: entry.body async for entry in mirror.scan(JOB)}
     assert entries == history.live
     owners = {name: _owners(body) for name, body in history.live.items()}
@@ -59,11 +59,11 @@ async def _assert_holds(mirror: Mirror, history: History) -> None:
         owned = {entry.ref.name for entry in await mirror.children(JOB, uid) if not entry.gone}
         assert owned == {name for name, uids in owners.items() if uid in uids}
         of = ref_of(SCALED_JOB, owner)
-        [one] = (await mirror.observe([Request(of, tied=(JOB,))])).observations
+        [one] = (await mirror.observe([ObserveRequest(of, tied=(JOB,))])).observations
         assert {entry.ref.name for entry in one.tied[JOB.id]} == {
             name for name, body in history.live.items() if tie(body) == of
         }
-    [one] = (await mirror.observe([Request(ref(JOB, "any"), loose=(JOB,))])).observations
+    [one] = (await mirror.observe([ObserveRequest(ref(JOB, "any"), loose=(JOB,))])).observations
     assert {entry.ref.name for entry in one.loose[JOB.id]} == {name for name, uids in owners.items() if not uids}
 
 
@@ -73,7 +73,7 @@ def _owners(body: Object) -> list[str]:
 
 async def _mirror(body: Any) -> None:
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
-        await body(Mirror(client, Keys("test"), {}, adopted={JOB.id}, ties={JOB.id: tie}))
+        await body(Store(client, Keys("test"), {}, adopted={JOB.id}, ties={JOB.id: tie}))
 
 
 @given(steps=STEPS, data=st.data())
@@ -83,7 +83,7 @@ def test_any_order_with_repetitions_ends_in_the_last_versions(steps: Steps, data
     repeated = data.draw(st.lists(st.sampled_from(history.changes))) if history.changes else []
     batches = data.draw(st.integers(1, 5))
 
-    async def scenario(mirror: Mirror) -> None:
+    async def scenario(mirror: Store) -> None:
         arriving = [*order, *repeated]
         for first in range(0, len(arriving), batches):
             await mirror.apply(JOB, arriving[first : first + batches])
@@ -101,12 +101,12 @@ def test_a_relist_heals_any_loss_and_what_follows_it_is_kept(steps: Steps, data:
     # What follows the list may arrive before it is read, in between, and once more when the watch begins.
     early = data.draw(st.integers(0, len(later)))
 
-    async def scenario(mirror: Mirror) -> None:
+    async def scenario(mirror: Store) -> None:
         await mirror.apply(JOB, known)
         listing = await mirror.begin(JOB, epoch=1)
         await mirror.apply(JOB, later[:early])
         for body in past.live.values():
-            await mirror.apply(JOB, [Change(body)], listing=listing)
+            await mirror.apply(JOB, [ObjectVersion(body)], listing=listing)
         await mirror.finish(listing, {"": str(past.version)})
         await mirror.apply(JOB, later, epoch=1)
         await _assert_holds(mirror, history)

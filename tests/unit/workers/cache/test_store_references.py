@@ -7,7 +7,7 @@ from scheduler.keys import Keys
 from tests.unit.workers.cache.test_store import SECOND, World
 from tests.unit.workers.objects import job, key, naming, ref, scaled_job, tie
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
-from workers.cache.store import Change, Mirror, Request
+from workers.cache.store import ObjectVersion, ObserveRequest, Store
 
 ONE, TWO = scaled_job("one", 1), scaled_job("two", 1)
 
@@ -18,51 +18,66 @@ async def world(fake_redis: redis_async.Redis) -> World:
 
 
 async def tied(world: World, name: str) -> list[str]:
-    observed = await world.mirror.observe([Request(ref(SCALED_JOB, name), tied=(JOB,))])
+    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, name), tied=(JOB,))])
     return sorted(entry.ref.name for entry in observed.observations[0].tied[JOB.id])
 
 
-GONE = Change.gone(ref(JOB, "a"), "uid-a")
+GONE = ObjectVersion.gone(ref(JOB, "a"), "uid-a")
 
 
 @pytest.mark.parametrize(
     ("changes", "found", "marked"),
     [
-        pytest.param([Change(naming("a", 2, "one"))], {"one": ["a"]}, {"one"}, id="comes"),
-        pytest.param([Change(naming("a", 2, "one", owner=TWO))], {"one": ["a"]}, {"one", "two"}, id="owned by another"),
-        pytest.param([Change(job("a", 2))], {}, set(), id="names nobody"),
-        pytest.param([Change(naming("a", 2, "nobody"))], {"nobody": ["a"]}, set(), id="names one that is not there"),
+        pytest.param([ObjectVersion(naming("a", 2, "one"))], {"one": ["a"]}, {"one"}, id="comes"),
         pytest.param(
-            [Change(naming("a", 2, "one")), Change(naming("a", 3, "two"))],
+            [ObjectVersion(naming("a", 2, "one", owner=TWO))], {"one": ["a"]}, {"one", "two"}, id="owned by another"
+        ),
+        pytest.param([ObjectVersion(job("a", 2))], {}, set(), id="names nobody"),
+        pytest.param(
+            [ObjectVersion(naming("a", 2, "nobody"))], {"nobody": ["a"]}, set(), id="names one that is not there"
+        ),
+        pytest.param(
+            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(naming("a", 3, "two"))],
             {"two": ["a"]},
             {"one", "two"},
             id="names another",
         ),
-        pytest.param([Change(naming("a", 2, "one")), Change(job("a", 3))], {}, {"one"}, id="names nobody any more"),
         pytest.param(
-            [Change(job("a", 2)), Change(naming("a", 3, "one"))], {"one": ["a"]}, {"one"}, id="names one late"
+            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(job("a", 3))], {}, {"one"}, id="names nobody any more"
         ),
         pytest.param(
-            [Change(naming("a", 3, "two")), Change(naming("a", 2, "one"))], {"two": ["a"]}, {"two"}, id="an older echo"
+            [ObjectVersion(job("a", 2)), ObjectVersion(naming("a", 3, "one"))],
+            {"one": ["a"]},
+            {"one"},
+            id="names one late",
         ),
-        pytest.param([Change(naming("a", 2, "one")), GONE], {}, {"one"}, id="gone"),
         pytest.param(
-            [Change(naming("a", 2, "one")), Change.deleted(JOB, naming("a", 3, "one"))], {}, {"one"}, id="seen to go"
+            [ObjectVersion(naming("a", 3, "two")), ObjectVersion(naming("a", 2, "one"))],
+            {"two": ["a"]},
+            {"two"},
+            id="an older echo",
+        ),
+        pytest.param([ObjectVersion(naming("a", 2, "one")), GONE], {}, {"one"}, id="gone"),
+        pytest.param(
+            [ObjectVersion(naming("a", 2, "one")), ObjectVersion.deleted(JOB, naming("a", 3, "one"))],
+            {},
+            {"one"},
+            id="seen to go",
         ),
         pytest.param(
-            [Change(naming("a", 2, "one")), Change.deleted(JOB, naming("a", 4, "two"))],
+            [ObjectVersion(naming("a", 2, "one")), ObjectVersion.deleted(JOB, naming("a", 4, "two"))],
             {},
             {"one", "two"},
             id="moved unseen and gone",
         ),
         pytest.param(
-            [Change(naming("a", 2, "one")), GONE, Change(naming("a", 5, "two", uid="new"))],
+            [ObjectVersion(naming("a", 2, "one")), GONE, ObjectVersion(naming("a", 5, "two", uid="new"))],
             {"two": ["a"]},
             {"one", "two"},
             id="made again",
         ),
         pytest.param(
-            [Change(naming("a", 2, "one")), Change(naming("a", 5, "two", uid="new")), GONE],
+            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(naming("a", 5, "two", uid="new")), GONE],
             {"two": ["a"]},
             {"one", "two"},
             id="made again, and a late word of its predecessor",
@@ -71,7 +86,7 @@ GONE = Change.gone(ref(JOB, "a"), "uid-a")
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
 async def test_who_is_named_has_all_that_live_and_hears_of_every_move(
-    world: World, changes: list[Change], found: dict[str, list[str]], marked: set[str], at_once: bool
+    world: World, changes: list[ObjectVersion], found: dict[str, list[str]], marked: set[str], at_once: bool
 ) -> None:
     await world.put(ONE, TWO)
     await world.marked()
@@ -100,7 +115,7 @@ async def test_a_move_while_it_was_marked_before_marks_again(world: World) -> No
 async def test_whoever_has_the_name_is_meant(world: World) -> None:
     await world.put(naming("a", 2, "one"), ONE)
     assert await tied(world, "one") == ["a"]
-    await world.mirror.apply(SCALED_JOB, [Change(scaled_job("one", 9, uid="another"))])
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(scaled_job("one", 9, uid="another"))])
     await world.marked()
     await world.put(naming("a", 10, "one"))
     assert key(SCALED_JOB, "one") in await world.marked()
@@ -128,9 +143,9 @@ async def test_an_answer_in_pieces_has_every_tie_in_its_place(world: World, monk
     await world.put(*(naming(f"{name}{n}", 2 + n, name) for name in ("one", "two") for n in range(3)), job("c", 9))
     monkeypatch.setattr("workers.cache.store.ANSWER", 1)
     requests = [
-        Request(ref(SCALED_JOB, "one"), tied=(JOB,)),
-        Request(ref(SCALED_JOB, "three"), loose=(JOB,)),
-        Request(ref(SCALED_JOB, "two"), children=(JOB,), tied=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "one"), tied=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "three"), loose=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "two"), children=(JOB,), tied=(JOB,)),
     ]
     first, second, third = (await world.mirror.observe(requests)).observations
     assert sorted(entry.ref.name for entry in first.tied[JOB.id]) == ["one0", "one1", "one2"]
@@ -139,21 +154,21 @@ async def test_an_answer_in_pieces_has_every_tie_in_its_place(world: World, monk
 
 
 async def test_kinds_of_which_nobody_asks_whom_they_name_are_not_indexed(world: World) -> None:
-    await world.mirror.apply(SCALED_JOB, [Change(scaled_job("s", 1, annotations={"names": "one"}))])
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(scaled_job("s", 1, annotations={"names": "one"}))])
     assert await world.client.zcard(world.mirror.keys.owners(SCALED_JOB.id)) == 0
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["not asked before", "asked before"])
 async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: bool) -> None:
-    def mirror(asked: bool) -> Mirror:
-        return Mirror(world.client, Keys("test"), {}, ties={JOB.id: tie} if asked else {}, clock=lambda: world.now)
+    def mirror(asked: bool) -> Store:
+        return Store(world.client, Keys("test"), {}, ties={JOB.id: tie} if asked else {}, clock=lambda: world.now)
 
     known = [naming("a", 2, "one"), naming("b", 3, "two")]
-    await mirror(before).apply(JOB, [Change(body) for body in known])
+    await mirror(before).apply(JOB, [ObjectVersion(body) for body in known])
     world.now += SECOND
     after = mirror(not before)
     listing = await after.begin(JOB, epoch=1)
-    await after.apply(JOB, [Change(body) for body in known], listing=listing)
+    await after.apply(JOB, [ObjectVersion(body) for body in known], listing=listing)
     await after.finish(listing, {"": "10"})
     assert [await tied(world, name) for name in ("one", "two")] == ([[], []] if before else [["a"], ["b"]])
 
@@ -163,7 +178,7 @@ async def test_a_listing_buries_ties_with_what_it_does_not_name(world: World) ->
     await world.marked()
     world.now += SECOND
     listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [Change(naming("b", 3, "one"))], listing=listing)
+    await world.mirror.apply(JOB, [ObjectVersion(naming("b", 3, "one"))], listing=listing)
     await world.mirror.finish(listing, {"": "10"})
     assert await tied(world, "one") == ["b"]
     assert key(SCALED_JOB, "one") in await world.marked()
@@ -172,9 +187,9 @@ async def test_a_listing_buries_ties_with_what_it_does_not_name(world: World) ->
 @pytest.mark.parametrize("namespace", ["", "default"])
 async def test_whoever_has_no_namespace_is_named_from_all(world: World, namespace: str) -> None:
     target = Ref(POD_GROUP, namespace, "g")
-    mirror = Mirror(world.client, Keys("test"), {}, ties={JOB.id: lambda _body: target})
+    mirror = Store(world.client, Keys("test"), {}, ties={JOB.id: lambda _body: target})
     elsewhere: Object = job("b", 3)
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    await mirror.apply(JOB, [Change(job("a", 2)), Change(elsewhere)])
-    [one] = (await mirror.observe([Request(target, tied=(JOB,))])).observations
+    await mirror.apply(JOB, [ObjectVersion(job("a", 2)), ObjectVersion(elsewhere)])
+    [one] = (await mirror.observe([ObserveRequest(target, tied=(JOB,))])).observations
     assert sorted(str(entry.ref) for entry in one.tied[JOB.id]) == ["Job default/a", "Job elsewhere/b"]

@@ -6,8 +6,8 @@ from scheduler.keys import Keys
 from tests.support.clusters import FakeCluster
 from tests.unit.workers.reconciling import OWNER
 from workers.api.kinds import SECRET, Ref, ref_of
-from workers.cache.reflector import Informer
-from workers.cache.store import Change, Mirror
+from workers.cache.reflector import Reflector
+from workers.cache.store import ObjectVersion, Store
 from workers.errors import Stale
 from workers.reconcile.plan import Create, Delete, Discard, Patch, Together, Unfinalize
 
@@ -43,7 +43,7 @@ async def kept(client):
 
 
 async def test_what_is_looked_for_would_be_found(world, fake_redis):
-    await world.mirror.apply(OWNER.kind, [Change({**world.owner, "spec": {"word": HUSH}})])
+    await world.mirror.apply(OWNER.kind, [ObjectVersion({**world.owner, "spec": {"word": HUSH}})])
     assert HUSH in await kept(fake_redis)
 
 
@@ -75,15 +75,15 @@ async def test_no_step_writes_one_through(world, fake_redis, there, steps):
 
 
 async def test_no_informer_brings_one_and_none_claims_to_follow_them(fake_redis):
-    cluster, mirror = FakeCluster(), Mirror(fake_redis, Keys("test"), {})
+    cluster, mirror = FakeCluster(), Store(fake_redis, Keys("test"), {})
     cluster.put(SECRET, secret(uid="uid"))
 
     async def ring(bells):
         pass
 
     with pytest.raises(ValueError, match="secrets are not kept in the mirror"):
-        await Informer(cluster, mirror, SECRET, ring).run(1)
-    await mirror.apply(SECRET, [Change(secret(uid="uid", resourceVersion="5"))], epoch=1)
+        await Reflector(cluster, mirror, SECRET, ring).run(1)
+    await mirror.apply(SECRET, [ObjectVersion(secret(uid="uid", resourceVersion="5"))], epoch=1)
     assert await mirror.freshness([SECRET]) == {SECRET.id: None}
     assert await kept(fake_redis) == ""
 
@@ -100,7 +100,7 @@ async def test_no_informer_brings_one_and_none_claims_to_follow_them(fake_redis)
 async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(house, fake_redis, sees, stale):
     house = await house(**sees)
     body = house.cluster.add(SECRET, secret(house.owner))
-    await house.mirror.apply(SECRET, [Change(body)])
+    await house.mirror.apply(SECRET, [ObjectVersion(body)])
     (lease,) = (await house.lane.claim(1)).leases
     seen = (await house.observer.observe([lease]))[lease]
     assert isinstance(seen, Stale) is stale

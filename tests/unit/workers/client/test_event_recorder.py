@@ -9,10 +9,10 @@ from workers.api import kinds
 from workers.api.kinds import EVENT, Ref
 from workers.client.event_recorder import BURST, REFILL_SECONDS, Recorder, event_name
 from workers.errors import AlreadyExists, Forbidden, NotFound
-from workers.reconcile.plan import Record
+from workers.reconcile.plan import RecordEvent
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-CREATED = Record("Normal", "KEDAJobsCreated", "Created 3 jobs")
+CREATED = RecordEvent("Normal", "KEDAJobsCreated", "Created 3 jobs")
 
 
 def scaled_job(name="work", uid="u1"):
@@ -117,11 +117,11 @@ async def test_another_process_raises_the_count_of_the_same_event(cluster, recor
 async def test_one_object_cannot_flood_and_does_not_silence_another(cluster, recorder, clock):
     events = recorder()
     for number in range(100):
-        events.record(kinds.SCALED_JOB, scaled_job(), Record("Warning", "KEDAJobCreateFailed", f"job {number}"))
+        events.record(kinds.SCALED_JOB, scaled_job(), RecordEvent("Warning", "KEDAJobCreateFailed", f"job {number}"))
     events.record(kinds.SCALED_JOB, scaled_job("other", "u2"), CREATED)
     clock.now += timedelta(seconds=REFILL_SECONDS)
     for number in range(100, 200):
-        events.record(kinds.SCALED_JOB, scaled_job(), Record("Warning", "KEDAJobCreateFailed", f"job {number}"))
+        events.record(kinds.SCALED_JOB, scaled_job(), RecordEvent("Warning", "KEDAJobCreateFailed", f"job {number}"))
     await events.close()
     names = [event["involvedObject"]["name"] for event in cluster.stored.values()]
     assert names.count("work") == BURST + 1
@@ -142,7 +142,7 @@ async def test_a_refused_event_is_no_error_and_the_next_one_is_written(cluster, 
 
 
 def test_the_name_tells_apart_what_differs_and_fits_a_long_owner():
-    other = Record("Normal", "KEDAJobsCreated", "Created 4 jobs")
+    other = RecordEvent("Normal", "KEDAJobsCreated", "Created 4 jobs")
     names = {
         event_name(scaled_job(), CREATED),
         event_name(scaled_job(), other),

@@ -7,12 +7,12 @@ import pytest
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
 from workers.client.scale import Scales
 from workers.errors import Forbidden, NotFound, Unavailable
-from workers.reconcile.controller import Target
+from workers.reconcile.controller import ScaleTarget
 from workers.reconcile.snapshot import Scalable
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 POOL = Ref(DEPLOYMENT, "team", "pool")
-TARGET = Target("apps/v1", "Deployment", "pool")
+TARGET = ScaleTarget("apps/v1", "Deployment", "pool")
 
 APPS = {
     "resources": [
@@ -84,10 +84,10 @@ async def test_replicas(answer, found):
     [
         pytest.param({}, TARGET, "Deployment team/pool does not exist", True, id="no such object"),
         pytest.param(
-            {}, Target("apps/v2", "Deployment", "pool"), "knows no Deployment of apps/v2", True, id="no group"
+            {}, ScaleTarget("apps/v2", "Deployment", "pool"), "knows no Deployment of apps/v2", True, id="no group"
         ),
-        pytest.param({}, Target("apps/v1", "Crane", "pool"), "knows no Crane", True, id="no such kind"),
-        pytest.param({}, Target("apps/v1", "DaemonSet", "pool"), "cannot be scaled", True, id="not scalable"),
+        pytest.param({}, ScaleTarget("apps/v1", "Crane", "pool"), "knows no Crane", True, id="no such kind"),
+        pytest.param({}, ScaleTarget("apps/v1", "DaemonSet", "pool"), "cannot be scaled", True, id="not scalable"),
         pytest.param({POOL_SCALE: Forbidden("no", status=403)}, TARGET, "no", False, id="not allowed"),
         pytest.param({POOL_SCALE: Unavailable("away")}, TARGET, "away", False, id="away"),
         pytest.param({"/apis/apps/v1": Unavailable("away")}, TARGET, "away", False, id="discovery is away"),
@@ -112,18 +112,18 @@ async def test_one_that_hangs_is_given_up():
 
 async def test_the_core_group_is_read_too():
     server = Server({"/api/v1/namespaces/team/replicationcontrollers/pool/scale": scale(2)})
-    assert (await Scales(server).read("team", Target("v1", "ReplicationController", "pool"))).replicas == 2
+    assert (await Scales(server).read("team", ScaleTarget("v1", "ReplicationController", "pool"))).replicas == 2
 
 
 async def test_ready_pods_are_counted_as_an_autoscaler_counts_them():
     pods = [pod(), pod(ready="False"), pod(phase="Pending"), pod(deletionTimestamp="now"), pod()]
     server = Server({POOL_SCALE: scale(5, "app=pool")}, pods)
-    found = await Scales(server).read("team", Target("apps/v1", "Deployment", "pool", ready=True))
+    found = await Scales(server).read("team", ScaleTarget("apps/v1", "Deployment", "pool", ready=True))
     assert found.ready == 2
     assert "pods team app=pool" in server.asked
 
 
-CONSUMING = Target("apps/v1", "Deployment", "pool", usage=True)
+CONSUMING = ScaleTarget("apps/v1", "Deployment", "pool", usage=True)
 
 
 async def test_what_the_pods_consume_is_read_by_their_selector():
@@ -153,7 +153,7 @@ async def test_without_metrics_the_replicas_are_known_all_the_same(selector, ans
 
 async def test_without_a_selector_no_pod_is_ready():
     server = Server({POOL_SCALE: scale(5)}, [pod()])
-    assert (await Scales(server).read("team", Target("apps/v1", "Deployment", "pool", ready=True))).ready == 0
+    assert (await Scales(server).read("team", ScaleTarget("apps/v1", "Deployment", "pool", ready=True))).ready == 0
 
 
 async def test_which_resource_a_kind_is_is_remembered_for_a_while():
@@ -169,7 +169,7 @@ async def test_which_resource_a_kind_is_is_remembered_for_a_while():
 
 async def test_a_kind_that_comes_later_is_found():
     server = Server({"/apis/example.com/v1/namespaces/team/cranes/c/scale": scale(3)})
-    scales, target = Scales(server), Target("example.com/v1", "Crane", "c")
+    scales, target = Scales(server), ScaleTarget("example.com/v1", "Crane", "c")
     assert (await scales.read("team", target)).missing
     resources = [{"name": name, "kind": "Crane", "namespaced": True} for name in ("cranes", "cranes/scale")]
     server.answers["/apis/example.com/v1"] = {"resources": resources}

@@ -6,8 +6,8 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
-from workers.handoff.claim_orders import Orders
-from workers.handoff.claims import Claim, Ledger, Order, Settlement
+from workers.handoff.claim_orders import ClaimOrders
+from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.handoff.readings import Readings
 from workers.reconcile.snapshot import Reading
 
@@ -22,12 +22,14 @@ async def lane(client: Redis) -> Lane:
     return lane
 
 
-def order(id: int, limit: int = 3) -> Order:
-    return Order(id, "ledger", limit, True, (Settlement("5", "parked", "failed"), Settlement("6", "done")), ("7",))
+def order(id: int, limit: int = 3) -> ClaimOrder:
+    return ClaimOrder(
+        id, "ledger", limit, True, (ClaimSettlement("5", "parked", "failed"), ClaimSettlement("6", "done")), ("7",)
+    )
 
 
 async def test_an_order_is_kept_with_the_mark_of_the_object(client: Redis, lane: Lane) -> None:
-    orders = Orders(client, KEYS)
+    orders = ClaimOrders(client, KEYS)
     assert await orders.put(WORK, order(1), lane) == 1
     assert await orders.get_many([WORK, "other"]) == [order(1), None]
     claim = await lane.claim(10)
@@ -35,7 +37,7 @@ async def test_an_order_is_kept_with_the_mark_of_the_object(client: Redis, lane:
 
 
 async def test_an_older_order_is_dropped_but_the_object_is_looked_at(client: Redis, lane: Lane) -> None:
-    orders = Orders(client, KEYS)
+    orders = ClaimOrders(client, KEYS)
     await orders.put(WORK, order(2), lane)
     claim = await lane.claim(10)
     await lane.finish((lease, Done()) for lease in claim.leases)
@@ -45,7 +47,7 @@ async def test_an_older_order_is_dropped_but_the_object_is_looked_at(client: Red
 
 
 async def test_a_dropped_order_is_gone(client: Redis, lane: Lane) -> None:
-    orders = Orders(client, KEYS)
+    orders = ClaimOrders(client, KEYS)
     await orders.put(WORK, order(2), lane)
     await orders.drop([WORK])
     assert await orders.get_many([WORK]) == [None]
@@ -54,12 +56,14 @@ async def test_a_dropped_order_is_gone(client: Redis, lane: Lane) -> None:
 @pytest.mark.parametrize("stored", ["nonsense", "1 {}", '1 {"id":1,"of":"x","limit":1,"settlements":[],"more":1}'])
 async def test_an_order_of_another_version_counts_as_none(client: Redis, stored: str) -> None:
     await client.hset("{test}:orders", WORK, stored)
-    assert await Orders(client, KEYS).get_many([WORK]) == [None]
+    assert await ClaimOrders(client, KEYS).get_many([WORK]) == [None]
 
 
-@pytest.mark.parametrize("claims", [None, (), (Claim("1", 2, 3, "abc", "text"), Claim("2"))])
-async def test_a_reading_brings_the_ledger_along(client: Redis, lane: Lane, claims: tuple[Claim, ...] | None) -> None:
-    reading = Reading(id=1, started=1, generation=1, ledger=Ledger("ledger", 4, claims))
+@pytest.mark.parametrize("claims", [None, (), (ClaimedItem("1", 2, 3, "abc", "text"), ClaimedItem("2"))])
+async def test_a_reading_brings_the_ledger_along(
+    client: Redis, lane: Lane, claims: tuple[ClaimedItem, ...] | None
+) -> None:
+    reading = Reading(id=1, started=1, generation=1, ledger=ClaimLedger("ledger", 4, claims))
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: reading}, lane)
     assert await readings.get_many([WORK]) == [reading]

@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.handoff.readings import Readings
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 KEYS = Keys("test")
 WORK = "scaledjobs.keda.sh/team/work"
@@ -35,7 +35,12 @@ async def claimed(lane: Lane) -> list[str]:
         pytest.param(reading(), id="without samples"),
         pytest.param(reading(problem='trigger 0: "ä" is wrong'), id="with a problem"),
         pytest.param(
-            reading(samples=(Sample("s0-redis-a", "redis", 3.5, 2.0, True), Sample("s1-redis-b", "redis", error="no"))),
+            reading(
+                samples=(
+                    TriggerSample("s0-redis-a", "redis", 3.5, 2.0, True),
+                    TriggerSample("s1-redis-b", "redis", error="no"),
+                )
+            ),
             id="with samples",
         ),
         pytest.param(reading(id=1_790_000_000_123_456, started=1_790_000_000_123_455), id="at today's instants"),

@@ -12,7 +12,7 @@ from tests.unit.controllers.factories import NOW, child, pod, reading, sample, s
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.controllers.keda.scaledjob import decide
 from workers.metrics import expiring, process
-from workers.metrics.expiring import FadingCounter, FadingGauge
+from workers.metrics.expiring import ExpiringCounter, ExpiringGauge
 
 WORK = Ref(SCALED_JOB, "default", "work")
 
@@ -23,7 +23,7 @@ class Shown:
     def __init__(self):
         self.now = 0.0
         self.registry = CollectorRegistry()
-        self.gauge = FadingGauge("g", "A gauge", ["object"], registry=self.registry, clock=lambda: self.now)
+        self.gauge = ExpiringGauge("g", "A gauge", ["object"], registry=self.registry, clock=lambda: self.now)
 
     def value(self, name):
         return self.registry.get_sample_value("g", {"object": name})
@@ -60,7 +60,7 @@ def test_labels_are_counted():
 )
 def test_a_count_is_shown_under_exactly_its_name(name, type_):
     registry, now = CollectorRegistry(), [0.0]
-    counter = FadingCounter(name, "A count", ["object"], registry=registry, clock=lambda: now[0])
+    counter = ExpiringCounter(name, "A count", ["object"], registry=registry, clock=lambda: now[0])
     for amount in (0, 2, 3):
         counter.add(amount, "a")
     assert registry.get_sample_value(name, {"object": "a"}) == 5

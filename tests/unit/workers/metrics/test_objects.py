@@ -15,9 +15,9 @@ from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from workers.api import kinds
 from workers.api.kinds import QUEUE, SCALED_JOB, SCALED_OBJECT, VC_JOB, Kind, Object, Ref
-from workers.cache.reflector import Informer, Pace
-from workers.cache.store import Mirror
-from workers.metrics.objects import Census
+from workers.cache.reflector import Pace, Reflector
+from workers.cache.store import Store
+from workers.metrics.objects import ObjectMetrics
 
 
 def body(name: str = "work", namespace: str = "default", **more: Any) -> Object:
@@ -33,15 +33,15 @@ def vcjob(phase: str, name: str = "train", **spec: Any) -> Object:
     return body(name, spec=spec, status={"state": {"phase": phase}})
 
 
-def shown(census: Census) -> dict[tuple[str, ...], float]:
+def shown(census: ObjectMetrics) -> dict[tuple[str, ...], float]:
     """By name and labels' values."""
     samples = [sample for family in census.collect() for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 @pytest.fixture
-def census() -> Census:
-    return Census(CollectorRegistry())
+def census() -> ObjectMetrics:
+    return ObjectMetrics(CollectorRegistry())
 
 
 PAUSED = "keda_scaled_object_paused", "default", "work"
@@ -120,7 +120,9 @@ SAID: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
 
 
 @pytest.mark.parametrize(("kind", "object_", "said"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
-def test_what_an_object_says(census: Census, kind: Kind, object_: Object, said: dict[tuple[str, ...], float]) -> None:
+def test_what_an_object_says(
+    census: ObjectMetrics, kind: Kind, object_: Object, said: dict[tuple[str, ...], float]
+) -> None:
     object_ = {"kind": kind.kind, **object_}
     roll = census.roll(kind)
     assert roll
@@ -130,13 +132,13 @@ def test_what_an_object_says(census: Census, kind: Kind, object_: Object, said: 
     assert shown(census) == {}
 
 
-def test_kinds_that_say_nothing_are_not_listened_to(census: Census) -> None:
+def test_kinds_that_say_nothing_are_not_listened_to(census: ObjectMetrics) -> None:
     assert census.roll(kinds.POD) is None
 
 
 def test_what_several_objects_say_is_added_up_and_can_be_read_by_prometheus() -> None:
     registry = CollectorRegistry()
-    census = Census(registry)
+    census = ObjectMetrics(registry)
     for kind, names in ((SCALED_JOB, "abc"), (SCALED_OBJECT, "de")):
         roll = census.roll(kind)
         assert roll
@@ -153,7 +155,7 @@ def test_what_several_objects_say_is_added_up_and_can_be_read_by_prometheus() ->
 class Listing:
     """A roll that knows three jobs, with a listing under way."""
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: ObjectMetrics) -> None:
         roll = census.roll(VC_JOB)
         assert roll
         self.census, self.roll = census, roll
@@ -165,7 +167,7 @@ class Listing:
         return "".join(sorted(name.partition("/")[2] for _, name, _ in shown(self.census)))
 
 
-def test_what_is_not_listed_any_more_has_gone(census: Census) -> None:
+def test_what_is_not_listed_any_more_has_gone(census: ObjectMetrics) -> None:
     listing = Listing(census)
     listing.roll.listed([vcjob("Completed", "a")])
     listing.roll.listed([vcjob("Completed", "d"), vcjob("Running", "c")])
@@ -174,7 +176,7 @@ def test_what_is_not_listed_any_more_has_gone(census: Census) -> None:
     assert listing.names() == "ad"
 
 
-def test_the_watch_knows_more_than_a_listing_that_began_before(census: Census) -> None:
+def test_the_watch_knows_more_than_a_listing_that_began_before(census: ObjectMetrics) -> None:
     listing = Listing(census)
     listing.roll.told(vcjob("Completed", "a"), deleted=True)
     listing.roll.told(vcjob("Completed", "new"), deleted=False)
@@ -188,9 +190,9 @@ def test_the_watch_knows_more_than_a_listing_that_began_before(census: Census) -
     assert listing.names() == "a"
 
 
-async def test_an_informer_tells_as_long_as_it_leads(census: Census, fake_redis: redis_async.Redis) -> None:
-    cluster, mirror = FakeCluster(), Mirror(fake_redis, Keys("test"), {})
-    informer = Informer(cluster, mirror, VC_JOB, _no_bells, pace=Pace(beat=0.01), roll=census.roll(VC_JOB))
+async def test_an_informer_tells_as_long_as_it_leads(census: ObjectMetrics, fake_redis: redis_async.Redis) -> None:
+    cluster, mirror = FakeCluster(), Store(fake_redis, Keys("test"), {})
+    informer = Reflector(cluster, mirror, VC_JOB, _no_bells, pace=Pace(beat=0.01), roll=census.roll(VC_JOB))
     old, new = (("volcano_job_completed_phase_count", f"default/{name}", "default") for name in ("old", "new"))
     cluster.put(VC_JOB, _whole(vcjob("Completed", "old")))
     task = asyncio.create_task(informer.run(1))

@@ -9,22 +9,22 @@ from prometheus_client import REGISTRY
 
 from tests.unit.workers.acting import OWNER, TAKEN, World
 from workers.api.kinds import JOB, SCALED_JOB, Ref
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.errors import Conflict
-from workers.handoff.claims import Order
+from workers.handoff.claims import ClaimOrder
 from workers.metrics import process
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Mark,
-    Measure,
+    HoldKey,
+    MarkObject,
     Metric,
     Patch,
     PatchStatus,
-    Poll,
-    Record,
-    Rest,
+    PollNow,
+    RecordEvent,
     Together,
 )
 
@@ -46,7 +46,7 @@ async def test_creating_what_is_there_and_ours_is_success(world):
 
 
 async def test_a_child_that_was_there_already_is_news_for_its_owner_whatever_became_of_it(world):
-    await world.mirror.apply(SCALED_JOB, [Change(world.owner)])
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(world.owner)])
     lane = world.lanes["reconcile"]
     await lane.claim(10)
     world.cluster.add(JOB, world.job("a", succeeded=1))
@@ -67,7 +67,7 @@ async def test_a_status_refers_to_what_its_plan_has_made(world):
 
 
 async def test_another_object_is_marked_and_its_bell_rung(world):
-    await world.act(Mark(Ref(JOB, "default", "parent")))
+    await world.act(MarkObject(Ref(JOB, "default", "parent")))
     claim = await world.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
     assert world.rung == {"reconcile": 1}
@@ -80,13 +80,15 @@ async def test_a_rest_keeps_the_key_and_what_comes_after_it_waits(world, monkeyp
         rested.append((seconds, dict(world.rung)))
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await world.act(Rest(0.2), Mark(Ref(JOB, "default", "parent")))
+    await world.act(HoldKey(0.2), MarkObject(Ref(JOB, "default", "parent")))
     assert (rested, world.rung) == ([(0.2, {})], {"reconcile": 1})
 
 
 async def test_an_event_may_be_about_another_object(world):
     other = {"metadata": {"name": "other"}}
-    await world.act(Record("Normal", "Waits", "for room", about=(JOB, other)), Record("Normal", "Own", "word"))
+    await world.act(
+        RecordEvent("Normal", "Waits", "for room", about=(JOB, other)), RecordEvent("Normal", "Own", "word")
+    )
     assert world.told.records == [("Waits", "for room"), ("Own", "word")]
     assert world.told.regarding == [(JOB, other), (SCALED_JOB, world.owner)]
 
@@ -100,9 +102,9 @@ async def test_what_is_measured_counts_once_the_steps_before_it_worked(world):
     skew = "cronjob_controller_job_creation_skew_duration_seconds"
     before = measured(counter, **labels), measured(f"{skew}_sum"), measured(f"{skew}_bucket", le="1.0")
     steps = (
-        Measure("job_pods_finished", 3, ("Indexed", "failed")),
-        Measure("job_creation_skew", 0.5),
-        Measure("job_creation_skew", 90),
+        CountMetric("job_pods_finished", 3, ("Indexed", "failed")),
+        CountMetric("job_creation_skew", 0.5),
+        CountMetric("job_creation_skew", 90),
     )
     await world.act(PatchStatus({"a": 1}), *steps)
     world.owner = {**world.owner, "metadata": {**world.owner["metadata"], "resourceVersion": "an older one"}}
@@ -152,7 +154,7 @@ async def test_the_acting_object_is_not_marked_by_its_own_writes(world):
 
 async def test_steps_together_are_told_of_once_with_the_number_that_worked(world):
     jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(7))
-    await world.act(Together(jobs, then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs")))
+    await world.act(Together(jobs, then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
     assert world.told.records == [("KEDAJobsCreated", "Created 7 jobs")]
     assert len(await world.children()) == 7
 
@@ -182,15 +184,15 @@ async def test_the_earliest_of_several_instants_is_when_to_come_back(world):
 
 
 async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(world):
-    await world.act(Poll())
+    await world.act(PollNow())
     claim = await world.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
     assert world.rung == {"poll": 1}
 
 
 async def test_an_order_is_kept_and_the_object_polled(world):
-    order = Order(id=7, of="ledger", limit=3)
-    await world.act(Poll(order))
+    order = ClaimOrder(id=7, of="ledger", limit=3)
+    await world.act(PollNow(order))
     claim = await world.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
     assert await world.actor.orders.get_many([OWNER.key]) == [order]

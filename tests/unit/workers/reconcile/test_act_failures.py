@@ -7,17 +7,17 @@ import pytest
 from tests.unit.workers.acting import OWNER, World, held
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
-from workers.handoff.claims import Order
+from workers.handoff.claims import ClaimOrder
 from workers.reconcile.act import SOON, UNCERTAIN
 from workers.reconcile.plan import (
     Create,
     Delete,
-    Enlist,
+    EditList,
     Patch,
     PatchStatus,
     Plan,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Together,
 )
 from workers.reconcile.snapshot import Snapshot
@@ -50,15 +50,17 @@ async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(world
         raise Forbidden("no", status=403, body={"details": {"causes": causes}})
 
     world.cluster.refuse = refuse
-    stage = Together((Create(JOB, world.job("a")),), otherwise=Record("Warning", "Failed", "{error}"))
+    stage = Together((Create(JOB, world.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
     with pytest.raises(Forbidden):
-        await world.act(stage, Record("Normal", "Never", "said"))
+        await world.act(stage, RecordEvent("Normal", "Never", "said"))
     assert world.told.records == told
 
 
 async def test_that_somebody_else_wrote_at_the_same_time_is_told_to_nobody(world):
     body = world.cluster.add(JOB, world.job("a"))
-    stage = Together((Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=Record("Warning", "Failed", "{error}"))
+    stage = Together(
+        (Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=RecordEvent("Warning", "Failed", "{error}")
+    )
     with pytest.raises(Conflict):
         await world.act(stage)
     assert world.told.records == []
@@ -70,7 +72,7 @@ async def test_a_name_that_was_taken_and_becomes_free_meanwhile_is_decided_on_af
             raise AlreadyExists("a is being deleted", status=409)
 
     world.cluster.refuse = refuse
-    stage = Together((Create(JOB, world.job("a")),), otherwise=Record("Warning", "Failed", "{error}"))
+    stage = Together((Create(JOB, world.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
     with pytest.raises(Conflict):
         await world.act(stage)
     assert world.told.records == []
@@ -102,8 +104,8 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
     jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
     stage = Together(
         jobs,
-        then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
-        otherwise=Record("Warning", "KEDAJobCreateFailed", "Failed: {error}"),
+        then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        otherwise=RecordEvent("Warning", "KEDAJobCreateFailed", "Failed: {error}"),
     )
     with pytest.raises(Forbidden):
         await world.act(stage, PatchStatus({"a": 1}))
@@ -136,9 +138,9 @@ async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_wait
 
     world.cluster.refuse = refuse
     jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
-    stage = Together(jobs, meanwhile=(PatchStatus({"a": 1}), Record("Normal", "Others", "go on")))
+    stage = Together(jobs, meanwhile=(PatchStatus({"a": 1}), RecordEvent("Normal", "Others", "go on")))
     with pytest.raises(type(error)) as raised:
-        await world.act(stage, Record("Normal", "Never", "said"))
+        await world.act(stage, RecordEvent("Normal", "Never", "said"))
     assert raised.value.within == SOON
     assert ({"j8"} <= set(await world.children())) is goes_on
     assert world.cluster.objects[OWNER]["status"] == {"a": 1}
@@ -152,7 +154,7 @@ async def test_of_many_refusals_only_some_are_told(world):
     world.cluster.refuse = refuse
     jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(9))
     with pytest.raises(Forbidden):
-        await world.act(Together(jobs, otherwise=Record("Warning", "Failed", "{error}"), meanwhile=()))
+        await world.act(Together(jobs, otherwise=RecordEvent("Warning", "Failed", "{error}"), meanwhile=()))
     assert len(world.cluster.log) == 9
     assert len(world.told.records) == world.actor.in_flight
 
@@ -176,7 +178,7 @@ async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(world):
     world.lost_after = 2
     jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(4))
     with pytest.raises(LeaseLost):
-        await world.act(Together(jobs, meanwhile=(Record("Normal", "Others", "go on"),)))
+        await world.act(Together(jobs, meanwhile=(RecordEvent("Normal", "Others", "go on"),)))
     assert world.told.records == []
 
 
@@ -233,7 +235,9 @@ async def test_what_is_not_vital_may_be_refused_and_is_told_of(world):
 
     world.cluster.refuse = refuse
     stage = Together(
-        (Delete(taken_off.ref, taken_off.uid),), otherwise=Record("Warning", "FailedDelete", "{error}"), vital=False
+        (Delete(taken_off.ref, taken_off.uid),),
+        otherwise=RecordEvent("Warning", "FailedDelete", "{error}"),
+        vital=False,
     )
     await world.act(stage, PatchStatus({"a": 1}))
     assert world.told.records == [("FailedDelete", "no")]
@@ -327,14 +331,14 @@ async def test_a_failed_step_stops_the_plan(world):
 
     world.cluster.refuse = refuse
     with pytest.raises(Unavailable):
-        await world.act(Create(JOB, world.job("a")), Record("Normal", "Never", "said"))
+        await world.act(Create(JOB, world.job("a")), RecordEvent("Normal", "Never", "said"))
     assert world.told.records == []
 
 
 async def test_an_order_is_not_given_without_the_lease(world):
     world.lost_after = 0
     with pytest.raises(LeaseLost):
-        await world.act(Poll(Order(id=7, of="ledger", limit=3)))
+        await world.act(PollNow(ClaimOrder(id=7, of="ledger", limit=3)))
     assert await world.actor.orders.get_many([OWNER.key]) == [None]
 
 
@@ -380,7 +384,7 @@ async def test_effects_that_the_broker_did_not_take_are_offered_once_more(world,
 
 async def test_lists_of_users_are_kept_only_under_the_lease(world):
     login = world.cluster.add(TRIGGER_AUTHENTICATION, {"metadata": {"name": "login", "namespace": "default"}})
-    step = Enlist(ref_of(TRIGGER_AUTHENTICATION, login), "scaledjobs", "work")
+    step = EditList(ref_of(TRIGGER_AUTHENTICATION, login), "scaledjobs", "work")
     world.lost_after = 0
     with pytest.raises(LeaseLost):
         await world.act(step)

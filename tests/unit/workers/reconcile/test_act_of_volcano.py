@@ -7,16 +7,16 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import POD, POD_GROUP, SCALED_JOB, Kind, Object, ref_of
-from workers.cache.store import Mirror
+from workers.cache.store import Store
 from workers.errors import AlreadyExists
-from workers.handoff.claim_orders import Orders
+from workers.handoff.claim_orders import ClaimOrders
 from workers.reconcile.act import Actor
-from workers.reconcile.plan import Create, PatchStatus, Plan, Record
+from workers.reconcile.plan import Create, PatchStatus, Plan, RecordEvent
 from workers.reconcile.snapshot import Snapshot
 
 
 class Silent:
-    def record(self, kind: Kind, regarding: Object, record: Record) -> None:
+    def record(self, kind: Kind, regarding: Object, record: RecordEvent) -> None:
         """Nobody listens."""
 
 
@@ -24,12 +24,12 @@ async def ring(_bells: object) -> None:
     """Nobody listens."""
 
 
-def actor_of(client: redis_async.Redis, cluster: MemoryCluster, mirror: Mirror, lane: Lane) -> Actor:
+def actor_of(client: redis_async.Redis, cluster: MemoryCluster, mirror: Store, lane: Lane) -> Actor:
     return Actor(
         cluster=cluster,  # type: ignore[arg-type]
         mirror=mirror,
         recorder=Silent(),  # type: ignore[arg-type]
-        orders=Orders(client, Keys("test")),
+        orders=ClaimOrders(client, Keys("test")),
         reconcile=lane,
         poll=lane,
         ring=ring,
@@ -42,7 +42,7 @@ async def test_a_child_that_another_made_for_the_same_owner_is_there(
     fake_redis: redis_async.Redis, owner: str | None
 ) -> None:
     cluster, lane = MemoryCluster(), Lane(fake_redis, "reconcile", Keys("test"))
-    mirror = Mirror(fake_redis, Keys("test"), {})
+    mirror = Store(fake_redis, Keys("test"), {})
 
     def group(of: str | None) -> Object:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": f"uid-{of}", "controller": True}
@@ -65,7 +65,7 @@ async def test_a_status_is_written_where_its_kind_keeps_it(
     fake_redis: redis_async.Redis, kind: Kind, verb: str
 ) -> None:
     cluster, lane = MemoryCluster(), Lane(fake_redis, "reconcile", Keys("test"))
-    mirror = Mirror(fake_redis, Keys("test"), {kind.id: (lane,)})
+    mirror = Store(fake_redis, Keys("test"), {kind.id: (lane,)})
     actor = actor_of(fake_redis, cluster, mirror, lane)
     body = cluster.add(kind, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"a": 1}, "status": {"b": 2}})
     ref = ref_of(kind, body)

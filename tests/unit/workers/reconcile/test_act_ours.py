@@ -4,10 +4,10 @@ import pytest
 
 from tests.unit.workers.acting import HELD, TAKEN, held
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, Ref, ref_of
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.controllers.keda.scaledobject import rivals
 from workers.errors import AlreadyExists, Forbidden
-from workers.reconcile.plan import Create, Delete, Discard, Record, Together
+from workers.reconcile.plan import Create, Delete, Discard, RecordEvent, Together
 
 
 async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(world):
@@ -25,7 +25,7 @@ async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(world):
 
 
 async def test_a_taken_name_is_decided_on_once_more(world):
-    await world.mirror.apply(SCALED_JOB, [Change(world.owner)])
+    await world.mirror.apply(SCALED_JOB, [ObjectVersion(world.owner)])
     lane = world.lanes["reconcile"]
     await lane.claim(10)
     world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
@@ -38,8 +38,8 @@ async def test_a_taken_name_is_decided_on_once_more(world):
 async def test_a_taken_name_does_not_count_among_what_was_done_together(world):
     world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
     jobs = tuple(Create(JOB, world.job(name), taken=TAKEN) for name in "abc")
-    stage = Together(jobs, Record("Normal", "Created", "{done}"), Record("Warning", "Failed", "{error}"))
-    await world.act(stage, Record("Normal", "Later", "goes on"))
+    stage = Together(jobs, RecordEvent("Normal", "Created", "{done}"), RecordEvent("Warning", "Failed", "{error}"))
+    await world.act(stage, RecordEvent("Normal", "Later", "goes on"))
     assert sorted(world.told.records) == [
         ("Created", "2"),
         ("Later", "goes on"),
@@ -101,7 +101,7 @@ async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as
 
 async def test_finalizers_go_together_and_are_counted(world):
     steps = tuple([(await held(world, f"p{number}"))[1] for number in range(9)])
-    await world.act(Together(steps, then=Record("Normal", "Let", "{done} go")))
+    await world.act(Together(steps, then=RecordEvent("Normal", "Let", "{done} go")))
     assert world.told.records == [("Let", "9 go")]
     assert not any(world.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
 

@@ -5,12 +5,12 @@ import pytest
 from tests.unit.workers.acting import World
 from workers.api.kinds import Kind, Ref
 from workers.errors import Conflict, Forbidden
-from workers.reconcile.plan import Record, Scale
+from workers.reconcile.plan import RecordEvent, Scale
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 POOL = Ref(DEPLOYMENT, "default", "pool")
-THEN = Record("Normal", "Scaled", "from 1 to 4")
-OTHERWISE = Record("Warning", "NotScaled", "because {error}")
+THEN = RecordEvent("Normal", "Scaled", "from 1 to 4")
+OTHERWISE = RecordEvent("Warning", "NotScaled", "because {error}")
 
 
 @pytest.fixture

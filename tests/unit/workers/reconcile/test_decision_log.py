@@ -6,18 +6,18 @@ from redis.exceptions import RedisError
 from scheduler.keys import Keys
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.reconcile import decision_log as module
-from workers.reconcile.decision_log import Decisions
+from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.plan import (
     ComeBack,
     Create,
     Delete,
     Figure,
-    Mark,
+    HoldKey,
+    MarkObject,
     PatchStatus,
     Plan,
-    Poll,
-    Record,
-    Rest,
+    PollNow,
+    RecordEvent,
     Together,
 )
 from workers.reconcile.snapshot import Snapshot
@@ -32,7 +32,7 @@ def seen(ref=WORK, **more):
 
 
 async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_it(client):
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     await decisions.note([(seen(last_error="refused"), WRITES)])
     (known,) = await decisions.of(WORK)
     assert (known.uid, known.why, known.failed) == ("u1", WRITES.why, "refused")
@@ -48,7 +48,7 @@ async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_i
     ids=["the longest", "longer", "less", "longer than any", "a fraction"],
 )
 async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, value, read):
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     await decisions.note([(seen(), Plan((), "much", (Figure("queue", value),)))])
     (known,) = await decisions.of(WORK)
     assert known.figures == (Figure("queue", read),)
@@ -59,7 +59,7 @@ async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, v
     [
         ([WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
         ([Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
-        ([Plan((ComeBack(None), Poll()), "idle"), Plan((ComeBack(None), Poll()), "idle")], [("idle", 1)]),
+        ([Plan((ComeBack(None), PollNow()), "idle"), Plan((ComeBack(None), PollNow()), "idle")], [("idle", 1)]),
         ([Plan((), "idle"), Plan((), "idle", (Figure("queue", 1),))], [("idle", 1), ("idle", 1)]),
         ([Plan((), "a"), Plan((), "b"), Plan((), "a")], [("a", 1), ("b", 1), ("a", 1)]),
         ([Plan((PatchStatus({}),), "")], []),
@@ -74,7 +74,7 @@ async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, v
     ],
 )
 async def test_what_is_remembered(client, plans, kept):
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     for plan in plans:
         await decisions.note([(seen(), plan)])
     assert [(each.why, each.times) for each in await decisions.of(WORK)] == kept
@@ -82,14 +82,14 @@ async def test_what_is_remembered(client, plans, kept):
 
 async def test_another_process_does_not_repeat_what_is_there(client):
     for _ in range(2):
-        await Decisions(client, KEYS).note([(seen(), Plan((), "idle"))])
-    assert [each.times for each in await Decisions(client, KEYS).of(WORK)] == [1]
+        await DecisionLog(client, KEYS).note([(seen(), Plan((), "idle"))])
+    assert [each.times for each in await DecisionLog(client, KEYS).of(WORK)] == [1]
 
 
 async def test_there_are_never_more_than_so_many_of_so_many(client, monkeypatch):
     monkeypatch.setattr(module, "PER_OBJECT", 3)
     monkeypatch.setattr(module, "OBJECTS", 2)
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     refs = [Ref(SCALED_JOB, "default", name) for name in "abc"]
     for ref in refs:
         for number in range(5):
@@ -106,14 +106,14 @@ async def test_there_are_never_more_than_so_many_of_so_many(client, monkeypatch)
 
 
 async def test_what_cannot_be_read_is_none(client):
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     await decisions.note([(seen(), Plan((), "good"))])
     await client.lpush("{test}:decision:" + WORK.key, 'digest 1 5 {"why": 3}', "x")
     assert [each.why for each in await decisions.of(WORK)] == ["good"]
 
 
 async def test_a_broker_that_refuses_costs_the_memory_only(client):
-    decisions = Decisions(client, KEYS)
+    decisions = DecisionLog(client, KEYS)
     await client.set("{test}:decision:" + WORK.key, "not a list")
     await decisions.note([(seen(), WRITES)])
     with pytest.raises(RedisError):
@@ -123,11 +123,11 @@ async def test_a_broker_that_refuses_costs_the_memory_only(client):
 def test_deeds_in_words():
     steps = (
         Together((Create(JOB, {}), Create(JOB, {}), Delete(Ref(POD, "default", "p"), "u"))),
-        Record("Normal", "Made", "2 Jobs"),
+        RecordEvent("Normal", "Made", "2 Jobs"),
         Delete(WORK, "u"),
-        Poll(),
-        Mark(WORK),
-        Rest(1.0),
+        PollNow(),
+        MarkObject(WORK),
+        HoldKey(1.0),
         ComeBack(None),
     )
     assert list(module.done(steps)) == [

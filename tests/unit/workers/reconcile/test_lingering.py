@@ -6,8 +6,8 @@ import pytest
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper
 
 
 def key(number):
@@ -19,8 +19,8 @@ class House:
 
     def __init__(self, lane, **options):
         self.lane, self.begun, self.free = lane, [], asyncio.Event()
-        self.hands = Hands(lane, self.ring, lease=30.0)
-        self.drain = Drain(self.hands, self.handle, self.ring, batch=1, work=60.0, **options)
+        self.hands = LeaseKeeper(lane, self.ring, lease=30.0)
+        self.drain = Consumer(self.hands, self.handle, self.ring, batch=1, work=60.0, **options)
 
     async def ring(self, bells):
         pass

@@ -6,7 +6,7 @@ from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Ref
 from workers.errors import Conflict, Forbidden, Unavailable
 from workers.reconcile.list_membership import ATTEMPTS, enlist
-from workers.reconcile.plan import Enlist
+from workers.reconcile.plan import EditList
 
 LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")
 
@@ -23,7 +23,7 @@ def listed(cluster, field="scaledjobs"):
 
 
 def step(name, *, present=True, field="scaledjobs"):
-    return Enlist(LOGIN, field, name, present)
+    return EditList(LOGIN, field, name, present)
 
 
 async def test_names_come_and_go(cluster):

@@ -9,10 +9,10 @@ from scheduler.queue import Lane
 from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import OWNER, Counted, nothing, owned
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, Ref, ref_of
-from workers.cache.store import Change
+from workers.cache.store import ObjectVersion
 from workers.errors import Stale
 from workers.handoff.readings import Readings
-from workers.reconcile.controller import Controller, Target
+from workers.reconcile.controller import Controller, ScaleTarget
 from workers.reconcile.observe import Observer
 from workers.reconcile.plan import NOTHING
 from workers.reconcile.snapshot import Reading, Scalable
@@ -83,7 +83,7 @@ async def test_a_decision_sees_the_relatives_it_asks_for(house):
     here = house.cluster.add(JOB, {"metadata": {"name": "here", "namespace": "default"}})
     went = house.cluster.add(JOB, {"metadata": {"name": "went", "namespace": "default"}})
     await house.follow()
-    await house.mirror.apply(JOB, [Change.gone(Ref(JOB, "default", "went"), went["metadata"]["uid"])])
+    await house.mirror.apply(JOB, [ObjectVersion.gone(Ref(JOB, "default", "went"), went["metadata"]["uid"])])
     await house.bell()
     by_name = {ref.name: body for ref, body in house.snapshots[-1].relatives.items()}
     assert by_name == {"here": here, "went": None, "never": None}
@@ -95,7 +95,7 @@ async def test_what_is_only_glanced_at_is_missing_as_long_as_it_is_not_known(hou
         glances=lambda body: (Ref(SCALE_POLICY, "", "unknown"), Ref(JOB, "default", "here")),
     )
     here = house.cluster.add(JOB, {"metadata": {"name": "here", "namespace": "default"}})
-    await house.mirror.apply(JOB, [Change(here)])
+    await house.mirror.apply(JOB, [ObjectVersion(here)])
     await house.bell()
     by_name = {ref.name: body for ref, body in house.snapshots[-1].relatives.items()}
     assert by_name == {"here": here, "unknown": None}
@@ -131,10 +131,10 @@ async def test_relatives_are_not_read_for_what_is_not_ours(house, monkeypatch):
 async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(house, entry):
     house = await house(spec={"relatives": ["owner"]})
     if entry == "a tombstone":
-        await house.mirror.apply(JOB, [Change.gone(Ref(JOB, "default", "owner"), "uid-of-owner")])
+        await house.mirror.apply(JOB, [ObjectVersion.gone(Ref(JOB, "default", "owner"), "uid-of-owner")])
     # Another version of the object itself comes in, later than all that is known of Jobs.
     body = house.cluster.add(SCALED_JOB, house.owner)
-    await house.mirror.apply(SCALED_JOB, [Change(body)])
+    await house.mirror.apply(SCALED_JOB, [ObjectVersion(body)])
     await house.bell()
     assert len(house.snapshots) == (entry == "a tombstone")
     assert (await house.lane.stats()).failing == (entry != "a tombstone")
@@ -151,7 +151,7 @@ async def test_relatives_of_a_kind_nobody_follows_are_unknown(house, known):
     await house.bring(SCALED_JOB)
     if known:
         await house.mirror.apply(
-            JOB, [Change(house.cluster.add(JOB, {"metadata": {"name": "owner", "namespace": "default"}}))]
+            JOB, [ObjectVersion(house.cluster.add(JOB, {"metadata": {"name": "owner", "namespace": "default"}}))]
         )
     await house.bell()
     assert house.snapshots == []
@@ -172,9 +172,13 @@ async def test_what_an_object_left_behind_is_decided_on_without_it(house, childr
     await house.follow()
     await house.bell()
     house.snapshots.clear()
-    gone = [Change.gone(ref_of(JOB, body), body["metadata"]["uid"]) for body in bodies if ref_of(JOB, body).name == "a"]
+    gone = [
+        ObjectVersion.gone(ref_of(JOB, body), body["metadata"]["uid"])
+        for body in bodies
+        if ref_of(JOB, body).name == "a"
+    ]
     await house.mirror.apply(JOB, gone)
-    await house.mirror.apply(SCALED_JOB, [Change.gone(OWNER, house.owner["metadata"]["uid"])])
+    await house.mirror.apply(SCALED_JOB, [ObjectVersion.gone(OWNER, house.owner["metadata"]["uid"])])
     await house.bell()
     assert [snapshot.body for snapshot in house.snapshots] == [None] * decided
     if decided:
@@ -216,7 +220,7 @@ async def test_a_slow_watch_stops_decisions_that_need_it_and_no_others(house):
     await house.follow()
     asks = Ref(SCALED_JOB, "default", "asks")
     owner = (await house.mirror.get(asks)).body
-    await house.mirror.apply(JOB, [Change(house.cluster.add(JOB, owned("asks-1", owner)))])
+    await house.mirror.apply(JOB, [ObjectVersion(house.cluster.add(JOB, owned("asks-1", owner)))])
     house.controllers[JOB.id] = Controller(JOB, nothing, children=(POD,))
     await house.lane.mark([OWNER.key, asks.key, "jobs.batch/default/asks-1"])
     assert await house.bell() == 3
@@ -291,7 +295,7 @@ async def test_whole_kinds_are_read_and_asked_how_fresh_they_are_only_for_decisi
     house = await house(everywhere=(SCALE_POLICY,), surveys=lambda body: body["metadata"]["name"] != "work")
     monkeypatch.setattr(house.mirror, "freshness", freshness := Counted(house.mirror.freshness))
     other = house.cluster.add(SCALED_JOB, {"metadata": {"name": "other", "namespace": "default"}, "spec": {}})
-    await house.mirror.apply(SCALED_JOB, [Change(other)])
+    await house.mirror.apply(SCALED_JOB, [ObjectVersion(other)])
     leases = (await house.lane.claim(2)).leases
     seen = {lease.key: seen for lease, seen in (await house.observer.observe(leases)).items()}
     assert seen[OWNER.key].everywhere == {}
@@ -323,7 +327,7 @@ async def test_each_decision_sees_its_own_target_as_it_is_now(house):
     house = await house(
         spec={"on": "pool"},
         workloads=scales,
-        scales=lambda body: Target("apps/v1", "Deployment", body["spec"]["on"]) if "on" in body["spec"] else None,
+        scales=lambda body: ScaleTarget("apps/v1", "Deployment", body["spec"]["on"]) if "on" in body["spec"] else None,
     )
     for name, spec in {"away": {"on": "other"}, "none": {}}.items():
         house.cluster.add(SCALED_JOB, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
@@ -357,10 +361,10 @@ async def test_who_names_the_same_is_seen(fake_redis):
             ("team", "f", "pool"),
         )
     ]
-    await mirror.apply(SCALED_OBJECT, [Change(body) for body in bodies], listing=listing)
+    await mirror.apply(SCALED_OBJECT, [ObjectVersion(body) for body in bodies], listing=listing)
     await mirror.finish(listing, {"": "9"})
     await mirror.touch(SCALED_OBJECT, 1, await mirror.touch(SCALED_OBJECT, 1, None))
-    await mirror.apply(SCALED_OBJECT, [Change.gone(Ref(SCALED_OBJECT, "team", "f"), "team-f")])
+    await mirror.apply(SCALED_OBJECT, [ObjectVersion.gone(Ref(SCALED_OBJECT, "team", "f"), "team-f")])
     observer = Observer(
         controllers={SCALED_OBJECT.id: controller}, mirror=mirror, readings=Readings(fake_redis, keys), stale=10.0
     )

@@ -11,7 +11,7 @@ from tests.unit.workers.reconciling import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.errors import Invalid, Unavailable
 from workers.reconcile.act import UNCERTAIN
-from workers.reconcile.limits import Reservation
+from workers.reconcile.limits import LimitReservation
 from workers.reconcile.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
 
 
@@ -184,7 +184,7 @@ class Answering:
 
 def within_limits(snapshot, now):
     if snapshot.allowance is None:
-        return Plan(reservation=Reservation((), 1, 4))
+        return Plan(reservation=LimitReservation((), 1, 4))
     return Plan((PatchStatus({"allowed": snapshot.allowance}),), "decided within limits")
 
 
@@ -192,7 +192,7 @@ async def test_a_decision_that_asks_for_a_reservation_is_made_anew_with_the_answ
     answering = Answering(3)
     house = await house(within_limits, reservations=answering)
     await house.bell()
-    assert answering.asked == [Reservation((), 1, 4)]
+    assert answering.asked == [LimitReservation((), 1, 4)]
     assert [snapshot.allowance for snapshot in house.snapshots] == [None, 3]
     assert house.cluster.objects[OWNER]["status"] == {"allowed": 3}
 

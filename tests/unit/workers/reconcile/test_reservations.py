@@ -11,10 +11,10 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.caps import SharedCap
 from workers.api.kinds import JOB, SCALED_JOB, Ref
-from workers.cache.store import Change, Mirror
+from workers.cache.store import ObjectVersion, Store
 from workers.errors import Stale
 from workers.reconcile import reservations as module
-from workers.reconcile.limits import Cap, Reservation
+from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.reservations import Reservations
 from workers.reconcile.snapshot import Snapshot
 
@@ -25,7 +25,7 @@ HANDS = 8
 
 def cap(limit, name="quota", **spec):
     policy = {"metadata": {"name": name, "uid": f"uid-{name}", "generation": 1}, "spec": {"maxJobs": limit, **spec}}
-    return Cap(policy, limit)
+    return JobLimit(policy, limit)
 
 
 class World:
@@ -34,7 +34,7 @@ class World:
     def __init__(self, client, limit=6):
         self.client = client
         self.lane = Lane(client, "reconcile", KEYS)
-        self.mirror = Mirror(client, KEYS, {SCALED_JOB.id: (self.lane,)})
+        self.mirror = Store(client, KEYS, {SCALED_JOB.id: (self.lane,)})
         self.limit = limit
         self.jobs = {}
         self.versions = 0
@@ -61,28 +61,30 @@ class World:
 
     async def add(self, name):
         self.jobs.setdefault(name, 0)
-        await self.mirror.apply(SCALED_JOB, [Change(self.body(SCALED_JOB, name))])
+        await self.mirror.apply(SCALED_JOB, [ObjectVersion(self.body(SCALED_JOB, name))])
 
     async def drop(self, name):
         """The object goes, and the garbage collector takes its Jobs."""
         await self.jobs_of(name, 0)
         del self.jobs[name]
-        await self.mirror.apply(SCALED_JOB, [Change.gone(Ref(SCALED_JOB, "default", name), f"uid-{name}")])
+        await self.mirror.apply(SCALED_JOB, [ObjectVersion.gone(Ref(SCALED_JOB, "default", name), f"uid-{name}")])
 
     async def jobs_of(self, name, number):
         """The object has so many unfinished Jobs now."""
         owner = {"apiVersion": SCALED_JOB.api_version, "kind": SCALED_JOB.kind, "name": name, "uid": f"uid-{name}"}
         had, self.jobs[name] = self.jobs[name], number
         changes = [
-            Change(self.body(JOB, f"{name}-{i}", ownerReferences=[{**owner, "controller": True}]))
+            ObjectVersion(self.body(JOB, f"{name}-{i}", ownerReferences=[{**owner, "controller": True}]))
             for i in range(had, number)
         ]
-        changes += [Change.gone(Ref(JOB, "default", f"{name}-{i}"), f"uid-{name}-{i}") for i in range(number, had)]
+        changes += [
+            ObjectVersion.gone(Ref(JOB, "default", f"{name}-{i}"), f"uid-{name}-{i}") for i in range(number, had)
+        ]
         await self.mirror.apply(JOB, changes)
 
     async def ask(self, name, wanted, *, caps=None, alive=None, held=0, **snapshot):
         body = self.body(SCALED_JOB, name)
-        asked = Reservation(caps or (cap(self.limit),), self.jobs[name] if alive is None else alive, wanted, held)
+        asked = LimitReservation(caps or (cap(self.limit),), self.jobs[name] if alive is None else alive, wanted, held)
         return await self.reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body, **snapshot), asked)
 
     async def works(self, name, wanted):
@@ -275,7 +277,7 @@ async def _decide(world, reservations, name, wanted, turns):
     for _ in range(turns):
         body = world.body(SCALED_JOB, name)
         alive = world.jobs[name]
-        asked = Reservation((cap(world.limit),), alive, max(alive, wanted))
+        asked = LimitReservation((cap(world.limit),), alive, max(alive, wanted))
         granted = await reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body), asked)
         for number in range(alive + 1, granted + 1):
             # Others decide between one Job and the next.

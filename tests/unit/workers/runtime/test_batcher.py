@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.runtime.batcher import Coalescer
+from workers.runtime.batcher import Batcher
 
 
 async def test_what_arrives_while_a_batch_is_on_its_way_forms_the_next_batch():
@@ -16,7 +16,7 @@ async def test_what_arrives_while_a_batch_is_on_its_way_forms_the_next_batch():
         await gate.wait()
         return [item * 10 for item in items]
 
-    coalescer = Coalescer(carry)
+    coalescer = Batcher(carry)
     first = [asyncio.create_task(coalescer.submit(item)) for item in (1, 2)]
     while not batches:
         await asyncio.sleep(0)
@@ -34,7 +34,7 @@ async def test_a_batch_is_never_larger_than_the_limit():
         sizes.append(len(items))
         return items
 
-    coalescer = Coalescer(carry, limit=2)
+    coalescer = Batcher(carry, limit=2)
     await asyncio.gather(*(coalescer.submit(item) for item in range(5)))
     assert sizes == [2, 2, 1]
 
@@ -45,7 +45,7 @@ async def test_a_failed_batch_fails_its_own_callers_and_nobody_else():
             raise ValueError("refused")
         return items
 
-    coalescer = Coalescer(carry, limit=1)
+    coalescer = Batcher(carry, limit=1)
     bad, good = await asyncio.gather(coalescer.submit("bad"), coalescer.submit("good"), return_exceptions=True)
     assert isinstance(bad, ValueError)
     assert good == "good"
@@ -59,7 +59,7 @@ async def test_closing_waits_for_what_was_submitted():
         done.extend(items)
         return items
 
-    coalescer = Coalescer(carry)
+    coalescer = Batcher(carry)
     submitted = asyncio.create_task(coalescer.submit("last"))
     await asyncio.sleep(0)
     await coalescer.close()
@@ -72,7 +72,7 @@ async def test_a_caller_that_gave_up_does_not_break_the_batch():
         await asyncio.sleep(0)
         return items
 
-    coalescer = Coalescer(carry)
+    coalescer = Batcher(carry)
     leaving = asyncio.create_task(coalescer.submit("leaving"))
     staying = asyncio.create_task(coalescer.submit("staying"))
     await asyncio.sleep(0)

@@ -13,8 +13,8 @@ from redis.exceptions import ConnectionError
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from workers.metrics import process
-from workers.runtime.consumer import Drain
-from workers.runtime.leases import Hands, LeaseLost
+from workers.runtime.consumer import Consumer
+from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 KEY = "jobs.batch/default/crunch"
 OTHER = "jobs.batch/default/other"
@@ -43,7 +43,7 @@ async def lane(fake_redis):
 
 @pytest.fixture
 async def hands(lane, ring):
-    hands = Hands(lane, ring, lease=30.0)
+    hands = LeaseKeeper(lane, ring, lease=30.0)
     yield hands
     await hands.close()
 
@@ -81,7 +81,7 @@ async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles
     await started.wait()
     # Somebody else has the key under a later token.
     await lane.finish([(lease, Done())])
-    [theirs] = await claimed(lane, Hands(lane, Bell(), lease=30.0), KEY)
+    [theirs] = await claimed(lane, LeaseKeeper(lane, Bell(), lease=30.0), KEY)
     await hands._renew()
     await work
     assert not harmed
@@ -133,7 +133,7 @@ async def test_a_bell_drains_the_lane_in_batches(lane, hands, ring):
         await hands.settle_all([(lease, Done()) for lease in claim.leases])
 
     await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
-    assert await Drain(hands, handle, ring, batch=4, work=60.0).bell() == 10
+    assert await Consumer(hands, handle, ring, batch=4, work=60.0).bell() == 10
     assert seen == [4, 4, 2]
 
 
@@ -144,7 +144,7 @@ async def test_a_bell_that_worked_long_enough_hands_over_to_the_next(lane, hands
     marked = await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
     for _ in range(marked.bells):
         await lane.claim(0, bell=True)
-    assert await Drain(hands, handle, ring, batch=4, work=0.0).bell() == 4
+    assert await Consumer(hands, handle, ring, batch=4, work=0.0).bell() == 4
     assert ring.rung["reconcile"] >= 1
 
 
@@ -152,7 +152,7 @@ async def test_a_bell_too_many_finds_nothing_and_is_harmless(lane, hands, ring):
     async def handle(claim, hands):
         raise AssertionError("there is nothing to handle")
 
-    assert await Drain(hands, handle, ring, batch=4, work=1.0).bell() == 0
+    assert await Consumer(hands, handle, ring, batch=4, work=1.0).bell() == 0
 
 
 async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, hands, ring):
@@ -165,7 +165,7 @@ async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, h
         await hands.settle_all([(lease, Done()) for lease in claim.leases])
 
     await lane.mark([KEY, OTHER])
-    await Drain(hands, handle, ring, batch=10, work=60.0).bell()
+    await Consumer(hands, handle, ring, batch=10, work=60.0).bell()
     assert sorted(rounds[0]) == [KEY, OTHER]
     assert rounds[1:] == [[KEY]]
 
@@ -176,7 +176,7 @@ async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, hand
         raise ConnectionError("the broker went away")
 
     await lane.mark([KEY, OTHER])
-    await Drain(hands, handle, ring, batch=10, work=60.0).bell()
+    await Consumer(hands, handle, ring, batch=10, work=60.0).bell()
     stats = await lane.stats()
     assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
 
@@ -189,7 +189,7 @@ async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever
         await asyncio.Event().wait()
 
     await lane.mark([KEY])
-    bell = asyncio.create_task(Drain(hands, handle, ring, batch=10, work=60.0).bell())
+    bell = asyncio.create_task(Consumer(hands, handle, ring, batch=10, work=60.0).bell())
     await started.wait()
     bell.cancel()
     await asyncio.gather(bell, return_exceptions=True)
@@ -214,7 +214,7 @@ async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_th
     monkeypatch.setattr(lane, "sweep", away_for_three)
     await lane.mark([KEY, OTHER])
     await lane.claim(1)
-    sweeping = asyncio.create_task(Drain(hands, None, ring, batch=1, work=1.0).sweep_forever(every=0.0))
+    sweeping = asyncio.create_task(Consumer(hands, None, ring, batch=1, work=1.0).sweep_forever(every=0.0))
     async with asyncio.timeout(60):
         await enough.wait()
     sweeping.cancel()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from workers.runtime.loop import Process
+from workers.runtime.loop import LoopThread
 
 
 class Opened:
@@ -32,7 +32,7 @@ class Opened:
 
 def test_many_threads_share_one_service_on_one_loop():
     service = Opened()
-    process = Process(service)
+    process = LoopThread(service)
     with ThreadPoolExecutor(8) as threads:
         names = set(threads.map(lambda _: process.run(lambda opened: opened.work()), range(50)))
     process.stop()
@@ -42,7 +42,7 @@ def test_many_threads_share_one_service_on_one_loop():
 
 
 def test_what_the_work_raises_reaches_the_caller_and_the_service_lives_on():
-    process = Process(Opened())
+    process = LoopThread(Opened())
 
     async def fails(_):
         raise ValueError("no")
@@ -55,7 +55,7 @@ def test_what_the_work_raises_reaches_the_caller_and_the_service_lives_on():
 
 def test_work_that_is_under_way_when_the_process_stops_is_cancelled_and_nobody_waits_for_it_for_ever():
     service, started = Opened(), threading.Event()
-    process = Process(service)
+    process = LoopThread(service)
 
     async def endless(_):
         started.set()
@@ -72,7 +72,7 @@ def test_work_that_is_under_way_when_the_process_stops_is_cancelled_and_nobody_w
 
 def test_a_service_that_could_not_be_opened_is_tried_again_at_the_next_call():
     service = Opened(fail=1)
-    process = Process(service)
+    process = LoopThread(service)
     with pytest.raises(ConnectionError):
         process.start()
     assert process.run(lambda opened: opened.work()) == "penstock-loop"

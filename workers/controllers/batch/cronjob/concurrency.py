@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api.scheduledjob import ConcurrencyPolicy
-from workers.controllers.batch.cronjob.manual import Request
+from workers.controllers.batch.cronjob.manual import RunRequest
 
 #: Runs that one plan starts at most; what is left over follows at once.
 HELPING = 100
@@ -15,7 +15,7 @@ HELPING = 100
 class Choice:
     """What starts now. replaces: what is at work is ended first. waits: something has to wait for what is at work."""
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[RunRequest, ...] = ()
     slots: tuple[datetime, ...] = ()
     replaces: bool = False
     waits: bool = False
@@ -25,7 +25,7 @@ class Choice:
 
 
 def choose(
-    policy: ConcurrencyPolicy, *, at_work: bool, requests: Sequence[Request], slots: Sequence[datetime]
+    policy: ConcurrencyPolicy, *, at_work: bool, requests: Sequence[RunRequest], slots: Sequence[datetime]
 ) -> Choice:
     """Of the runs that were asked for, and of those of open slots (oldest first), the ones that start now."""
     if not requests and not slots:

@@ -28,16 +28,16 @@ from workers.controllers.batch.cronjob import (
 from workers.controllers.batch.cronjob.concurrency import Choice
 from workers.controllers.batch.cronjob.cursor import MISSED, Cursor
 from workers.controllers.batch.cronjob.due import Due, Settled
-from workers.controllers.batch.cronjob.manual import Request
-from workers.controllers.batch.cronjob.observed import Sight
-from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, Run
+from workers.controllers.batch.cronjob.manual import RunRequest
+from workers.controllers.batch.cronjob.observed import ObservedSchedule
+from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.starting import Start
-from workers.controllers.batch.cronjob.status import Ready
+from workers.controllers.batch.cronjob.status import ScheduleReady
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.controllers.batch.cronjob.timing import Timing, Trouble
 from workers.errors import UserError
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Record, Step
+from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
 
 
@@ -50,20 +50,20 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         spec = volcano.scheduled(body) if snapshot.ref.kind == VC_CRON_JOB else manifest.parse(body).spec
     except UserError as error:
         return _refused(snapshot, body, str(error), now)
-    return _Decision(Sight(snapshot, body, spec, now)).plan()
+    return _CronJobDecision(ObservedSchedule(snapshot, body, spec, now)).plan()
 
 
 def _refused(snapshot: Snapshot, body: Object, message: str, now: datetime) -> Plan:
     """A manifest that says nothing that could be done."""
-    record = Record("Warning", "InvalidSpec", message)
+    record = RecordEvent("Warning", "InvalidSpec", message)
     if not dialect.of(snapshot.ref.kind).scheduled:
         return Plan((record,), "the manifest is wrong")
     observed = body.get("status") or {}
-    new = status.merged(observed, _conditions(body, Ready("False", "InvalidSpec", message), now))
+    new = status.merged(observed, _conditions(body, ScheduleReady("False", "InvalidSpec", message), now))
     return Plan((PatchStatus(new), record) if new != observed else (), "the manifest is wrong")
 
 
-def _conditions(body: Object, ready: Ready, now: datetime) -> Object:
+def _conditions(body: Object, ready: ScheduleReady, now: datetime) -> Object:
     return {
         "conditions": ready.render(body.get("status") or {}, now),
         "observedGeneration": body["metadata"].get("generation"),
@@ -71,10 +71,10 @@ def _conditions(body: Object, ready: Ready, now: datetime) -> Object:
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _CronJobDecision:
     """The decision about one object whose manifest is right."""
 
-    sight: Sight
+    sight: ObservedSchedule
 
     def plan(self) -> Plan:
         """All steps, in the order in which each may be the last."""
@@ -129,7 +129,7 @@ class _Decision:
         )
 
     @property
-    def _requests(self) -> list[Request]:
+    def _requests(self) -> list[RunRequest]:
         """What was asked for and was not seen to."""
         return [each for each in self.sight.asked[0] if not self.sight.had(self.sight.names.manual(each.id))]
 
@@ -145,7 +145,7 @@ class _Decision:
         return concurrency.choose(policy, at_work=at_work, requests=self._requests, slots=slots)
 
     @cached_property
-    def _runs(self) -> tuple[Run, ...]:
+    def _runs(self) -> tuple[ObservedRun, ...]:
         """The runs before anything starts. Those that give way are over."""
         if not self._choice.replaces:
             return self.sight.runs
@@ -161,7 +161,7 @@ class _Decision:
         return [*starting.starts(self.sight, self._choice, self._table), *again]
 
     @cached_property
-    def _known(self) -> list[Run]:
+    def _known(self) -> list[ObservedRun]:
         """The runs once those that start now have started."""
         new = {start.run.name: start.run for start in self._starts}
         return [*(run for run in self._runs if run.name not in new), *new.values()]
@@ -225,7 +225,7 @@ class _Decision:
             cursor = replace(cursor, missed=settled.through)
         return cursor
 
-    def _status(self, runs: Iterable[Run], settled: Settled) -> Object:
+    def _status(self, runs: Iterable[ObservedRun], settled: Settled) -> Object:
         """The whole status. runs: those it tells of."""
         sight, cursor, known = self.sight, self._moved(settled), list(runs)
         active = [job for run in known if not run.over and (job := run.live)]
@@ -250,37 +250,37 @@ class _Decision:
         return self._clockwork.table.next(cursor.at)
 
     @property
-    def _ready(self) -> Ready:
+    def _ready(self) -> ScheduleReady:
         if isinstance(self._timing, Trouble):
-            return Ready("False", self._timing.reason, self._timing.message)
+            return ScheduleReady("False", self._timing.reason, self._timing.message)
         if error := self.sight.failing:
-            return Ready("False", "ReconcileFailing", f"the last attempt failed: {error}")
-        return Ready("True", "Scheduled", "runs start when they are due")
+            return ScheduleReady("False", "ReconcileFailing", f"the last attempt failed: {error}")
+        return ScheduleReady("True", "Scheduled", "runs start when they are due")
 
     # What to tell, and what is new
 
-    def _told(self) -> Iterator[Record]:
+    def _told(self) -> Iterator[RecordEvent]:
         """What to tell beside what changed."""
         sight, trouble = self.sight, self._timing
         if sight.leaving:
             return
         for refused in sight.asked[1]:
-            yield Record("Warning", "InvalidRunRequest", f"annotation {refused.annotation}: {refused.why}")
+            yield RecordEvent("Warning", "InvalidRunRequest", f"annotation {refused.annotation}: {refused.why}")
         if isinstance(trouble, Trouble) and trouble.event and self._is_news(trouble):
-            yield Record("Warning", trouble.event, trouble.message)
+            yield RecordEvent("Warning", trouble.event, trouble.message)
         if sight.cursor.is_ahead(sight.now):
             yield self._ahead()
         if self._choice.waits:
-            yield Record(*sight.dialect.waits, _WAITS)
+            yield RecordEvent(*sight.dialect.waits, _WAITS)
         if self._choice.replaces and sight.dialect.replaces:
-            yield Record("Warning", sight.dialect.replaces, _REPLACES)
+            yield RecordEvent("Warning", sight.dialect.replaces, _REPLACES)
         if self._due and self._choice.slots:
             if self._due.many:
-                yield Record("Warning", "TooManyMissedTimes", _TOO_MANY)
+                yield RecordEvent("Warning", "TooManyMissedTimes", _TOO_MANY)
             if "TZ" in (sight.spec.schedule or ""):
-                yield Record("Warning", "UnsupportedSchedule", _ZONE_IN_TEXT)
+                yield RecordEvent("Warning", "UnsupportedSchedule", _ZONE_IN_TEXT)
             if self._shares_its_name(self._choice.slots[-1]):
-                yield Record("Warning", "UnsupportedSchedule", _SEVERAL_A_MINUTE)
+                yield RecordEvent("Warning", "UnsupportedSchedule", _SEVERAL_A_MINUTE)
 
     def _shares_its_name(self, slot: datetime) -> bool:
         """Whether the run of the slot after this one will be taken for this one's."""
@@ -290,16 +290,18 @@ class _Decision:
 
     def _is_news(self, trouble: Trouble) -> bool:
         """A ScheduledJob's condition remembers what was told."""
-        before = conditions.find(self.sight.body, "Ready") or {}
+        before = conditions.find(self.sight.body, "ScheduleReady") or {}
         told = (before.get("reason"), before.get("message"))
         return self.sight.is_cron_job or told != (trouble.reason, trouble.message)
 
-    def _ahead(self) -> Record:
+    def _ahead(self) -> RecordEvent:
         seen = self.sight.cursor
         what = f"The last handled schedule time {times.render(seen.at)} is in the future"
         if seen.is_absurd(self.sight.now):
-            return Record("Warning", "ScheduleTimeInFuture", f"{what}; it was set back to now")
-        return Record("Warning", "ScheduleTimeInFuture", f"{what}: nothing is run twice, so nothing is due until then")
+            return RecordEvent("Warning", "ScheduleTimeInFuture", f"{what}; it was set back to now")
+        return RecordEvent(
+            "Warning", "ScheduleTimeInFuture", f"{what}: nothing is run twice, so nothing is due until then"
+        )
 
     def _made(self, starts: list[Start]) -> Iterator[Step]:
         """Make the Jobs and write down that they were made: a name that somebody else has is not tried again."""

@@ -29,7 +29,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class ExcludedDays:
     """Whole days of a calendar in a time zone."""
 
     days: frozenset[date]
@@ -59,7 +59,7 @@ class Recurring:
         return Window(opened, opened + self.length) if opened else None
 
 
-class Rule(Protocol):
+class ExclusionRule(Protocol):
     """One kind of exclusion."""
 
     def around(self, moment: datetime) -> Window | None:
@@ -71,7 +71,7 @@ class Rule(Protocol):
 class Exclusions:
     """All exclusions of an object."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ExclusionRule, ...] = ()
 
     def around(self, moment: datetime) -> Window | None:
         """An excluded window that this moment is in, or None."""
@@ -83,7 +83,7 @@ def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: st
 
     Raises UserError that names the field, or cron.CronError (ZoneError for an unknown zone).
     """
-    rules: list[Rule] = []
+    rules: list[ExclusionRule] = []
     if suspended_until:
         rules.append(Window(ALWAYS, _end("suspendUntil", suspended_until)))
     for index, exclusion in enumerate(exclusions):
@@ -91,12 +91,12 @@ def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: st
     return Exclusions(tuple(rules))
 
 
-def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[Rule]:
+def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[ExclusionRule]:
     if exclusion.start or exclusion.end:
         start = _instant(f"{path}.start", exclusion.start) if exclusion.start else ALWAYS
         yield Window(start, _end(f"{path}.end", exclusion.end) if exclusion.end else NEVER)
     if exclusion.dates:
-        yield Days(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
+        yield ExcludedDays(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
     if exclusion.schedule and exclusion.duration_seconds:
         schedule = cron.parse(exclusion.schedule, zone=zone, seconds=True)
         yield Recurring(schedule, timedelta(seconds=exclusion.duration_seconds))

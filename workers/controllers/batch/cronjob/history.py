@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from workers.api.kinds import Object, ref_of
 from workers.controllers.batch.cronjob import ending
-from workers.reconcile.plan import Delete, Record, Together
+from workers.reconcile.plan import Delete, RecordEvent, Together
 
 
 def clean_up(finished: Iterable[Object], succeeded: int | None, failed: int | None) -> Together | None:
@@ -26,8 +26,8 @@ def deletion(jobs: list[Object], *, vital: bool) -> Together:
     said = f"job {jobs[0]['metadata']['name']}" if len(jobs) == 1 else "{done} jobs"
     return Together(
         tuple(Delete(ref_of(ending.kind_of(job), job), job["metadata"]["uid"]) for job in jobs),
-        then=Record("Normal", "SuccessfulDelete", f"Deleted {said}"),
-        otherwise=Record("Warning", "FailedDelete", "Deleting a job failed: {error}"),
+        then=RecordEvent("Normal", "SuccessfulDelete", f"Deleted {said}"),
+        otherwise=RecordEvent("Warning", "FailedDelete", "Deleting a job failed: {error}"),
         vital=vital,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler import cron
 from workers.api.kinds import VC_JOB, Kind, Object
-from workers.api.scheduledjob import JobTemplate
+from workers.api.scheduledjob import RunTemplate
 from workers.controllers.batch.cronjob import dialect, names
 
 #: Kubernetes' mark of Jobs that somebody asked for.
@@ -42,7 +42,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOrder:
     """A Job to make.
 
     run: the run's name. annotations: what the run is for. time_limit: seconds the Job may take, None for as long as
@@ -77,7 +77,7 @@ def of_request(id: str) -> dict[str, str]:
     return {INSTANTIATE: "manual", MANUAL: id}
 
 
-def build(owner: Owner, template: JobTemplate, order: Order) -> Object:
+def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
     """The Job's manifest: a copy of the template, and what the order adds."""
     metadata = template.metadata or {}
     annotations = {**(metadata.get("annotations") or {}), **order.annotations}

@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """A run that was asked for, and the variables it gets."""
 
     id: str
@@ -32,24 +32,24 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRun:
     """An annotation that asks for nothing that can be done, and why."""
 
     annotation: str
     why: str
 
 
-def read(body: Object) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+def read(body: Object) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
     """What the annotations of an object ask for, in the order of their ids."""
-    requests: list[Request] = []
-    refused: list[Refused] = []
+    requests: list[RunRequest] = []
+    refused: list[RefusedRun] = []
     for key, value in sorted((body["metadata"].get("annotations") or {}).items()):
         if not key.startswith(PREFIX):
             continue
         try:
-            requests.append(Request(_id(key.removeprefix(PREFIX)), _env(value)))
+            requests.append(RunRequest(_id(key.removeprefix(PREFIX)), _env(value)))
         except ValueError as error:
-            refused.append(Refused(key, str(error)))
+            refused.append(RefusedRun(key, str(error)))
     return tuple(requests), tuple(refused)
 
 

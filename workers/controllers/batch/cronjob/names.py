@@ -21,7 +21,7 @@ _SECONDS_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class RunNames:
     """The names of one object's Jobs. per_second: slots are told apart by the second; otherwise by the minute."""
 
     owner: str
@@ -52,9 +52,9 @@ class Names:
         return f"{start}-{blake2b(self.owner.encode(), digest_size=4).hexdigest()}-{suffix}"
 
 
-def of(kind: Kind, owner: str) -> Names:
+def of(kind: Kind, owner: str) -> RunNames:
     """The names of the Jobs of the object of this kind and name."""
-    return Names(owner, per_second=dialect.of(kind).scheduled)
+    return RunNames(owner, per_second=dialect.of(kind).scheduled)
 
 
 def attempt(run: str, number: int) -> str:

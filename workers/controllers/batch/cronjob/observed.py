@@ -11,8 +11,8 @@ from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, n
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect
 from workers.controllers.batch.cronjob.jobs import Owner
-from workers.controllers.batch.cronjob.manual import Refused, Request
-from workers.controllers.batch.cronjob.runs import Children, Limits, Run
+from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
+from workers.controllers.batch.cronjob.runs import Children, ObservedRun, RunLimits
 from workers.reconcile.snapshot import Snapshot
 
 #: So many reconciles have to fail in a row before the Ready condition says so.
@@ -20,7 +20,7 @@ FAILING = 3
 
 
 @dataclass(frozen=True)
-class Sight:
+class ObservedSchedule:
     """An object that exists and whose manifest is right, at one moment."""
 
     snapshot: Snapshot
@@ -65,7 +65,7 @@ class Sight:
         return Owner(self.kind, self.snapshot.ref.namespace, self.snapshot.ref.name, metadata["uid"])
 
     @cached_property
-    def names(self) -> names.Names:
+    def names(self) -> names.RunNames:
         """How the Jobs are named."""
         return names.of(self.kind, self.snapshot.ref.name)
 
@@ -91,19 +91,19 @@ class Sight:
         """The Jobs that are over."""
         return tuple(job for job in self.jobs if ending.finished(job))
 
-    def attempts_of(self, runs: Iterable[Run]) -> set[str]:
+    def attempts_of(self, runs: Iterable[ObservedRun]) -> set[str]:
         """The names of all Jobs of these runs."""
         attempts = (self.children.by_run.get(run.name, {}) for run in runs)
         return {job["metadata"]["name"] for each in attempts for job in each.values()}
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> RunLimits:
         """How long and how often runs may try."""
         seconds = self.spec.run_time_limit_seconds
-        return Limits(self.spec.retry, timedelta(seconds=seconds) if seconds else None)
+        return RunLimits(self.spec.retry, timedelta(seconds=seconds) if seconds else None)
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[ObservedRun, ...]:
         """All runs that are known, as they are now."""
         return runs.observe(runs.remembered(self.status), self.children, self.limits, self.now)
 
@@ -114,7 +114,7 @@ class Sight:
         return max((slot for slot in slots if slot and slot <= self.now), default=None)
 
     @cached_property
-    def asked(self) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+    def asked(self) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
         """What annotations ask for."""
         return manual.read(self.body)
 

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.scheduledjob import Retry
+from workers.api.scheduledjob import RunRetry
 from workers.controllers.batch.cronjob import ending, jobs, names
 from workers.controllers.batch.cronjob.dialect import SLOTS
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 RUNNING = "Running"
 RETRYING = "Retrying"
@@ -31,7 +31,7 @@ _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ObservedRun:
     """One run. name: of its first Job. slot: None if somebody asked for it, under this id. attempts: Jobs made for it.
 
     again: when the next attempt is due, of a run that is `Retrying`. env: variables that a further attempt needs, too.
@@ -65,7 +65,7 @@ class Run:
             return None
         return job
 
-    def ended(self, outcome: str, at: datetime, reason: str = "", message: str = "") -> "Run":
+    def ended(self, outcome: str, at: datetime, reason: str = "", message: str = "") -> "ObservedRun":
         """The run, once it ended like this."""
         return replace(self, outcome=outcome, completed=at, again=None, reason=reason, message=message)
 
@@ -90,13 +90,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """How long and how often a run may try."""
 
-    retry: Retry | None
+    retry: RunRetry | None
     time: timedelta | None
 
-    def deadline(self, run: Run) -> datetime | None:
+    def deadline(self, run: ObservedRun) -> datetime | None:
         """When the run has to be over, None for never."""
         return run.started + self.time if self.time and run.started else None
 
@@ -117,7 +117,7 @@ class Children:
     """
 
     by_run: Mapping[str, Mapping[int, Object]]
-    told: Mapping[str, Run]
+    told: Mapping[str, ObservedRun]
     others: tuple[Object, ...]
     gone: frozenset[str]
 
@@ -131,16 +131,16 @@ class Children:
         return run in self.by_run or run in self.gone
 
 
-def remembered(status: Object) -> tuple[Run, ...]:
+def remembered(status: Object) -> tuple[ObservedRun, ...]:
     """The runs that a status tells of; an entry that cannot be read is dropped."""
     entries = (*(status.get("outcomes") or ()), *(status.get("runs") or ()))
     return tuple(run for each in entries if (run := _read(each)))
 
 
-def _read(entry: Object) -> Run | None:
+def _read(entry: Object) -> ObservedRun | None:
     try:
         attempts = int(entry["attempts"])
-        return Run(
+        return ObservedRun(
             name=names.run_of(entry["job"], attempts),
             slot=_instant(entry, "scheduledTime"),
             schedule=entry.get("schedule") or "",
@@ -163,10 +163,10 @@ def _instant(body: Object, key: str) -> datetime | None:
     return times.parse(text) if text else None
 
 
-def sort(entries: Iterable[Entry], naming: names.Names) -> Children:
+def sort(entries: Iterable[CachedObject], naming: names.RunNames) -> Children:
     """Which of these Jobs belong to which run."""
     by_run: dict[str, dict[int, Object]] = {}
-    told: dict[str, Run] = {}
+    told: dict[str, ObservedRun] = {}
     others: list[Object] = []
     gone: set[str] = set()
     for entry in entries:
@@ -181,7 +181,7 @@ def sort(entries: Iterable[Entry], naming: names.Names) -> Children:
     return Children(by_run, told, tuple(others), frozenset(gone))
 
 
-def _purpose(job: Object, naming: names.Names) -> tuple[Run, int] | None:
+def _purpose(job: Object, naming: names.RunNames) -> tuple[ObservedRun, int] | None:
     """The run that a Job was made for, and the number of the attempt; None for a Job that we did not make."""
     name = job["metadata"]["name"]
     told = job["metadata"].get("annotations") or {}
@@ -192,7 +192,9 @@ def _purpose(job: Object, naming: names.Names) -> tuple[Run, int] | None:
         return None
     number = told.get(jobs.ATTEMPT, "1")
     attempt = int(number) if number.isdecimal() and len(number) < 5 else 1
-    return Run(names.run_of(name, attempt), slot, told.get(jobs.SCHEDULE, ""), told.get(jobs.MANUAL, "")), attempt
+    return ObservedRun(
+        names.run_of(name, attempt), slot, told.get(jobs.SCHEDULE, ""), told.get(jobs.MANUAL, "")
+    ), attempt
 
 
 def _slot(text: str | None) -> datetime | None:
@@ -202,7 +204,9 @@ def _slot(text: str | None) -> datetime | None:
         return None
 
 
-def observe(known: Iterable[Run], children: Children, limits: Limits, now: datetime) -> tuple[Run, ...]:
+def observe(
+    known: Iterable[ObservedRun], children: Children, limits: RunLimits, now: datetime
+) -> tuple[ObservedRun, ...]:
     """All runs as they are now, those that are remembered and those whose Jobs are there; the oldest first."""
     before = {run.name: run for run in known}
     found = [_now(run, children.by_run.get(name, {}), children.gone, limits, now) for name, run in before.items()]
@@ -222,14 +226,16 @@ def _at_work(attempts: Mapping[int, Object]) -> bool:
     return any(ending.finished(job) is None for job in attempts.values())
 
 
-def _age(run: Run) -> tuple[float, float]:
+def _age(run: ObservedRun) -> tuple[float, float]:
     """By start, then by slot. Runs by hand that started in one second stay in the order they are remembered in."""
     started = run.started or run.slot
     moment = started.timestamp() if started else 0.0
     return (moment, run.slot.timestamp() if run.slot else moment)
 
 
-def _now(run: Run, attempts: Mapping[int, Object], gone: frozenset[str], limits: Limits, now: datetime) -> Run:
+def _now(
+    run: ObservedRun, attempts: Mapping[int, Object], gone: frozenset[str], limits: RunLimits, now: datetime
+) -> ObservedRun:
     newest = max((run.attempts, *attempts))
     while names.attempt(run.name, newest + 1) in gone:
         newest += 1
@@ -247,7 +253,7 @@ def _now(run: Run, attempts: Mapping[int, Object], gone: frozenset[str], limits:
     return _succeeded(run, job) if how == "Complete" else _in_time(_failed(run, job, limits), limits, now)
 
 
-def _without_job(run: Run, limits: Limits, now: datetime) -> Run:
+def _without_job(run: ObservedRun, limits: RunLimits, now: datetime) -> ObservedRun:
     if run.outcome == RUNNING:
         return run.ended(DELETED, now, "JobDeleted", "The run's Job is not there any more")
     if run.outcome == RETRYING and limits.retry is None:
@@ -255,7 +261,7 @@ def _without_job(run: Run, limits: Limits, now: datetime) -> Run:
     return _in_time(run, limits, now)
 
 
-def _unfinished(run: Run, job: Object, limits: Limits, now: datetime) -> Run:
+def _unfinished(run: ObservedRun, job: Object, limits: RunLimits, now: datetime) -> ObservedRun:
     if run.over:
         # Said to be over, and it is not unless it is just going: its deletion was refused.
         if job["metadata"].get("deletionTimestamp"):
@@ -267,12 +273,12 @@ def _unfinished(run: Run, job: Object, limits: Limits, now: datetime) -> Run:
     return run
 
 
-def _succeeded(run: Run, job: Object) -> Run:
+def _succeeded(run: ObservedRun, job: Object) -> ObservedRun:
     completed = ending.completion(job)
     return run.ended(SUCCEEDED, times.parse(completed) if completed else _ended(job))
 
 
-def _failed(run: Run, job: Object, limits: Limits) -> Run:
+def _failed(run: ObservedRun, job: Object, limits: RunLimits) -> ObservedRun:
     """A failed attempt ends the run unless another may follow within the run's time."""
     reason, message = ending.why(job)
     at = _ended(job)
@@ -287,7 +293,7 @@ def _failed(run: Run, job: Object, limits: Limits) -> Run:
     return replace(run, outcome=RETRYING, again=again, reason=reason, message=message)
 
 
-def _in_time(run: Run, limits: Limits, now: datetime) -> Run:
+def _in_time(run: ObservedRun, limits: RunLimits, now: datetime) -> ObservedRun:
     """A run that waits for its next attempt must end in time, too."""
     deadline = limits.deadline(run)
     if run.outcome == RETRYING and deadline and now >= deadline:

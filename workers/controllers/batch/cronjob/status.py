@@ -12,12 +12,12 @@ from workers.controllers.batch.cronjob import ending
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Told
 from workers.controllers.batch.cronjob.due import Settled
-from workers.controllers.batch.cronjob.runs import Run
-from workers.reconcile.plan import Record
+from workers.controllers.batch.cronjob.runs import ObservedRun
+from workers.reconcile.plan import RecordEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ScheduleReady:
     """The Ready condition of a ScheduledJob: whether runs start when they are due, and why not."""
 
     status: str
@@ -26,9 +26,9 @@ class Ready:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions with this one among them; its transition time changes with its status only."""
-        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
-        condition = conditions.moved(ready, conditions.find({"status": observed}, "Ready"), now)
-        others = [each for each in observed.get("conditions") or () if each.get("type") != "Ready"]
+        ready = {"type": "ScheduleReady", "status": self.status, "reason": self.reason, "message": self.message}
+        condition = conditions.moved(ready, conditions.find({"status": observed}, "ScheduleReady"), now)
+        others = [each for each in observed.get("conditions") or () if each.get("type") != "ScheduleReady"]
         return [condition, *others]
 
 
@@ -54,7 +54,7 @@ def last_successful(observed: Object, jobs: Iterable[Object]) -> str | None:
     return max((each for each in (observed.get("lastSuccessfulTime"), *completions) if each), default=None)
 
 
-def runs(known: Iterable[Run], limit: int) -> Object:
+def runs(known: Iterable[ObservedRun], limit: int) -> Object:
     """The runs at work, and the newest of those that are over."""
     ordered = list(known)
     over = [run.render() for run in ordered if run.over]
@@ -69,7 +69,7 @@ def merged(observed: Object, computed: Object) -> Object:
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [])}
 
 
-def changes(observed: Object, jobs: Sequence[Object], missing: Told) -> Iterator[Record]:
+def changes(observed: Object, jobs: Sequence[Object], missing: Told) -> Iterator[RecordEvent]:
     """What to tell about the Jobs that are listed as active, or should have been.
 
     missing: the type and the reason of what is told of a Job that is gone.
@@ -80,11 +80,11 @@ def changes(observed: Object, jobs: Sequence[Object], missing: Told) -> Iterator
         how = ending.finished(job)
         if how and (uid in listed or _is_news(observed, job)):
             name = job["metadata"]["name"]
-            yield Record("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {how}")
+            yield RecordEvent("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {how}")
     for uid, entry in listed.items():
         known = there.get(uid)
         if known is None or (known["metadata"].get("deletionTimestamp") and not ending.finished(known)):
-            yield Record(*missing, f"Active job went missing: {entry.get('name')}")
+            yield RecordEvent(*missing, f"Active job went missing: {entry.get('name')}")
 
 
 def _is_news(observed: Object, job: Object) -> bool:
@@ -93,15 +93,15 @@ def _is_news(observed: Object, job: Object) -> bool:
     return bool(completed > (observed.get("lastSuccessfulTime") or ""))
 
 
-def missed(settled: Settled, since: datetime) -> Iterator[Record]:
+def missed(settled: Settled, since: datetime) -> Iterator[RecordEvent]:
     """What to tell about runs that will never start."""
     if settled.missed and settled.through:
         last = format_datetime(settled.through)
         if settled.missed == 1 and settled.scheduled != settled.through:
-            yield Record("Warning", "MissSchedule", f"Missed scheduled time to start a job: {last}")
+            yield RecordEvent("Warning", "MissSchedule", f"Missed scheduled time to start a job: {last}")
         else:
             number = f"at least {settled.missed}" if settled.capped else str(settled.missed)
-            yield Record(
+            yield RecordEvent(
                 "Warning",
                 "MissSchedule",
                 f"Missed {number} scheduled time(s) to start a job, between {format_datetime(since)} and {last}",

@@ -15,7 +15,7 @@ LEAPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SlotLine:
     """One schedule of the object.
 
     anchor: where the series of an ``@every`` begins. Asked from anywhere else it would move.
@@ -47,7 +47,7 @@ class Line:
 class Timetable:
     """When runs are due. Slots that coincide are one. uid: of the object, so that equal schedules spread."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SlotLine, ...]
     exclusions: Exclusions
     jitter: timedelta
     uid: str
@@ -95,7 +95,7 @@ class Timetable:
         share = blake2b(f"{self.uid}/{slot.timestamp():.0f}".encode(), digest_size=8).digest()
         return slot + timedelta(microseconds=(span // _TICK * int.from_bytes(share)) >> 64)
 
-    def line(self, slot: datetime) -> Line:
+    def line(self, slot: datetime) -> SlotLine:
         """The schedule that asks for this slot: the first of those that do."""
         return next((line for line in self.lines if line.next(slot - _TICK) == slot), self.lines[0])
 
@@ -120,6 +120,6 @@ def of(spec: ScheduledJobSpec, *, uid: str, seconds: bool, created: datetime, si
     wanted = [(spec.schedule, spec.time_zone)] if spec.schedule else []
     wanted += [(each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ()]
     anchor = since if len(wanted) == 1 else created
-    lines = tuple(Line(text, zone, cron.parse(text, zone=zone, seconds=seconds), anchor) for text, zone in wanted)
+    lines = tuple(SlotLine(text, zone, cron.parse(text, zone=zone, seconds=seconds), anchor) for text, zone in wanted)
     excluded = exclusions.parse(spec.exclusions, spec.suspend_until, spec.time_zone)
     return Timetable(lines, excluded, timedelta(seconds=spec.jitter_seconds), uid)

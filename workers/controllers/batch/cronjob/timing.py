@@ -6,7 +6,7 @@ from datetime import datetime
 from scheduler import cron
 from workers.controllers.batch.cronjob import timetable
 from workers.controllers.batch.cronjob.cursor import Cursor
-from workers.controllers.batch.cronjob.observed import Sight
+from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.errors import UserError
 
@@ -31,7 +31,7 @@ class Timing:
 SUSPENDED = Trouble("Suspended", "suspended: no run starts but those that are asked for")
 
 
-def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
+def of(sight: ObservedSchedule, cursor: Cursor) -> Timing | Trouble:
     """When runs are due, or why never. In Kubernetes' order: the zone, suspension, the schedule."""
     try:
         for name in _zones(sight):
@@ -59,14 +59,14 @@ def of(sight: Sight, cursor: Cursor) -> Timing | Trouble:
     return Timing(table, first)
 
 
-def _excluded(sight: Sight) -> str:
+def _excluded(sight: ObservedSchedule) -> str:
     """The fields that keep a schedule from firing."""
     spec = sight.spec
     fields = [*(["spec.exclusions"] if spec.exclusions else []), *(["spec.suspendUntil"] if spec.suspend_until else [])]
     return f": {' and '.join(fields)} {'excludes' if len(fields) == 1 else 'exclude'} every slot that was looked at"
 
 
-def _zones(sight: Sight) -> list[str]:
+def _zones(sight: ObservedSchedule) -> list[str]:
     """All zones that the object names."""
     spec = sight.spec
     named = [spec.time_zone]
@@ -75,6 +75,6 @@ def _zones(sight: Sight) -> list[str]:
     return [zone for zone in named if zone is not None]
 
 
-def _texts(sight: Sight) -> str:
+def _texts(sight: ObservedSchedule) -> str:
     texts = [sight.spec.schedule, *(each.schedule for each in sight.spec.schedules or ())]
     return ", ".join(repr(text) for text in texts if text)

@@ -5,7 +5,7 @@ As in Kubernetes they run beside everything else: no policy looks at them, but h
 
 from workers.api.kinds import Object, ref_of
 from workers.controllers.batch.cronjob import ending
-from workers.reconcile.plan import Patch, Record, Together
+from workers.reconcile.plan import Patch, RecordEvent, Together
 
 #: Put on a Job that was told of, so that it is not told of again.
 TOLD = "penstock.dev/unexpected"
@@ -20,7 +20,7 @@ def _told(job: Object, reason: str) -> Together:
     metadata, ref = job["metadata"], ref_of(ending.kind_of(job), job)
     return Together(
         (Patch(ref, {"metadata": {"annotations": {TOLD: "true"}}}, metadata["resourceVersion"]),),
-        then=Record("Warning", reason, f"Saw a job that the controller did not create: {metadata['name']}"),
+        then=RecordEvent("Warning", reason, f"Saw a job that the controller did not create: {metadata['name']}"),
         vital=False,
     )
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workers.api.kinds import Object
-from workers.controllers.batch.job.ending import Ending
+from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.failure_policy import judge
 from workers.controllers.batch.job.findings import Findings
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.ledger import Ledger
+from workers.controllers.batch.job.ledger import PodLedger
 from workers.controllers.batch.job.pods import is_finished, is_leaving, is_tracked, phase_of, place
 
 #: Pods counted by one plan, as in Kubernetes.
@@ -23,17 +23,17 @@ HELPING = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class PodSettlement:
     """before: the ledger to write before the finalizers go. released: the pods that lose theirs. after: the ledger
     to write once they have. more: there are more than one plan counts."""
 
-    before: Ledger
+    before: PodLedger
     released: tuple[Object, ...]
-    after: Ledger
+    after: PodLedger
     more: bool
 
 
-def settle(findings: Findings, over: Ending | None, *, letting_go: bool) -> Settlement:
+def settle(findings: Findings, over: JobEnding | None, *, letting_go: bool) -> PodSettlement:
     """Which pods are counted now. over: the end that is decided. letting_go: the Job is being deleted."""
     held = {pod["metadata"]["uid"] for pod in findings.retried.values()} if not over and not letting_go else set()
     ready = [pod for pod in findings.pods.all if is_tracked(pod) and _may_go(findings, pod, over, letting_go)]
@@ -43,10 +43,10 @@ def settle(findings: Findings, over: Ending | None, *, letting_go: bool) -> Sett
     released = tuple(ready[:HELPING])
     before = _written(findings, released, over)
     after = before.counted(pod["metadata"]["uid"] for pod in released)
-    return Settlement(before, released, after, len(ready) > len(released))
+    return PodSettlement(before, released, after, len(ready) > len(released))
 
 
-def _may_go(findings: Findings, pod: Object, over: Ending | None, letting_go: bool) -> bool:
+def _may_go(findings: Findings, pod: Object, over: JobEnding | None, letting_go: bool) -> bool:
     """A pod at work keeps its finalizer, unless it is on its way out and nothing depends on its end any more."""
     if is_finished(pod) or letting_go:
         return True
@@ -55,7 +55,7 @@ def _may_go(findings: Findings, pod: Object, over: Ending | None, letting_go: bo
     return over is not None or pod["metadata"]["uid"] in findings.verdicts
 
 
-def _written(findings: Findings, released: Iterable[Object], over: Ending | None) -> Ledger:
+def _written(findings: Findings, released: Iterable[Object], over: JobEnding | None) -> PodLedger:
     ledger, spec = findings.ledger, findings.spec
     succeeded, failed = list(ledger.waiting_succeeded), list(ledger.waiting_failed)
     known = {*succeeded, *failed}
@@ -82,7 +82,7 @@ def _written(findings: Findings, released: Iterable[Object], over: Ending | None
     )
 
 
-def _counts_as_failed(findings: Findings, pod: Object, over: Ending | None) -> bool:
+def _counts_as_failed(findings: Findings, pod: Object, over: JobEnding | None) -> bool:
     """Failed pods count unless their policy ignores them, and so do those a failed Job has stopped at work.
 
     A pod that a Job's success has stopped is no failure, however it ends.

@@ -7,7 +7,7 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.batch.job import containers
-from workers.controllers.batch.job.failure_policy import Verdict
+from workers.controllers.batch.job.failure_policy import FailureAction
 from workers.controllers.batch.job.indexes import count_of, ignored_count_of, index_of
 
 #: Kubernetes' pod failure back-off: 10 s, doubling, at most 10 minutes.
@@ -61,7 +61,7 @@ def newest_failed(pods: Iterable[Object]) -> dict[int, Object]:
     return {index: pod for pod in ordered if (index := index_of(pod)) is not None}
 
 
-def failed_index(pod: Object, limit: int, verdict: Verdict) -> bool:
+def failed_index(pod: Object, limit: int, verdict: FailureAction) -> bool:
     """Whether this failed pod is its index's last. limit: backoffLimitPerIndex; verdict: of the pod failure policy."""
     if verdict.action == "FailIndex":
         return True

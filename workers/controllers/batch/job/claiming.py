@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from workers.api.kinds import POD, Object, ref_of
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING, existing, is_finished, is_leaving, is_tracked
-from workers.controllers.batch.job.spec import Spec
+from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.controllers.selectors import selects
 from workers.reconcile.plan import Patch, Together
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 
-def claims(snapshot: Snapshot, job: Object, spec: Spec) -> tuple[Patch | Together, ...]:
+def claims(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch | Together, ...]:
     """The steps that adopt and release pods; none when every pod is where it belongs.
 
     Before pods are adopted the Job itself is touched at the version that was observed: if it has been changed since,
@@ -42,7 +42,7 @@ def untrack(pod: Object) -> Patch:
     return _patch(pod, {"finalizers": [name for name in _finalizers(pod) if name != TRACKING]})
 
 
-def _loose(entries: Sequence[Entry]) -> list[Object]:
+def _loose(entries: Sequence[CachedObject]) -> list[Object]:
     return [pod for pod in existing(entries) if not is_leaving(pod)]
 
 

@@ -13,7 +13,7 @@ from workers.controllers.batch.job.indexes import (
     ignored_count_of,
 )
 from workers.controllers.batch.job.pods import TRACKING
-from workers.controllers.batch.job.spec import Spec
+from workers.controllers.batch.job.spec import BatchJobSpec
 
 #: The variable that tells a container its index.
 _VARIABLE: Object = {
@@ -22,7 +22,7 @@ _VARIABLE: Object = {
 }
 
 
-def pods(job: Object, spec: Spec, taken: Set[str], number: int) -> Iterator[Object]:
+def pods(job: Object, spec: BatchJobSpec, taken: Set[str], number: int) -> Iterator[Object]:
     """So many pods of a Job without indexes. taken: names that are in use or were."""
     metadata, body = _metadata(job, spec), spec.template.get("spec") or {}
     for name in pod_names.free(job, "", taken, number):
@@ -30,7 +30,7 @@ def pods(job: Object, spec: Spec, taken: Set[str], number: int) -> Iterator[Obje
 
 
 def indexed_pods(
-    job: Object, spec: Spec, taken: Set[str], indexes: Iterable[int], replaced: Mapping[int, Object]
+    job: Object, spec: BatchJobSpec, taken: Set[str], indexes: Iterable[int], replaced: Mapping[int, Object]
 ) -> Iterator[Object]:
     """One pod per index. replaced: by index, the failed pod whose failures the new one goes on counting from."""
     metadata, body = _metadata(job, spec), _with_variable(spec.template.get("spec") or {})
@@ -63,7 +63,7 @@ def _pod(metadata: Object, body: Object) -> Object:
     return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": body}
 
 
-def _metadata(job: Object, spec: Spec) -> Object:
+def _metadata(job: Object, spec: BatchJobSpec) -> Object:
     """What all pods of the Job have in their metadata."""
     template = spec.template.get("metadata") or {}
     return {
@@ -75,7 +75,7 @@ def _metadata(job: Object, spec: Spec) -> Object:
     }
 
 
-def _labels(job: Object, spec: Spec) -> Object:
+def _labels(job: Object, spec: BatchJobSpec) -> Object:
     """The generated labels. API servers put them into the template, older ones not all of them."""
     if spec.manual_selector:
         return {}
@@ -101,7 +101,7 @@ def _told(container: Object) -> Object:
     return {**container, "env": [*variables, _VARIABLE]}
 
 
-def _failure_counts(spec: Spec, replaced: Object | None) -> dict[str, str]:
+def _failure_counts(spec: BatchJobSpec, replaced: Object | None) -> dict[str, str]:
     """The failures of an index so far, as annotations of its next pod."""
     if replaced is None:
         return {FAILURE_COUNT: "0"}

@@ -26,14 +26,14 @@ from workers.controllers.batch.job import (
     status,
     ttl,
 )
-from workers.controllers.batch.job.accounting import Settlement
-from workers.controllers.batch.job.ending import Ending
+from workers.controllers.batch.job.accounting import PodSettlement
+from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.findings import Findings
-from workers.controllers.batch.job.managing import LOOK_AGAIN, Work
+from workers.controllers.batch.job.managing import LOOK_AGAIN, JobWork
 from workers.controllers.batch.job.ownership import Jobs, ours
-from workers.controllers.batch.job.status import Condition, Tally
+from workers.controllers.batch.job.status import NewCondition, PodCounts
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import ComeBack, PatchStatus, Plan, Record, Step, Together
+from workers.reconcile.plan import ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
 #: Nothing tells a Job with a selector of its own of pods that it may adopt: it looks for them this often.
@@ -50,11 +50,13 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         return Plan((*leftovers.clear(children), *after.steps), after.why)
     leaving = bool(job["metadata"].get("deletionTimestamp"))
     if mode := spec.unknown_mode(job):
-        told = Record("Warning", "UnknownCompletionMode", f"completion mode {mode!r} is not known; the Job is not run")
+        told = RecordEvent(
+            "Warning", "UnknownCompletionMode", f"completion mode {mode!r} is not known; the Job is not run"
+        )
         return Plan(leftovers.release(children) if leaving else (told,), told.message)
     if not leaving and (claims := claiming.claims(snapshot, job, spec.of(job))):
         return Plan((*claims, ComeBack(now)), "pods are taken on or let go")
-    return _Decision(snapshot, job, leaving, now).plan()
+    return _JobDecision(snapshot, job, leaving, now).plan()
 
 
 def controller(jobs: Jobs) -> Controller:
@@ -63,7 +65,7 @@ def controller(jobs: Jobs) -> Controller:
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _JobDecision:
     """The decision about one unfinished Job. leaving: it is being deleted; its pods are the garbage collector's."""
 
     snapshot: Snapshot
@@ -90,7 +92,7 @@ class _Decision:
         return Plan(tuple(steps), _told(late))
 
     @cached_property
-    def _spec(self) -> spec.Spec:
+    def _spec(self) -> spec.BatchJobSpec:
         return spec.of(self.job)
 
     @cached_property
@@ -100,20 +102,20 @@ class _Decision:
         return Findings(self._spec, seen, known, ending=ending.decided(self.job) is not None)
 
     @cached_property
-    def _over(self) -> Ending | None:
+    def _over(self) -> JobEnding | None:
         """The end, decided earlier or now. A Job that is being deleted comes to no new one."""
         if (over := ending.decided(self.job)) or self.leaving:
             return over
         return ending.of(self._spec, self._findings, self._limit, self.now)
 
     @cached_property
-    def _settlement(self) -> Settlement:
+    def _settlement(self) -> PodSettlement:
         return accounting.settle(self._findings, self._over, letting_go=self.leaving)
 
     @cached_property
-    def _work(self) -> Work:
+    def _work(self) -> JobWork:
         if self.leaving:
-            return Work((), Tally.of(self._findings.pods))
+            return JobWork((), PodCounts.of(self._findings.pods))
         if self._over:
             return managing.stop(self._findings, self.now)
         entries = (*self.snapshot.children.get(POD.id, ()), *self.snapshot.loose.get(POD.id, ()))
@@ -129,14 +131,14 @@ class _Decision:
         return bool(self._settlement.released or (self._work.steps and (self._over or self.snapshot.failures)))
 
     @cached_property
-    def _settings(self) -> tuple[Condition, ...]:
+    def _settings(self) -> tuple[NewCondition, ...]:
         if self._over:
             return (status.decided(self._over),)
         return () if self.leaving else status.suspension(self.job, self._spec.suspended)
 
     @property
     def _early(self) -> Object:
-        tally = Tally.of(self._findings.pods)
+        tally = PodCounts.of(self._findings.pods)
         return status.render(self.job, self._settlement.before, tally, self._started, self._settings, self.now)
 
     @cached_property
@@ -195,24 +197,24 @@ class _Decision:
         yield from self._events(before, after)
         yield from measuring.written(self._spec, before, after)
 
-    def _events(self, before: Object, after: Object) -> Iterator[Record]:
+    def _events(self, before: Object, after: Object) -> Iterator[RecordEvent]:
         """What to tell about conditions that this status changes."""
         for each in after.get("conditions") or ():
             if conditions.status_of({"status": before}, each["type"]) == each["status"]:
                 continue
             match each["type"]:
                 case "Suspended":
-                    yield Record("Normal", each["reason"].removeprefix("Job"), each["message"])
+                    yield RecordEvent("Normal", each["reason"].removeprefix("Job"), each["message"])
                 case "Failed":
-                    yield Record("Warning", each["reason"], each["message"])
+                    yield RecordEvent("Warning", each["reason"], each["message"])
                 case "Complete":
                     yield from self._completed(after.get("succeeded", 0))
 
-    def _completed(self, succeeded: int) -> Iterator[Record]:
+    def _completed(self, succeeded: int) -> Iterator[RecordEvent]:
         wanted = self._spec.completions
         if wanted is not None and succeeded > wanted:
-            yield Record("Warning", "TooManySucceededPods", f"{succeeded} of {wanted} succeeded")
-        yield Record("Normal", "Completed", "Job completed")
+            yield RecordEvent("Warning", "TooManySucceededPods", f"{succeeded} of {wanted} succeeded")
+        yield RecordEvent("Normal", "Completed", "Job completed")
 
 
 def _told(new: Object) -> str:

@@ -9,11 +9,11 @@ from workers.api.kinds import Object
 from workers.controllers.batch.job import success_policy
 from workers.controllers.batch.job.findings import Findings
 from workers.controllers.batch.job.pods import phase_of
-from workers.controllers.batch.job.spec import Spec
+from workers.controllers.batch.job.spec import BatchJobSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobEnding:
     """The condition a Job gets as soon as its end is decided, and why.
 
     FailureTarget leads to Failed and SuccessCriteriaMet to Complete, once no pod is left running.
@@ -29,32 +29,32 @@ class Ending:
         return "Failed" if self.target == "FailureTarget" else "Complete"
 
 
-_BACKOFF_LIMIT = Ending("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-_DEADLINE = Ending("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
-_TOO_MANY_INDEXES = Ending(
+_BACKOFF_LIMIT = JobEnding("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+_DEADLINE = JobEnding("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
+_TOO_MANY_INDEXES = JobEnding(
     "FailureTarget", "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes"
 )
-_FAILED_INDEXES = Ending("FailureTarget", "FailedIndexes", "Job has failed indexes")
-_COMPLETIONS = Ending("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
+_FAILED_INDEXES = JobEnding("FailureTarget", "FailedIndexes", "Job has failed indexes")
+_COMPLETIONS = JobEnding("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def decided(job: Object) -> Ending | None:
+def decided(job: Object) -> JobEnding | None:
     """The end that an earlier decision wrote down; it is never taken back."""
     targets: tuple[Literal["SuccessCriteriaMet", "FailureTarget"], ...] = ("SuccessCriteriaMet", "FailureTarget")
     for target in targets:
         for condition in (job.get("status") or {}).get("conditions") or ():
             if condition.get("type") == target and condition.get("status") == "True":
-                return Ending(target, condition.get("reason") or "", condition.get("message") or "")
+                return JobEnding(target, condition.get("reason") or "", condition.get("message") or "")
     return None
 
 
-def of(spec: Spec, findings: Findings, deadline: datetime | None, now: datetime) -> Ending | None:
+def of(spec: BatchJobSpec, findings: Findings, deadline: datetime | None, now: datetime) -> JobEnding | None:
     """The end that these findings decide, or None. deadline: when the Job has run too long, None for no limit.
 
     A failure goes before a success, what the failure policy says before all limits.
     """
     if message := _fatal(findings):
-        return Ending("FailureTarget", "PodFailurePolicy", message)
+        return JobEnding("FailureTarget", "PodFailurePolicy", message)
     if findings.failed > spec.backoff_limit or _restarted_too_often(spec, findings):
         return _BACKOFF_LIMIT
     if deadline is not None and now >= deadline:
@@ -67,7 +67,7 @@ def _fatal(findings: Findings) -> str | None:
     return next((each.message for each in findings.verdicts.values() if each.action == "FailJob"), None)
 
 
-def _by_indexes(spec: Spec, findings: Findings) -> Ending | None:
+def _by_indexes(spec: BatchJobSpec, findings: Findings) -> JobEnding | None:
     if not spec.indexed:
         return None
     if (failed := findings.failed_indexes) is not None:
@@ -76,18 +76,18 @@ def _by_indexes(spec: Spec, findings: Findings) -> Ending | None:
         if failed and len(failed) + len(findings.completed) >= spec.size:
             return _FAILED_INDEXES
     if message := success_policy.met(spec.success_policy, findings.completed):
-        return Ending("SuccessCriteriaMet", "SuccessPolicy", message)
+        return JobEnding("SuccessCriteriaMet", "SuccessPolicy", message)
     return None
 
 
-def _by_completions(spec: Spec, findings: Findings) -> Ending | None:
+def _by_completions(spec: BatchJobSpec, findings: Findings) -> JobEnding | None:
     """All completions, or for a work queue any success with no pod left that works."""
     if spec.completions is None:
         return _COMPLETIONS if findings.succeeded and not findings.pods.active else None
     return _COMPLETIONS if findings.succeeded >= spec.completions else None
 
 
-def _restarted_too_often(spec: Spec, findings: Findings) -> bool:
+def _restarted_too_often(spec: BatchJobSpec, findings: Findings) -> bool:
     """restartPolicy OnFailure: containers restart in place, and their restarts are what the limit counts."""
     if (spec.template.get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False

@@ -12,7 +12,7 @@ _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FailureAction:
     """What the policy says of a failed pod.
 
     action: None when no rule matches, which is handled as Count. message: why the Job fails; only with FailJob.
@@ -29,17 +29,17 @@ class Verdict:
         return self.action != "Ignore"
 
 
-NO_MATCH = Verdict()
+NO_MATCH = FailureAction()
 
 
-def judge(policy: Object | None, pod: Object) -> Verdict:
+def judge(policy: Object | None, pod: Object) -> FailureAction:
     """The verdict of the first rule that matches a pod that has failed. A rule with an unknown action is skipped."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action = rule.get("action")
         if action not in _ACTIONS or (match := _match(rule, pod)) is None:
             continue
         message = f"{match} matching FailJob rule at index {position}" if action == "FailJob" else ""
-        return Verdict(cast(Action, action), message, position)
+        return FailureAction(cast(Action, action), message, position)
     return NO_MATCH
 
 

@@ -6,11 +6,11 @@ from functools import cached_property
 
 from workers.api.kinds import Object
 from workers.controllers.batch.job import backoff
-from workers.controllers.batch.job.failure_policy import Verdict, judge
+from workers.controllers.batch.job.failure_policy import FailureAction, judge
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.ledger import Ledger
-from workers.controllers.batch.job.pods import Pods, is_leaving, is_tracked, place
-from workers.controllers.batch.job.spec import Spec
+from workers.controllers.batch.job.ledger import PodLedger
+from workers.controllers.batch.job.pods import JobPods, is_leaving, is_tracked, place
+from workers.controllers.batch.job.spec import BatchJobSpec
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Findings:
     ending: the Job's end was decided earlier, so that pods which are being deleted have been stopped for it.
     """
 
-    spec: Spec
-    pods: Pods
-    ledger: Ledger
+    spec: BatchJobSpec
+    pods: JobPods
+    ledger: PodLedger
     ending: bool = False
 
     @cached_property
-    def verdicts(self) -> Mapping[str, Verdict]:
+    def verdicts(self) -> Mapping[str, FailureAction]:
         """What the pod failure policy says of each failed pod, by its uid."""
         return {pod["metadata"]["uid"]: judge(self.spec.failure_policy, pod) for pod in self.pods.failed}
 

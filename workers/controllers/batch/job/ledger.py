@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from workers.api.kinds import Object
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.pods import Pods, is_leaving, is_tracked, phase_of
-from workers.controllers.batch.job.spec import Spec
+from workers.controllers.batch.job.pods import JobPods, is_leaving, is_tracked, phase_of
+from workers.controllers.batch.job.spec import BatchJobSpec
 
 NO_INDEXES = Indexes()
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class PodLedger:
     """What a Job's status says of finished pods.
 
     succeeded, failed: counted pods; of an Indexed Job, succeeded is the number of its completed indexes.
@@ -32,7 +32,7 @@ class Ledger:
         """Whether everything written down has been counted."""
         return not self.waiting_succeeded and not self.waiting_failed
 
-    def counted(self, uids: Iterable[str]) -> "Ledger":
+    def counted(self, uids: Iterable[str]) -> "PodLedger":
         """The ledger once these uids, as far as they wait, have moved to the counters."""
         gone = set(uids)
         succeeded = tuple(uid for uid in self.waiting_succeeded if uid not in gone)
@@ -46,7 +46,7 @@ class Ledger:
         )
 
 
-def observed(job: Object, spec: Spec, pods: Pods) -> Ledger:
+def observed(job: Object, spec: BatchJobSpec, pods: JobPods) -> PodLedger:
     """The ledger in the Job's status; uids whose pods lost the finalizer since, or are gone, are counted."""
     status = job.get("status") or {}
     waiting = status.get("uncountedTerminatedPods") or {}
@@ -54,7 +54,7 @@ def observed(job: Object, spec: Spec, pods: Pods) -> Ledger:
     succeeded, failed = status.get("succeeded") or 0, status.get("failed") or 0
     if "uncountedTerminatedPods" not in status and not spec.indexed:
         succeeded, failed = _untracked(pods, succeeded, failed)
-    ledger = Ledger(
+    ledger = PodLedger(
         succeeded=len(completed) if spec.indexed else succeeded,
         failed=failed,
         waiting_succeeded=tuple(waiting.get("succeeded") or ()),
@@ -66,7 +66,7 @@ def observed(job: Object, spec: Spec, pods: Pods) -> Ledger:
     return ledger.counted(uid for uid in (*ledger.waiting_succeeded, *ledger.waiting_failed) if uid not in held)
 
 
-def _untracked(pods: Pods, succeeded: int, failed: int) -> tuple[int, int]:
+def _untracked(pods: JobPods, succeeded: int, failed: int) -> tuple[int, int]:
     """Where uids cannot be written down, no count is less than what can be seen.
 
     That is so on API servers that do not know the field, and for Jobs begun by a version that did not use it.

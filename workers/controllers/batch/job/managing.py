@@ -11,8 +11,8 @@ from workers.controllers.batch.job.findings import Findings
 from workers.controllers.batch.job.indexes import Indexes, pending
 from workers.controllers.batch.job.pods import is_tracked, place
 from workers.controllers.batch.job.ranking import rank
-from workers.controllers.batch.job.status import Tally
-from workers.reconcile.plan import Create, Delete, Record, Step, Together
+from workers.controllers.batch.job.status import PodCounts
+from workers.reconcile.plan import Create, Delete, RecordEvent, Step, Together
 
 #: Pods created or deleted by one plan, as in Kubernetes.
 HELPING = 500
@@ -21,25 +21,25 @@ LOOK_AGAIN = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobWork:
     """What is done to the pods, the tally once it is done, and when to look again."""
 
     steps: tuple[Step, ...]
-    tally: Tally
+    tally: PodCounts
     back: datetime | None = None
 
 
-def stop(findings: Findings, now: datetime) -> Work:
+def stop(findings: Findings, now: datetime) -> JobWork:
     """Delete all pods at work, as the Job's end is decided.
 
     They keep their finalizers: what becomes of them is counted by the next decision, which is due at once.
     """
     pods = findings.pods
-    work = _delete(pods.active[:HELPING], Tally.of(pods))
+    work = _delete(pods.active[:HELPING], PodCounts.of(pods))
     return replace(work, back=now) if work.steps else work
 
 
-def manage(job: Object, findings: Findings, taken: Set[str], now: datetime) -> Work:
+def manage(job: Object, findings: Findings, taken: Set[str], now: datetime) -> JobWork:
     """Bring the number of pods at work to what is wanted. taken: names of pods that are in use or were."""
     victims = _surplus(findings)
     if victims:
@@ -49,7 +49,7 @@ def manage(job: Object, findings: Findings, taken: Set[str], now: datetime) -> W
     kept: tuple[Step, ...] = (Together(untracked),) if untracked else ()
     occupied = len(pods.active) + (len(pods.terminating) if spec.replace_only_failed else 0)
     missing = 0 if spec.suspended else _wanted(findings) - occupied
-    added = _add(job, findings, taken, missing, now) if missing > 0 else Work((), Tally.of(pods))
+    added = _add(job, findings, taken, missing, now) if missing > 0 else JobWork((), PodCounts.of(pods))
     return replace(added, steps=(*kept, *added.steps))
 
 
@@ -88,34 +88,34 @@ def _useless(findings: Findings, active: Sequence[Object]) -> list[Object]:
     return useless[::-1]
 
 
-def _remove(victims: Sequence[Object], findings: Findings, now: datetime) -> Work:
+def _remove(victims: Sequence[Object], findings: Findings, now: datetime) -> JobWork:
     """Without their finalizers first, so that their end is not held against the Job."""
     victims = victims[:HELPING]
     untracked = Together(
         tuple(claiming.untrack(pod) for pod in victims if is_tracked(pod)), otherwise=_failed_to("Delete", "deleting")
     )
-    work = _delete(victims, Tally.of(findings.pods))
+    work = _delete(victims, PodCounts.of(findings.pods))
     return replace(work, steps=((untracked,) if untracked.steps else ()) + work.steps, back=now + LOOK_AGAIN)
 
 
-def _delete(pods: Sequence[Object], tally: Tally) -> Work:
+def _delete(pods: Sequence[Object], tally: PodCounts) -> JobWork:
     if not pods:
-        return Work((), tally)
+        return JobWork((), tally)
     stage = Together(
         tuple(Delete(ref_of(POD, pod), pod["metadata"]["uid"]) for pod in pods),
         then=_told("SuccessfulDelete", "Deleted", [pod["metadata"]["name"] for pod in pods]),
         otherwise=_failed_to("Delete", "deleting"),
     )
-    left = Tally(
+    left = PodCounts(
         active=tally.active - len(pods),
         ready=tally.ready - sum(conditions.holds(pod, "Ready") for pod in pods),
         terminating=tally.terminating + len(pods),
     )
-    return Work((stage,), left)
+    return JobWork((stage,), left)
 
 
-def _add(job: Object, findings: Findings, taken: Set[str], missing: int, now: datetime) -> Work:
-    spec, tally = findings.spec, Tally.of(findings.pods)
+def _add(job: Object, findings: Findings, taken: Set[str], missing: int, now: datetime) -> JobWork:
+    spec, tally = findings.spec, PodCounts.of(findings.pods)
     number = min(missing, HELPING)
     back = now if missing > number else None
     if spec.per_index:
@@ -131,12 +131,12 @@ def _add(job: Object, findings: Findings, taken: Set[str], missing: int, now: da
         failed = [pod for pod in findings.pods.failed if backoff.waited_for(pod)]
         ready_at = backoff.ready_at(findings.pods.succeeded, failed)
         if ready_at and ready_at > now:
-            return Work((), tally, ready_at)
+            return JobWork((), tally, ready_at)
         if spec.indexed:
             bodies = list(creation.indexed_pods(job, spec, taken, _pending(findings, Indexes(), number), {}))
         else:
             bodies = list(creation.pods(job, spec, taken, number))
-    return Work(tuple(_creations(bodies)), replace(tally, active=tally.active + len(bodies)), back)
+    return JobWork(tuple(_creations(bodies)), replace(tally, active=tally.active + len(bodies)), back)
 
 
 def _waiting(findings: Findings, now: datetime) -> Iterator[tuple[int, datetime]]:
@@ -159,11 +159,11 @@ def _creations(bodies: Sequence[Object]) -> Iterator[Together]:
         )
 
 
-def _failed_to(verb: str, doing: str) -> Record:
-    return Record("Warning", f"Failed{verb}", f"Error {doing}: {{error}}")
+def _failed_to(verb: str, doing: str) -> RecordEvent:
+    return RecordEvent("Warning", f"Failed{verb}", f"Error {doing}: {{error}}")
 
 
-def _told(reason: str, verb: str, names: Sequence[str]) -> Record:
+def _told(reason: str, verb: str, names: Sequence[str]) -> RecordEvent:
     """One Event for all pods of a stage: a Job of a thousand pods must not write a thousand Events."""
     message = f"{verb} pod: {names[0]}" if len(names) == 1 else f"{verb} {{done}} pods"
-    return Record("Normal", reason, message)
+    return RecordEvent("Normal", reason, message)

@@ -15,7 +15,7 @@ from workers.controllers.batch.job.ownership import Jobs, ours
 from workers.controllers.batch.job.pods import is_leaving, is_tracked
 from workers.controllers.selectors import selects
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Mark, Plan
+from workers.reconcile.plan import NOTHING, MarkObject, Plan
 from workers.reconcile.snapshot import Snapshot
 
 _LABELS = ("batch.kubernetes.io/job-name", "job-name")
@@ -56,7 +56,7 @@ class _Orphans:
         if controller_of(pod):
             return _release(pod) if conditions.finished(job) else NOTHING
         if _takes(job, pod):
-            return Plan((Mark(relatives(pod)[0]),), "its Job may take it back")
+            return Plan((MarkObject(relatives(pod)[0]),), "its Job may take it back")
         return _release(pod)
 
 

@@ -7,15 +7,15 @@ from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.batch.job import backoff
 from workers.controllers.batch.job.indexes import index_of
-from workers.controllers.batch.job.spec import Spec
-from workers.reconcile.snapshot import Entry
+from workers.controllers.batch.job.spec import BatchJobSpec
+from workers.reconcile.snapshot import CachedObject
 
 #: Keeps a pod there until its end has been counted.
 TRACKING = "batch.kubernetes.io/job-tracking"
 
 
 @dataclass(frozen=True, slots=True)
-class Pods:
+class JobPods:
     """The pods that exist. active: neither finished nor being deleted. terminating: being deleted, not finished yet.
 
     succeeded: whatever else happens to them. failed: those that failed and, unless only failed pods are replaced,
@@ -35,12 +35,12 @@ class Pods:
         return sum(conditions.holds(pod, "Ready") for pod in self.active)
 
 
-def existing(entries: Iterable[Entry]) -> tuple[Object, ...]:
+def existing(entries: Iterable[CachedObject]) -> tuple[Object, ...]:
     """The pods that are there; the tombstones are left out."""
     return tuple(entry.body for entry in entries if entry.body is not None)
 
 
-def sort(bodies: Sequence[Object], spec: Spec) -> Pods:
+def sort(bodies: Sequence[Object], spec: BatchJobSpec) -> JobPods:
     """Sort the pods that exist."""
     active: list[Object] = []
     terminating: list[Object] = []
@@ -55,7 +55,7 @@ def sort(bodies: Sequence[Object], spec: Spec) -> Pods:
             (terminating if leaving else active).append(pod)
         if phase == "Failed" or (leaving and not spec.replace_only_failed):
             failed += [pod] if is_tracked(pod) or backoff.waited_for(pod) else []
-    return Pods(tuple(bodies), tuple(active), tuple(terminating), tuple(succeeded), tuple(failed))
+    return JobPods(tuple(bodies), tuple(active), tuple(terminating), tuple(succeeded), tuple(failed))
 
 
 def phase_of(pod: Object) -> str:
@@ -78,7 +78,7 @@ def is_tracked(pod: Object) -> bool:
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
-def place(pod: Object, spec: Spec) -> int | None:
+def place(pod: Object, spec: BatchJobSpec) -> int | None:
     """The index this pod works on; None for a pod of no index of the Job."""
     index = index_of(pod)
     return index if index is not None and index < spec.size else None

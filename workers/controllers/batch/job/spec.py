@@ -10,7 +10,7 @@ _MODES = ("NonIndexed", "Indexed")
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class BatchJobSpec:
     """Durations are seconds. completions: None for a work queue, whose pods decide when the work is done.
 
     backoff_limit_per_index, max_failed_indexes: None for no limit; only of Indexed Jobs. replace_only_failed: a pod
@@ -44,13 +44,13 @@ class Spec:
         return self.indexed and self.backoff_limit_per_index is not None
 
 
-def of(body: Object) -> Spec:
+def of(body: Object) -> BatchJobSpec:
     """The spec of a Job as the API server stores it, or as a user wrote it."""
     spec = body["spec"]
     parallelism, completions = spec.get("parallelism"), spec.get("completions")
     limit, per_index = spec.get("backoffLimit"), spec.get("backoffLimitPerIndex")
     policy = spec.get("podFailurePolicy")
-    return Spec(
+    return BatchJobSpec(
         parallelism=1 if parallelism is None else parallelism,
         completions=1 if completions is None and parallelism is None else completions,
         indexed=spec.get("completionMode") == "Indexed",

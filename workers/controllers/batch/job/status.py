@@ -7,13 +7,13 @@ from datetime import datetime
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.batch.job.ending import Ending
-from workers.controllers.batch.job.ledger import Ledger
-from workers.controllers.batch.job.pods import Pods
+from workers.controllers.batch.job.ending import JobEnding
+from workers.controllers.batch.job.ledger import PodLedger
+from workers.controllers.batch.job.pods import JobPods
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PodCounts:
     """Unfinished pods by what they are doing."""
 
     active: int
@@ -21,7 +21,7 @@ class Tally:
     terminating: int
 
     @classmethod
-    def of(cls, pods: Pods) -> "Tally":
+    def of(cls, pods: JobPods) -> "PodCounts":
         """As observed."""
         return cls(len(pods.active), pods.ready, len(pods.terminating))
 
@@ -32,7 +32,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class NewCondition:
     """One entry to set; a type that is not there yet is only added when it is not False."""
 
     type: str
@@ -41,27 +41,32 @@ class Condition:
     message: str
 
 
-def decided(ending: Ending) -> Condition:
+def decided(ending: JobEnding) -> NewCondition:
     """The condition that says that the Job's end is decided."""
-    return Condition(ending.target, "True", ending.reason, ending.message)
+    return NewCondition(ending.target, "True", ending.reason, ending.message)
 
 
-def finished(ending: Ending) -> Condition:
+def finished(ending: JobEnding) -> NewCondition:
     """The condition that says that the Job has finished."""
-    return Condition(ending.final, "True", ending.reason, ending.message)
+    return NewCondition(ending.final, "True", ending.reason, ending.message)
 
 
-def suspension(job: Object, suspended: bool) -> tuple[Condition, ...]:
+def suspension(job: Object, suspended: bool) -> tuple[NewCondition, ...]:
     """The Suspended condition; a Job that never was suspended has none."""
     if suspended:
-        return (Condition("Suspended", "True", "JobSuspended", "Job suspended"),)
+        return (NewCondition("Suspended", "True", "JobSuspended", "Job suspended"),)
     if conditions.find(job, "Suspended"):
-        return (Condition("Suspended", "False", "JobResumed", "Job resumed"),)
+        return (NewCondition("Suspended", "False", "JobResumed", "Job resumed"),)
     return ()
 
 
 def render(
-    job: Object, ledger: Ledger, tally: Tally, started: datetime | None, settings: Sequence[Condition], now: datetime
+    job: Object,
+    ledger: PodLedger,
+    tally: PodCounts,
+    started: datetime | None,
+    settings: Sequence[NewCondition],
+    now: datetime,
 ) -> Object:
     """The status to be written. started: None for a Job that has not started, or is suspended.
 
@@ -91,12 +96,12 @@ def _knows(seen: Object, field: str) -> bool:
     return not seen or field in seen
 
 
-def _uncounted(ledger: Ledger) -> Object:
+def _uncounted(ledger: PodLedger) -> Object:
     lists = {"succeeded": list(ledger.waiting_succeeded), "failed": list(ledger.waiting_failed)}
     return {name: uids for name, uids in lists.items() if uids}
 
 
-def _set(observed: Sequence[Object], settings: Sequence[Condition], now: datetime) -> list[Object]:
+def _set(observed: Sequence[Object], settings: Sequence[NewCondition], now: datetime) -> list[Object]:
     result = list(observed)
     for each in settings:
         index = next((i for i, old in enumerate(result) if old.get("type") == each.type), None)
@@ -110,7 +115,7 @@ def _set(observed: Sequence[Object], settings: Sequence[Condition], now: datetim
     return result
 
 
-def _render(condition: Condition, now: datetime) -> Object:
+def _render(condition: NewCondition, now: datetime) -> Object:
     at = times.render(now)
     return {
         "type": condition.type,

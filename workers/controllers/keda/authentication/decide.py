@@ -8,7 +8,7 @@ from datetime import datetime
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object
 from workers.controllers.keda import metadata
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Plan, Record
+from workers.reconcile.plan import NOTHING, Plan, RecordEvent
 from workers.reconcile.snapshot import Snapshot
 
 _USERS = {"scaledjobs": "ScaledJobs", "scaledobjects": "ScaledObjects"}
@@ -22,19 +22,21 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as ever
     kind = snapshot.ref.kind.kind
     if not body["metadata"].get("deletionTimestamp"):
         held = metadata.hold_on(snapshot, body)
-        return Plan((*held, Record("Normal", f"{kind}Added", f"New {kind} configured")), "new") if held else NOTHING
+        return (
+            Plan((*held, RecordEvent("Normal", f"{kind}Added", f"New {kind} configured")), "new") if held else NOTHING
+        )
     if not metadata.is_held(body):
         return NOTHING
     return Plan((metadata.let_go(snapshot, body), _farewell(kind, body)), "being deleted")
 
 
-def _farewell(kind: str, body: Object) -> Record:
+def _farewell(kind: str, body: Object) -> RecordEvent:
     """Who still uses it hears so by its own condition; here it is said to whoever deleted it."""
     status = body.get("status") or {}
     users = "; ".join(f"{what} {status[field]}" for field, what in _USERS.items() if status.get(field))
     if users:
-        return Record("Warning", f"{kind}Deleted", f"{kind} was deleted while it is used by {users}")
-    return Record("Normal", f"{kind}Deleted", f"{kind} was deleted")
+        return RecordEvent("Warning", f"{kind}Deleted", f"{kind} was deleted while it is used by {users}")
+    return RecordEvent("Normal", f"{kind}Deleted", f"{kind} was deleted")
 
 
 CONTROLLERS = tuple(

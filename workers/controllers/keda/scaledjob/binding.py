@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.handoff.claims import Claim
+from workers.handoff.claims import ClaimedItem
 from workers.reconcile.plan import Step, Together, Unfinalize
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 #: On every Job of a claim: it must not go, whoever deletes it, before the ledger knows how it ended.
 FINALIZER = "penstock.dev/claim"
@@ -23,7 +23,7 @@ FOLDER = "/var/run/penstock"
 LONGEST_VARIABLE = 100_000
 
 
-def bind(job: Object, claim: Claim) -> Object:
+def bind(job: Object, claim: ClaimedItem) -> Object:
     """A Job that works on this claim, and carries its item."""
     metadata, spec = job["metadata"], job["spec"]
     template = spec["template"]
@@ -49,7 +49,7 @@ def bind(job: Object, claim: Claim) -> Object:
     }
 
 
-def _pod(pod: Object, claim: Claim) -> Object:
+def _pod(pod: Object, claim: ClaimedItem) -> Object:
     item = {"path": "item", "fieldRef": {"fieldPath": f"metadata.annotations['{ITEM}']"}}
     volume = {"name": VOLUME, "downwardAPI": {"items": [item]}}
     given = {
@@ -60,7 +60,7 @@ def _pod(pod: Object, claim: Claim) -> Object:
     return {**pod, **given, "volumes": [*(pod.get("volumes") or ()), volume]}
 
 
-def _container(container: Object, claim: Claim) -> Object:
+def _container(container: Object, claim: ClaimedItem) -> Object:
     variables: list[Object] = [
         {"name": "PENSTOCK_CLAIM", "value": claim.id},
         {"name": "PENSTOCK_ITEM_ENCODING", "value": claim.encoding},
@@ -94,12 +94,12 @@ def claim_of(job: Object) -> tuple[str, int] | None:
     return (annotations[CLAIM], int(attempt)) if CLAIM in annotations and attempt.isdecimal() else None
 
 
-def ended(jobs: Iterable[Entry]) -> tuple[Entry, ...]:
+def ended(jobs: Iterable[CachedObject]) -> tuple[CachedObject, ...]:
     """Jobs that wait for their claim although they have ended."""
     return tuple(entry for entry in jobs if entry.body and is_bound(entry.body) and has_ended(entry.body))
 
 
-def unbind(jobs: Iterable[Entry]) -> tuple[Step, ...]:
+def unbind(jobs: Iterable[CachedObject]) -> tuple[Step, ...]:
     """Let these Jobs go whenever somebody deletes them."""
     steps = tuple(Unfinalize(entry.ref, entry.body["metadata"]["uid"], FINALIZER) for entry in jobs if entry.body)
     return (Together(steps),) if steps else ()

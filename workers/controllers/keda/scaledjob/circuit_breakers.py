@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.reconcile.plan import Record
-from workers.reconcile.snapshot import Sample
+from workers.reconcile.plan import RecordEvent
+from workers.reconcile.snapshot import TriggerSample
 
 FIELD = "sourcesLeftAlone"
 
 
-def left_alone(samples: Sequence[Sample]) -> Object:
+def left_alone(samples: Sequence[TriggerSample]) -> Object:
     """The status field: per trigger whose server is left alone, since when, why, and when it is asked again."""
     found = [
         {
@@ -31,7 +31,7 @@ def _instant(micros: int) -> str:
     return times.render(datetime.fromtimestamp(micros // 1_000_000, UTC))
 
 
-def events(observed: Object, fields: Object) -> Iterator[Record]:
+def events(observed: Object, fields: Object) -> Iterator[RecordEvent]:
     """What to tell: once per server when it begins to be left alone, and once when it answers again.
 
     fields: those to be written; where none of them is about servers, nothing was measured.
@@ -42,7 +42,7 @@ def events(observed: Object, fields: Object) -> Iterator[Record]:
     after = {each["source"]: each for each in fields.get(FIELD) or ()}
     for source, each in after.items():
         if source not in before:
-            yield Record("Warning", "SourceLeftAlone", f"{source} fails and is asked less often: {each['reason']}")
+            yield RecordEvent("Warning", "SourceLeftAlone", f"{source} fails and is asked less often: {each['reason']}")
     for source in before:
         if source not in after:
-            yield Record("Normal", "SourceAnswersAgain", f"{source} answers again")
+            yield RecordEvent("Normal", "SourceAnswersAgain", f"{source} answers again")

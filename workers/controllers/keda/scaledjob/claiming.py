@@ -11,30 +11,30 @@ from functools import cached_property
 import orjson
 
 from workers.api import bool_annotations
-from workers.api.keda.scaledjob import ScaledJob, Spec
+from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
 from workers.controllers.keda.metadata import change, hold_on, let_go
 from workers.controllers.keda.scaledjob import binding, bounds, history, job_annotations, jobs, policy, rollout
-from workers.controllers.keda.scaledjob.claims import Verdict
+from workers.controllers.keda.scaledjob.claims import ClaimVerdict
 from workers.controllers.keda.scaledjob.demand import Demand
-from workers.controllers.keda.scaledjob.observed import Sight
-from workers.controllers.keda.scaledjob.status import Conditions, last_active, warning, write
-from workers.controllers.keda.status import Status, activity, described
+from workers.controllers.keda.scaledjob.observed import ObservedClaims
+from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, warning, write
+from workers.controllers.keda.status import KedaStatus, activity, described
 from workers.controllers.keda.users import unlisted
-from workers.handoff.claims import LEDGER, Claim, ledger_of
-from workers.reconcile.limits import Cap, Reservation
+from workers.handoff.claims import LEDGER, ClaimedItem, ledger_of
+from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
     Delete,
     Plan,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Reading, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 
 def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:
@@ -44,7 +44,7 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
 
 def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     """What to do about a ScaledJob that is being deleted and has a ledger: its items go back first."""
-    ledger = Sight(snapshot, body, closing=True)
+    ledger = ObservedClaims(snapshot, body, closing=True)
     deletes = tuple(Delete(entry.ref, entry.body["metadata"]["uid"]) for entry in ledger.running if entry.body)
     steps: list[Step] = [*ledger.ask(0), *((Together(deletes),) if deletes else ()), *ledger.let_go()]
     if ledger.is_closed and not deletes:
@@ -52,13 +52,13 @@ def close(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         steps += [
             *unlisted(snapshot),
             let_go(snapshot, body, {LEDGER: None}),
-            Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
+            RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
         ]
         return Plan(tuple(steps), "being deleted, nothing is claimed any more")
-    before = Conditions.observed(body)
+    before = ScaledJobConditions.observed(body)
     if ledger.problem:
         failing = before.failing(f"claimed items cannot be returned, and deletion waits for that: {ledger.problem}")
-        steps += write(Status(body.get("status") or {}, failing), before)
+        steps += write(KedaStatus(body.get("status") or {}, failing), before)
     if deletes:
         steps.append(ComeBack(now))
     return Plan(tuple(steps), f"being deleted, {len(ledger.claims)} claims are left")
@@ -71,7 +71,7 @@ def forsaken(snapshot: Snapshot) -> Plan:
     return Plan(steps, "gone, and nobody settles its claims any more") if steps else NOTHING
 
 
-def _unfit(spec: Spec) -> str | None:
+def _unfit(spec: ScaledJobSpec) -> str | None:
     """What in a spec contradicts that there is one Job per item."""
     if len(spec.triggers) > 1:
         return "items are claimed from one trigger, and there are several"
@@ -96,7 +96,7 @@ class _Claiming:
     def plan(self) -> Plan:
         if self._caps and self.snapshot.allowance is None:
             held = self._alive + self._sight.verdict.owed
-            return Plan(reservation=Reservation(self._caps, self._alive, self._jobs_wanted, held))
+            return Plan(reservation=LimitReservation(self._caps, self._alive, self._jobs_wanted, held))
         problem = self._problem()
         if ledger_of(self.body) is None:
             return self._unclaimed(problem)
@@ -139,9 +139,9 @@ class _Claiming:
         return self._wanted != ledger_of(self.body)
 
     @cached_property
-    def _sight(self) -> Sight:
+    def _sight(self) -> ObservedClaims:
         claim = self.scaled.spec.strategy.claim
-        return Sight(
+        return ObservedClaims(
             self.snapshot,
             self.body,
             closing=self._closing,
@@ -150,7 +150,7 @@ class _Claiming:
         )
 
     @cached_property
-    def _caps(self) -> tuple[Cap, ...]:
+    def _caps(self) -> tuple[JobLimit, ...]:
         return policy.caps(self.snapshot, self.body)
 
     @cached_property
@@ -190,8 +190,8 @@ class _Claiming:
         return self.snapshot.allowance is not None and self.snapshot.allowance < self._jobs_wanted
 
     @cached_property
-    def _before(self) -> Conditions:
-        return Conditions.observed(self.body)
+    def _before(self) -> ScaledJobConditions:
+        return ScaledJobConditions.observed(self.body)
 
     def _unclaimed(self, problem: str | None) -> Plan:
         """There is no ledger yet: open one as soon as the trigger is known to be one whose items can be claimed."""
@@ -204,9 +204,9 @@ class _Claiming:
         elif self._is_paused:
             why = "paused"
         elif reading is None:
-            steps.append(Poll())
+            steps.append(PollNow())
         else:
-            steps += [change(self.snapshot, self.body, {"annotations": {LEDGER: self._wanted}}), Poll()]
+            steps += [change(self.snapshot, self.body, {"annotations": {LEDGER: self._wanted}}), PollNow()]
             why = "opening the ledger"
         steps += write(self._status(conditions), self._before, reading=reading)
         return Plan(tuple(steps), why)
@@ -217,7 +217,7 @@ class _Claiming:
             (
                 *self._sight.let_go(),
                 change(self.snapshot, self.body, {"annotations": {LEDGER: None}}),
-                Poll(),
+                PollNow(),
                 ComeBack(self.now),
             ),
             "the ledger is closed",
@@ -246,7 +246,7 @@ class _Claiming:
             steps.append(policy.ask_again(self.now))
         return Plan(tuple(steps), self._why(verdict, missing))
 
-    def _creates(self, missing: list[Claim]) -> tuple[Step, ...]:
+    def _creates(self, missing: list[ClaimedItem]) -> tuple[Step, ...]:
         if not missing:
             return ()
         bodies = jobs.build(self._told(), (self._sight.job_name(claim) for claim in missing))
@@ -261,7 +261,7 @@ class _Claiming:
         by = tuple(sample.name for sample in reading.samples)
         return job_annotations.told(self.scaled, reading, Demand(waiting, waiting, waiting, active=True, by=by))
 
-    def _settled_jobs(self) -> list[Entry]:
+    def _settled_jobs(self) -> list[CachedObject]:
         """Jobs whose claim is settled."""
         freed = {entry.ref.name for entry in self._sight.verdict.freed}
         return [
@@ -270,7 +270,7 @@ class _Claiming:
             if each.ref.name in freed or (each.body and not binding.is_bound(each.body))
         ]
 
-    def _settled(self, problem: str | None, paused: bool) -> Status[Conditions]:
+    def _settled(self, problem: str | None, paused: bool) -> KedaStatus[ScaledJobConditions]:
         """The status once all steps before it have worked."""
         reading = self._sight.reading
         if paused:
@@ -287,14 +287,14 @@ class _Claiming:
         fields = {**status.fields, **activity(status.observed, reading.samples)}
         if active:
             fields |= last_active(status.observed, self.scaled.spec.interval, self.now)
-        return Status(status.observed, status.conditions, fields)
+        return KedaStatus(status.observed, status.conditions, fields)
 
-    def _status(self, conditions: Conditions) -> Status[Conditions]:
+    def _status(self, conditions: ScaledJobConditions) -> KedaStatus[ScaledJobConditions]:
         allowed = self._jobs_wanted if self.snapshot.allowance is None else self.snapshot.allowance
         limited = policy.condition(self._caps, wanted=self._jobs_wanted, allowed=allowed)
-        return Status(self.body.get("status") or {}, conditions.limited(limited), described(self.scaled.spec))
+        return KedaStatus(self.body.get("status") or {}, conditions.limited(limited), described(self.scaled.spec))
 
-    def _why(self, verdict: Verdict, missing: list[Claim]) -> str:
+    def _why(self, verdict: ClaimVerdict, missing: list[ClaimedItem]) -> str:
         """One line for people: what was decided and from which numbers."""
         if not self._sight.is_known:
             return "the ledger could not be read" if self._sight.reading else "no reading of the ledger yet"

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import binding
-from workers.handoff.claims import LARGEST, Claim, Ledger, Settlement
-from workers.reconcile.snapshot import Entry
+from workers.handoff.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimSettlement
+from workers.reconcile.snapshot import CachedObject
 
 #: Characters of a reason that are kept with a parked item.
 _QUOTE = 500
 
 
 @dataclass
-class Verdict:
+class ClaimVerdict:
     """missing: claims that are to have a Job and have none. settlements: claims whose fate is known. bound: claims
     whose Job exists. freed: Jobs that have ended and whose claim is settled. given_up: Jobs that are being deleted,
     unfinished, and still hold their claim. running: unfinished Jobs that nobody deletes. strays: how many Jobs run
@@ -26,34 +26,34 @@ class Verdict:
     is known. unclear: only a fresh reading can tell more.
     """
 
-    missing: list[Claim] = field(default_factory=list)
-    settlements: list[Settlement] = field(default_factory=list)
+    missing: list[ClaimedItem] = field(default_factory=list)
+    settlements: list[ClaimSettlement] = field(default_factory=list)
     bound: list[str] = field(default_factory=list)
-    freed: list[Entry] = field(default_factory=list)
-    given_up: list[Entry] = field(default_factory=list)
-    running: list[Entry] = field(default_factory=list)
+    freed: list[CachedObject] = field(default_factory=list)
+    given_up: list[CachedObject] = field(default_factory=list)
+    running: list[CachedObject] = field(default_factory=list)
     strays: int = 0
     owed: int = 0
     unclear: bool = False
 
 
 def judge(
-    ledger: Ledger,
-    jobs: Iterable[Entry],
+    ledger: ClaimLedger,
+    jobs: Iterable[CachedObject],
     started: int,
-    name: Callable[[Claim], str],
+    name: Callable[[ClaimedItem], str],
     *,
     retries: int = 0,
     closing: bool = False,
-) -> Verdict:
+) -> ClaimVerdict:
     """Decide on every claim and on every Job of one.
 
     started: when the poll began that found this ledger (broker's clock). name: of a claim's Job. retries: how often a
     failed item gets another Job. closing: no new Jobs are wanted, and an item that has none is returned.
     """
-    verdict = Verdict()
+    verdict = ClaimVerdict()
     by_name = {entry.ref.name: entry for entry in jobs}
-    returned: list[Settlement] = []
+    returned: list[ClaimSettlement] = []
     claims = ledger.claims or ()
     for claim in claims:
         entry = by_name.pop(name(claim), None)
@@ -71,11 +71,11 @@ def judge(
     return verdict
 
 
-def _without_job(claim: Claim, verdict: Verdict, closing: bool) -> Settlement | None:
+def _without_job(claim: ClaimedItem, verdict: ClaimVerdict, closing: bool) -> ClaimSettlement | None:
     if problem := _unfit(claim):
-        return Settlement(claim.id, "parked", problem)
+        return ClaimSettlement(claim.id, "parked", problem)
     if closing:
-        return Settlement(claim.id, "returned")
+        return ClaimSettlement(claim.id, "returned")
     verdict.owed += 1
     if claim.item is None:
         verdict.unclear = True
@@ -84,19 +84,19 @@ def _without_job(claim: Claim, verdict: Verdict, closing: bool) -> Settlement | 
     return None
 
 
-def _with_job(claim: Claim, entry: Entry, verdict: Verdict, retries: int) -> Settlement | None:
+def _with_job(claim: ClaimedItem, entry: CachedObject, verdict: ClaimVerdict, retries: int) -> ClaimSettlement | None:
     job = entry.body
     if job is None:
-        return Settlement(claim.id, "returned")
+        return ClaimSettlement(claim.id, "returned")
     verdict.bound.append(claim.id)
     match conditions.finished(job):
         case "Complete":
-            return Settlement(claim.id, "done")
+            return ClaimSettlement(claim.id, "done")
         case "Failed" if claim.attempt < retries:
             verdict.owed += 1
-            return Settlement(claim.id, "retried", attempt=claim.attempt + 1)
+            return ClaimSettlement(claim.id, "retried", attempt=claim.attempt + 1)
         case "Failed":
-            return Settlement(claim.id, "parked", _why(entry, job))
+            return ClaimSettlement(claim.id, "parked", _why(entry, job))
     if not job["metadata"].get("deletionTimestamp"):
         verdict.running.append(entry)
     elif binding.is_bound(job):
@@ -104,7 +104,7 @@ def _with_job(claim: Claim, entry: Entry, verdict: Verdict, retries: int) -> Set
     return None
 
 
-def _other_job(entry: Entry, job: Object, settled: bool, verdict: Verdict) -> None:
+def _other_job(entry: CachedObject, job: Object, settled: bool, verdict: ClaimVerdict) -> None:
     """A Job that no claim asks for, any more or yet."""
     if not binding.has_ended(job):
         verdict.running.append(entry)
@@ -116,7 +116,7 @@ def _other_job(entry: Entry, job: Object, settled: bool, verdict: Verdict) -> No
             verdict.unclear = True
 
 
-def _is_settled(entry: Entry, claim: tuple[str, int], attempts: Mapping[str, int], started: int) -> bool:
+def _is_settled(entry: CachedObject, claim: tuple[str, int], attempts: Mapping[str, int], started: int) -> bool:
     """Whether the ledger is known to need this Job no more."""
     id, attempt = claim
     if id in attempts:
@@ -125,7 +125,7 @@ def _is_settled(entry: Entry, claim: tuple[str, int], attempts: Mapping[str, int
     return entry.seen < started
 
 
-def _unfit(claim: Claim) -> str | None:
+def _unfit(claim: ClaimedItem) -> str | None:
     """Why no Job can ever be made for this claim."""
     if claim.size < 0:
         return "the entry was deleted from the stream before a Job was made for it"
@@ -134,7 +134,7 @@ def _unfit(claim: Claim) -> str | None:
     return None
 
 
-def _why(entry: Entry, job: Object) -> str:
+def _why(entry: CachedObject, job: Object) -> str:
     failed = conditions.find(job, "Failed") or {}
     texts = (f"Job {entry.ref.name} failed", failed.get("reason"), failed.get("message"))
     return ": ".join(text for text in texts if text)[:_QUOTE]

@@ -8,7 +8,7 @@ from workers.api import times
 from workers.api.keda.scaledjob import ScaledJob
 from workers.controllers.keda.scaledjob import names
 from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import Entry, Reading
+from workers.reconcile.snapshot import CachedObject, Reading
 
 #: Longest time (µs) that may lie between a poll and the Jobs it makes: no reading older than that makes any.
 SLOWEST = 5 * 60 * 1_000_000
@@ -32,7 +32,7 @@ class Cooldown:
         return now + timedelta(microseconds=max(0, self.until - at))
 
 
-def in_force(scaled: ScaledJob, jobs: Iterable[Entry], reading: Reading) -> Cooldown | None:
+def in_force(scaled: ScaledJob, jobs: Iterable[CachedObject], reading: Reading) -> Cooldown | None:
     """The cool-down this reading falls into; None for one that began late enough, and for the one that made the Jobs.
 
     A Job's name carries the reading that made it, and a reading's id is the instant at which its poll began: also Jobs
@@ -48,7 +48,7 @@ def in_force(scaled: ScaledJob, jobs: Iterable[Entry], reading: Reading) -> Cool
     return Cooldown(until) if newest and reading.started < until else None
 
 
-def _made(owner: str, entry: Entry, reading: Reading) -> int | None:
+def _made(owner: str, entry: CachedObject, reading: Reading) -> int | None:
     """When a Job was made (µs) by an earlier reading than this one; None for any other Job.
 
     The API server's clock is another one: it is believed as far as it may lag behind a poll.

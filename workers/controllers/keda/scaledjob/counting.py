@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.keda.scaledjob.names import Names
-from workers.reconcile.snapshot import Entry, Reading
+from workers.controllers.keda.scaledjob.names import ScaledJobNames
+from workers.reconcile.snapshot import CachedObject, Reading
 
 #: The label by which KEDA finds a Job's pods.
 JOB_NAME = "job-name"
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class JobCounts:
     """running: Jobs that have not finished. pending: those of them without a working pod (KEDA's definition).
 
     late: Jobs that ended since the reading began. made: Jobs that this reading made, whatever became of them;
@@ -35,8 +35,12 @@ class Counts:
 
 
 def count(
-    jobs: Iterable[Entry], pods: Sequence[Entry], conditions_: Sequence[str], reading: Reading, names: Names
-) -> Counts:
+    jobs: Iterable[CachedObject],
+    pods: Sequence[CachedObject],
+    conditions_: Sequence[str],
+    reading: Reading,
+    names: ScaledJobNames,
+) -> JobCounts:
     """Count Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
     by_job = _by_job(pods)
     running = pending = late = made = unstarted = 0
@@ -52,7 +56,7 @@ def count(
         running += 1
         pending += waiting
         unstarted += waiting or recent
-    return Counts(running, pending, late, made, unstarted)
+    return JobCounts(running, pending, late, made, unstarted)
 
 
 def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:
@@ -65,7 +69,7 @@ def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:
     return not any((pod.get("status") or {}).get("phase") in ("Running", "Succeeded") for pod in pods)
 
 
-def _by_job(pods: Iterable[Entry]) -> Mapping[str, list[Object]]:
+def _by_job(pods: Iterable[CachedObject]) -> Mapping[str, list[Object]]:
     found: dict[str, list[Object]] = defaultdict(list)
     for entry in pods:
         if entry.body is not None:

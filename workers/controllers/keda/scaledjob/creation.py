@@ -5,14 +5,16 @@ from dataclasses import replace
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers.keda.scaledjob import strategy as strategies
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.strategy import Jobs
 from workers.reconcile.plan import Figure
 
 
-def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE) -> int:
+def justified(
+    strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
+) -> int:
     """How many more Jobs to create on this reading, however often it is asked.
 
     Where nothing ended since the reading began, and nothing was made from it yet, this is KEDA's answer. The same
@@ -23,7 +25,7 @@ def justified(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds:
 
 
 def worked_out(
-    strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE
+    strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> tuple[Figure, ...]:
     """As `justified`, step by step: the last figure is its answer."""
     if counts.running < bounds.minimum:
@@ -54,7 +56,7 @@ def worked_out(
     )
 
 
-def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds) -> tuple[Figure, ...]:
+def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds) -> tuple[Figure, ...]:
     """Strategies that promise no relation between Jobs and events: one helping per reading, as KEDA gives per poll."""
     before = Jobs(
         max(0, counts.running + counts.late - counts.made - bounds.minimum),
@@ -70,7 +72,9 @@ def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: Counts, boun
     )
 
 
-def held_back(strategy: ScalingStrategy, demand: Demand, counts: Counts, bounds: Bounds, quirks: Quirks = NONE) -> bool:
+def held_back(
+    strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
+) -> bool:
     """Whether only the Jobs that ended since the reading began keep more from being created.
 
     Then the reading cannot tell whether work remains, and a fresh one can.

@@ -31,24 +31,24 @@ from workers.controllers.keda.scaledjob import (
 from workers.controllers.keda.scaledjob import (
     figures as explaining,
 )
-from workers.controllers.keda.scaledjob.status import Conditions, last_active, warning, write
-from workers.controllers.keda.status import Status, activity, described
+from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, warning, write
+from workers.controllers.keda.status import KedaStatus, activity, described
 from workers.controllers.keda.users import enlisting, unlisted
 from workers.errors import UserError
 from workers.handoff.claims import ledger_of
 from workers.reconcile.controller import Controller
-from workers.reconcile.limits import Cap, Reservation
+from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
     Figure,
     Level,
     Plan,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Step,
 )
-from workers.reconcile.snapshot import Entry, Reading, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 #: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
 #: beyond that a reading could ask a second time for what it has had.
@@ -66,30 +66,30 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
         return claiming.forsaken(snapshot)
     if body["metadata"].get("deletionTimestamp"):
         return claiming.close(snapshot, body, now) if ledger_of(body) else _let_go(snapshot, body)
-    before = Conditions.observed(body)
+    before = ScaledJobConditions.observed(body)
     try:
         scaled = manifest.parse(body)
     except UserError as error:
-        steps = write(Status(body.get("status") or {}, before.refused(str(error))), before)
+        steps = write(KedaStatus(body.get("status") or {}, before.refused(str(error))), before)
         return Plan((*hold_on(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
         return claiming.decide(snapshot, body, scaled, now)
     if bool_annotations.is_paused(body):
-        status = Status(body.get("status") or {}, before.pausing(), described(scaled.spec))
+        status = KedaStatus(body.get("status") or {}, before.pausing(), described(scaled.spec))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")
-    return _Decision(snapshot, body, scaled, now, quirks).plan()
+    return _ScaledJobDecision(snapshot, body, scaled, now, quirks).plan()
 
 
 def _let_go(snapshot: Snapshot, body: Object) -> Plan:
     """Take the finalizer off; the garbage collector deletes the Jobs."""
     if not is_held(body):
         return NOTHING
-    record = Record("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
+    record = RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
     return Plan((*unlisted(snapshot), let_go(snapshot, body), record), "being deleted")
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _ScaledJobDecision:
     """The decision about one valid ScaledJob that is neither paused nor being deleted."""
 
     snapshot: Snapshot
@@ -101,7 +101,7 @@ class _Decision:
     def plan(self) -> Plan:
         """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
         if self._caps and self.snapshot.allowance is None:
-            return Plan(reservation=Reservation(self._caps, self._alive, self._wanted))
+            return Plan(reservation=LimitReservation(self._caps, self._alive, self._wanted))
         rolled = rollout.roll_out(self.scaled, self._jobs)
         creates = self._creates()
         steps: list[Step] = [*hold_on(self.snapshot, self.body), *rolled]
@@ -113,7 +113,7 @@ class _Decision:
         if not rolled and (cleaning := history.clean_up(self.scaled.spec, self._jobs)):
             steps.append(cleaning)
         if self._wants_a_reading:
-            steps.append(Poll())
+            steps.append(PollNow())
         told = replace(self._before, active=warned.conditions.active) if warned else self._before
         steps += write(settled, told, reading=self._reading, anyway=bool(warned))
         steps += circuit_breakers.events(settled.observed, settled.fields)
@@ -126,12 +126,12 @@ class _Decision:
         return Plan(tuple(steps), self._why(), self._figures(), levels=self._levels())
 
     @cached_property
-    def _jobs(self) -> tuple[Entry, ...]:
+    def _jobs(self) -> tuple[CachedObject, ...]:
         return self.snapshot.children.get(JOB.id, ())
 
     @cached_property
-    def _before(self) -> Conditions:
-        return Conditions.observed(self.body)
+    def _before(self) -> ScaledJobConditions:
+        return ScaledJobConditions.observed(self.body)
 
     @cached_property
     def _resumed(self) -> bool:
@@ -147,11 +147,11 @@ class _Decision:
         return reading if reading.generation == self.scaled.metadata.generation else None
 
     @cached_property
-    def _bounds(self) -> bounds.Bounds:
+    def _bounds(self) -> bounds.JobBounds:
         return bounds.effective(self.scaled.spec)
 
     @cached_property
-    def _names(self) -> names.Names:
+    def _names(self) -> names.ScaledJobNames:
         return names.of(self.scaled.metadata.name, self._reading.id if self._reading else 0)
 
     @cached_property
@@ -165,7 +165,7 @@ class _Decision:
         return demand.of(samples, calculation, self._bounds, weights, asked.activation)
 
     @cached_property
-    def _counts(self) -> counting.Counts | None:
+    def _counts(self) -> counting.JobCounts | None:
         if self._reading is None:
             return None
         conditions = self.scaled.spec.strategy.pending_pod_conditions or ()
@@ -187,7 +187,7 @@ class _Decision:
         return figures
 
     @cached_property
-    def _caps(self) -> tuple[Cap, ...]:
+    def _caps(self) -> tuple[JobLimit, ...]:
         return policy.caps(self.snapshot, self.body)
 
     @cached_property
@@ -217,7 +217,7 @@ class _Decision:
         return self._cooldown if before and before[0].value > self._worked_out[-1].value else None
 
     @cached_property
-    def _fallback(self) -> fallback.Fallback | None:
+    def _fallback(self) -> fallback.FallbackDecision | None:
         return fallback.in_force(self.scaled.spec, self._reading.samples, self._bounds) if self._reading else None
 
     @cached_property
@@ -258,7 +258,7 @@ class _Decision:
         free = jobs.free_names(self._names, taken, min(self._number, jobs.HELPING))
         return (jobs.create(jobs.build(scaled, free)),)
 
-    def _settled(self) -> Status[Conditions]:
+    def _settled(self) -> KedaStatus[ScaledJobConditions]:
         """The status once all steps before it have worked."""
         conditions = self._before.resumed()
         if self._reading is None:
@@ -272,12 +272,12 @@ class _Decision:
         if self._active:
             interval = 0 if "last-active-time" in self.quirks else self.scaled.spec.interval
             fields |= last_active(status.observed, interval, self.now)
-        return Status(status.observed, status.conditions, fields)
+        return KedaStatus(status.observed, status.conditions, fields)
 
-    def _status(self, known: Conditions) -> Status[Conditions]:
+    def _status(self, known: ScaledJobConditions) -> KedaStatus[ScaledJobConditions]:
         allowed = self._wanted if self.snapshot.allowance is None else self.snapshot.allowance
         limited = policy.condition(self._caps, wanted=self._wanted, allowed=allowed)
-        return Status(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))
+        return KedaStatus(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))
 
     @property
     def _combined(self) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from workers.api.keda.scaledjob import Activation, Calculation, Spec
+from workers.api.keda.scaledjob import Activation, Calculation, ScaledJobSpec
 from workers.controllers import rounding
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.reconcile.snapshot import Sample
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.reconcile.snapshot import TriggerSample
 
 #: Triggers whose sum is shown in full.
 SHOWN = 20
@@ -45,9 +45,9 @@ _EVEN: Mapping[str, float] = {}
 
 
 def of(
-    samples: Sequence[Sample],
+    samples: Sequence[TriggerSample],
     calculation: Calculation,
-    bounds: Bounds,
+    bounds: JobBounds,
     weights: Mapping[str, float] = _EVEN,
     activation: Activation | None = None,
 ) -> Demand:
@@ -69,7 +69,7 @@ def of(
     )
 
 
-def weights(scaled: Spec, samples: Sequence[Sample]) -> Mapping[str, float]:
+def weights(scaled: ScaledJobSpec, samples: Sequence[TriggerSample]) -> Mapping[str, float]:
     """By metric name, the weights that the manifest gives by names of triggers."""
     given = scaled.strategy.weights or {}
     named = zip(samples, scaled.triggers, strict=False)
@@ -77,7 +77,7 @@ def weights(scaled: Spec, samples: Sequence[Sample]) -> Mapping[str, float]:
 
 
 def worked_out(
-    samples: Sequence[Sample],
+    samples: Sequence[TriggerSample],
     calculation: Calculation,
     weights: Mapping[str, float] = _EVEN,
     activation: Activation | None = None,
@@ -106,7 +106,7 @@ def _is_enough(values: Sequence[_Value], triggers: int, activation: Activation) 
     return activation.min_weight is None or sum(value.weight for value in values) >= activation.min_weight
 
 
-def _value(sample: Sample, bounds: Bounds, weight: float) -> _Value:
+def _value(sample: TriggerSample, bounds: JobBounds, weight: float) -> _Value:
     jobs = sample.value / sample.target if sample.target else 0.0
     return _Value(sample.value, min(jobs, bounds.maximum), jobs, True, (sample.name,), weight)
 

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.api.keda.scaledjob import FAILURE_THRESHOLD, Spec
+from workers.api.keda.scaledjob import FAILURE_THRESHOLD, ScaledJobSpec
 from workers.controllers import rounding
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import Sample
+from workers.reconcile.snapshot import TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
-class Fallback:
+class FallbackDecision:
     """A fallback in force.
 
     floor: Jobs to keep alive beyond the minimum. failing: metric names of the triggers it is for. unmeasured: those of
@@ -24,7 +24,7 @@ class Fallback:
     unmeasured: tuple[str, ...] = ()
 
 
-def in_force(spec: Spec, samples: Sequence[Sample], bounds: Bounds) -> Fallback | None:
+def in_force(spec: ScaledJobSpec, samples: Sequence[TriggerSample], bounds: JobBounds) -> FallbackDecision | None:
     """The fallback once a trigger has failed more often in a row than the threshold allows; None before, or without."""
     asked = spec.fallback
     if asked is None or asked.behavior == "none":
@@ -37,11 +37,11 @@ def in_force(spec: Spec, samples: Sequence[Sample], bounds: Bounds) -> Fallback 
     if asked.behavior == "hold":
         floor = max(rounding.up(sample.last or 0.0) for sample in failing)
         unmeasured = tuple(sample.name for sample in failing if sample.last is None)
-        return Fallback(min(floor, bounds.maximum), names, unmeasured)
-    return Fallback(min(asked.replicas or 0, bounds.maximum), names)
+        return FallbackDecision(min(floor, bounds.maximum), names, unmeasured)
+    return FallbackDecision(min(asked.replicas or 0, bounds.maximum), names)
 
 
-def worked_out(fallback: Fallback, number: int, counts: Counts, bounds: Bounds) -> tuple[Figure, ...]:
+def worked_out(fallback: FallbackDecision, number: int, counts: JobCounts, bounds: JobBounds) -> tuple[Figure, ...]:
     """How many Jobs to create at least, given what the triggers that work ask for.
 
     A floor under their number, whatever the strategy: what is alive beyond the minimum counts towards it. Jobs that

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.reconcile.plan import Figure
 from workers.reconcile.snapshot import Reading
 
 
-def asked(reading: Reading, demand: Demand, bounds: Bounds, combined: str) -> Iterator[Figure]:
+def asked(reading: Reading, demand: Demand, bounds: JobBounds, combined: str) -> Iterator[Figure]:
     """What the triggers measured and what that asks for. combined: how several queues became one."""
     for sample in reading.samples:
         if sample.error is not None:
@@ -24,7 +24,7 @@ def asked(reading: Reading, demand: Demand, bounds: Bounds, combined: str) -> It
     yield Figure("of these within the maximum (maxScale)", demand.scale)
 
 
-def counted(counts: Counts) -> Iterator[Figure]:
+def counted(counts: JobCounts) -> Iterator[Figure]:
     """The Jobs that are there."""
     yield Figure("Jobs not finished", counts.running)
     yield Figure("of these pending", counts.pending)

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from workers.api.keda.scaledjob import Spec
+from workers.api.keda.scaledjob import ScaledJobSpec
 from workers.api.kinds import Object, Ref
 from workers.controllers import conditions
 from workers.reconcile.plan import Delete, Together
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 #: Finished Jobs of either kind that KEDA keeps when the manifest says nothing.
 LIMIT = 100
 
 
-def clean_up(spec: Spec, jobs: Iterable[Entry]) -> Together | None:
+def clean_up(spec: ScaledJobSpec, jobs: Iterable[CachedObject]) -> Together | None:
     """Delete the oldest finished Jobs beyond the limits, or None when there are none.
 
     Failed ones go by the time they failed; in KEDA their order is left to chance.

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
-from workers.api.keda.scaledjob import Metadata, ScaledJob
+from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
 from workers.api.kinds import JOB, SCALED_JOB, Object
-from workers.controllers.keda.scaledjob.names import Names
+from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.handoff.claims import LEDGER
-from workers.reconcile.plan import Create, Record, Together
+from workers.reconcile.plan import Create, RecordEvent, Together
 
 #: The release of KEDA whose manifests and behaviour these Jobs follow; its operator writes the same labels.
 KEDA_VERSION = "2.20.2"
@@ -38,12 +38,12 @@ def create(bodies: Iterable[Object]) -> Together:
     """Make these Jobs side by side, and tell how many were made and what kept others from it."""
     return Together(
         tuple(Create(JOB, body) for body in bodies),
-        then=Record("Normal", "KEDAJobsCreated", "Created {done} jobs"),
-        otherwise=Record("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
+        then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        otherwise=RecordEvent("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
     )
 
 
-def free_names(names: Names, taken: Set[str], number: int) -> Iterator[str]:
+def free_names(names: ScaledJobNames, taken: Set[str], number: int) -> Iterator[str]:
     """The first names of a reading that no Job has had yet.
 
     A plan that was cut short leaves a gap or a shorter row; deciding again names exactly what is missing.
@@ -57,13 +57,13 @@ def free_names(names: Names, taken: Set[str], number: int) -> Iterator[str]:
         index += 1
 
 
-def _annotations(metadata: Metadata) -> Mapping[str, str]:
+def _annotations(metadata: ScaledJobMetadata) -> Mapping[str, str]:
     """The object's own and its generation; which ledger it has concerns no Job."""
     own = {key: value for key, value in metadata.annotations.items() if key != LEDGER}
     return {GENERATION: str(metadata.generation), **own}
 
 
-def _labels(metadata: Metadata) -> Mapping[str, str]:
+def _labels(metadata: ScaledJobMetadata) -> Mapping[str, str]:
     """KEDA's labels, and the object's own except those it excludes; of two with one key the object's own wins."""
     excluded = metadata.annotations.get(EXCLUDED_LABELS, "").split(",")
     return {
@@ -76,7 +76,7 @@ def _labels(metadata: Metadata) -> Mapping[str, str]:
     }
 
 
-def _owner(metadata: Metadata) -> Object:
+def _owner(metadata: ScaledJobMetadata) -> Object:
     return {
         "apiVersion": SCALED_JOB.api_version,
         "kind": SCALED_JOB.kind,

@@ -14,7 +14,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ScaledJobNames:
     """The names that one reading of one object gives: ``<object>-<reading's id in base 36>-<index>``."""
 
     prefix: str
@@ -29,9 +29,9 @@ class Names:
         return int(digits) if digits != name and digits.isdecimal() else None
 
 
-def of(owner: str, reading: int) -> Names:
+def of(owner: str, reading: int) -> ScaledJobNames:
     """The names for one reading (its id) of the object called `owner`."""
-    return Names(f"{_stem(owner)}-{_base36(reading)}-")
+    return ScaledJobNames(f"{_stem(owner)}-{_base36(reading)}-")
 
 
 def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:

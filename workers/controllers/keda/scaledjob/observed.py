@@ -5,14 +5,14 @@ from functools import cached_property
 
 from workers.api.kinds import JOB, Object
 from workers.controllers.keda.scaledjob import binding, names
-from workers.controllers.keda.scaledjob.claims import Verdict, judge
-from workers.handoff.claims import Claim, Ledger, Order, ledger_of, name_of
-from workers.reconcile.plan import Patch, Poll, Step, Together
-from workers.reconcile.snapshot import Entry, Reading, Snapshot
+from workers.controllers.keda.scaledjob.claims import ClaimVerdict, judge
+from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
+from workers.reconcile.plan import Patch, PollNow, Step, Together
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 
 @dataclass(frozen=True)
-class Sight:
+class ObservedClaims:
     """An object's ledger and the Jobs of its claims. closing: no new Jobs are wanted."""
 
     snapshot: Snapshot
@@ -22,7 +22,7 @@ class Sight:
     tail: bool = False
 
     @cached_property
-    def jobs(self) -> tuple[Entry, ...]:
+    def jobs(self) -> tuple[CachedObject, ...]:
         return self.snapshot.children.get(JOB.id, ())
 
     @cached_property
@@ -37,8 +37,8 @@ class Sight:
         return reading if reading and reading.ledger and reading.ledger.of == self.name else None
 
     @cached_property
-    def found(self) -> Ledger:
-        return (self.reading and self.reading.ledger) or Ledger(self.name)
+    def found(self) -> ClaimLedger:
+        return (self.reading and self.reading.ledger) or ClaimLedger(self.name)
 
     @property
     def is_known(self) -> bool:
@@ -46,7 +46,7 @@ class Sight:
         return self.found.claims is not None
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[ClaimedItem, ...]:
         """What is claimed, as far as that is known."""
         return self.found.claims or ()
 
@@ -59,17 +59,17 @@ class Sight:
         return reading.problem or next((sample.error for sample in reading.samples if sample.error), None)
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         if self.reading is None or not self.is_known:
-            return Verdict()
+            return ClaimVerdict()
         # What has no Job goes back only when nothing more is taken: until then nobody makes a Job for it.
         closing = self.closing and self.found.limit == 0
         if self.closing and not closing:
-            return Verdict(bound=[claim.id for claim in self.claims])
+            return ClaimVerdict(bound=[claim.id for claim in self.claims])
         return judge(self.found, self.jobs, self.reading.started, self.job_name, retries=self.retries, closing=closing)
 
     @cached_property
-    def running(self) -> list[Entry]:
+    def running(self) -> list[CachedObject]:
         """Unfinished Jobs of claims that nobody deletes, whatever is known of the ledger."""
         return [
             each for each in self.jobs if each.body and binding.claim_of(each.body) and not binding.has_ended(each.body)
@@ -82,7 +82,7 @@ class Sight:
         empty = self.is_known and self.found.limit == 0 and not self.claims
         return empty and not verdict.given_up and not verdict.unclear
 
-    def job_name(self, claim: Claim) -> str:
+    def job_name(self, claim: ClaimedItem) -> str:
         return names.claimed(self.body["metadata"]["name"], self.name, claim.id, claim.attempt)
 
     def ask(self, limit: int) -> tuple[Step, ...]:
@@ -91,7 +91,7 @@ class Sight:
         stands = self.is_known and self.found.limit == limit and not verdict.settlements and not verdict.unclear
         if stands or self.problem:
             return ()
-        order = Order(
+        order = ClaimOrder(
             id=self.snapshot.at,
             of=self.name,
             limit=limit,
@@ -99,7 +99,7 @@ class Sight:
             settlements=tuple(verdict.settlements),
             bound=tuple(verdict.bound),
         )
-        return (Poll(order),)
+        return (PollNow(order),)
 
     def let_go(self) -> tuple[Step, ...]:
         """Let Jobs go whose claims are settled, and those that somebody deleted before they finished.
@@ -111,6 +111,6 @@ class Sight:
         return (*stage, *binding.unbind(self.verdict.freed))
 
 
-def _unbound(entry: Entry, job: Object) -> Patch:
+def _unbound(entry: CachedObject, job: Object) -> Patch:
     finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
     return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])

@@ -6,23 +6,23 @@ from datetime import datetime, timedelta
 from workers.api import scalepolicy
 from workers.api.kinds import SCALE_POLICY, Object
 from workers.controllers import conditions
-from workers.controllers.keda.conditions import Condition
+from workers.controllers.keda.conditions import KedaCondition
 from workers.controllers.selectors import selects
-from workers.reconcile.limits import Cap
+from workers.reconcile.limits import JobLimit
 from workers.reconcile.plan import ComeBack, Figure
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 #: How soon an object that got less than it wants asks again, should nobody tell it of room before.
 AGAIN = timedelta(seconds=5)
 
 
-def caps(snapshot: Snapshot, body: Object) -> tuple[Cap, ...]:
+def caps(snapshot: Snapshot, body: Object) -> tuple[JobLimit, ...]:
     """The limits that the object is under. Raises UserError for a policy that is wrong."""
     policies = (entry.body for entry in snapshot.everywhere.get(SCALE_POLICY.id, ()) if entry.body is not None)
     return caps_of(sorted(policies, key=lambda policy: policy["metadata"]["name"]), body)
 
 
-def caps_of(policies: Iterable[Object], body: Object) -> tuple[Cap, ...]:
+def caps_of(policies: Iterable[Object], body: Object) -> tuple[JobLimit, ...]:
     """The limits that a ScaledJob is under. Raises UserError for a policy that is wrong: it may limit this one."""
     found = []
     for policy in policies:
@@ -31,16 +31,16 @@ def caps_of(policies: Iterable[Object], body: Object) -> tuple[Cap, ...]:
         inside = not spec.namespaces or metadata.get("namespace", "") in spec.namespaces
         if inside and selects(policy["spec"].get("selector") or {})(body):
             labels = metadata.get("labels") or {}
-            found.append(Cap(policy, spec.max_jobs, labels.get(spec.group_by, "") if spec.group_by else None))
+            found.append(JobLimit(policy, spec.max_jobs, labels.get(spec.group_by, "") if spec.group_by else None))
     return tuple(found)
 
 
-def unfinished(jobs: Iterable[Entry]) -> int:
+def unfinished(jobs: Iterable[CachedObject]) -> int:
     """How many Jobs are not finished."""
     return sum(entry.body is not None and not conditions.finished(entry.body) for entry in jobs)
 
 
-def covers(cap: Cap, body: Object) -> bool:
+def covers(cap: JobLimit, body: Object) -> bool:
     """Whether the Jobs of an object with these labels in this namespace count under a limit."""
     return any(each.id == cap.id for each in caps_of((cap.policy,), body))
 
@@ -55,14 +55,14 @@ def worked_out(number: int, allowance: int, running: int) -> tuple[Figure, ...]:
     )
 
 
-def condition(caps: tuple[Cap, ...], *, wanted: int, allowed: int) -> Condition | None:
+def condition(caps: tuple[JobLimit, ...], *, wanted: int, allowed: int) -> KedaCondition | None:
     """What the status says of the limits; None for an object that is under none."""
     if not caps:
         return None
     names = ", ".join(map(str, caps))
     if allowed < wanted:
-        return Condition("True", "ScalePolicy", f"{wanted} Jobs are wanted and {allowed} allowed by {names}")
-    return Condition("False", "WithinLimits", f"nothing is held back by {names}")
+        return KedaCondition("True", "ScalePolicy", f"{wanted} Jobs are wanted and {allowed} allowed by {names}")
+    return KedaCondition("False", "WithinLimits", f"nothing is held back by {names}")
 
 
 def ask_again(now: datetime) -> ComeBack:

@@ -5,11 +5,11 @@ from typing import Literal
 
 from workers.api.keda.scaledjob import Rollout, ScaledJob
 from workers.controllers.keda.scaledjob.jobs import GENERATION
-from workers.reconcile.plan import Delete, Record, Step, Together
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.plan import Delete, RecordEvent, Step, Together
+from workers.reconcile.snapshot import CachedObject
 
 
-def roll_out(scaled: ScaledJob, jobs: Iterable[Entry]) -> tuple[Step, ...]:
+def roll_out(scaled: ScaledJob, jobs: Iterable[CachedObject]) -> tuple[Step, ...]:
     """Strategy immediate, KEDA's default: delete every Job, finished ones too, made from another generation."""
     rollout = scaled.spec.rollout or Rollout()
     if (scaled.spec.rollout_strategy or rollout.strategy) == "gradual":
@@ -28,10 +28,12 @@ def roll_out(scaled: ScaledJob, jobs: Iterable[Entry]) -> tuple[Step, ...]:
     if not doomed:
         return ()
     return (
-        Record("Normal", "ScaledJobRolloutCleanupStarted", f"Deleting {len(doomed)} Jobs of earlier generations"),
+        RecordEvent("Normal", "ScaledJobRolloutCleanupStarted", f"Deleting {len(doomed)} Jobs of earlier generations"),
         Together(
             doomed,
-            then=Record("Normal", "ScaledJobRolloutCleanupCompleted", "Deleted {done} Jobs of earlier generations"),
-            otherwise=Record("Warning", "ScaledJobRolloutCleanupFailed", "Deleting Jobs failed: {error}"),
+            then=RecordEvent(
+                "Normal", "ScaledJobRolloutCleanupCompleted", "Deleted {done} Jobs of earlier generations"
+            ),
+            otherwise=RecordEvent("Warning", "ScaledJobRolloutCleanupFailed", "Deleting Jobs failed: {error}"),
         ),
     )

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.keda import conditions as keda
-from workers.controllers.keda.conditions import Condition
-from workers.controllers.keda.scaledjob.fallback import Fallback
-from workers.controllers.keda.status import Status
-from workers.reconcile.plan import PatchStatus, Record, Step
-from workers.reconcile.snapshot import Reading, Sample
+from workers.controllers.keda.conditions import KedaCondition
+from workers.controllers.keda.scaledjob.fallback import FallbackDecision
+from workers.controllers.keda.status import KedaStatus
+from workers.reconcile.plan import PatchStatus, RecordEvent, Step
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 #: `lastActiveTime` is never rewritten more often than this, however short the polling interval.
 _LEAST_AGE = timedelta(seconds=5)
@@ -21,44 +21,44 @@ _IDLE = frozenset({"cpu", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions(keda.Conditions):
+class ScaledJobConditions(keda.KedaConditions):
     """KEDA's conditions of a ScaledJob, and ours. capped: None for none."""
 
     KIND = "ScaledJob"
-    TYPES = (*keda.Conditions.TYPES, "Capped")
+    TYPES = (*keda.KedaConditions.TYPES, "Capped")
 
-    capped: Condition | None = None
+    capped: KedaCondition | None = None
 
-    def failing(self, message: str) -> "Conditions":
+    def failing(self, message: str) -> "ScaledJobConditions":
         """Something that had to be done was not possible."""
-        return replace(self, ready=Condition("False", "ScaledJobCheckFailed", message))
+        return replace(self, ready=KedaCondition("False", "ScaledJobCheckFailed", message))
 
-    def refused(self, message: str) -> "Conditions":
+    def refused(self, message: str) -> "ScaledJobConditions":
         """The manifest, or something it needs, is wrong: nothing is known about activity."""
         return replace(
             self.failing(message),
-            active=Condition("Unknown", "UnknownState", "the triggers were not measured"),
+            active=KedaCondition("Unknown", "UnknownState", "the triggers were not measured"),
         )
 
-    def limited(self, capped: Condition | None) -> "Conditions":
+    def limited(self, capped: KedaCondition | None) -> "ScaledJobConditions":
         """capped: what limits shared with other objects do, None for an object that is under none."""
         return replace(self, capped=capped)
 
-    def falling_back(self, wanted: bool, fallback: Fallback | None) -> "Conditions":
+    def falling_back(self, wanted: bool, fallback: FallbackDecision | None) -> "ScaledJobConditions":
         """wanted: the manifest asks for a fallback; if not, the condition is what KEDA writes. fallback: in force."""
         if not wanted:
             return replace(self, fallback=keda.UNKNOWN)
         if fallback is None:
-            return replace(self, fallback=Condition("False", "NoFallbackFound", "no trigger has failed too often"))
+            return replace(self, fallback=KedaCondition("False", "NoFallbackFound", "no trigger has failed too often"))
         message = f"{fallback.floor} Jobs are kept alive because these do not work: {', '.join(fallback.failing)}"
         if fallback.unmeasured:
             message += f"; never measured, so that there is nothing to hold: {', '.join(fallback.unmeasured)}"
-        return replace(self, fallback=Condition("True", "FallbackExists", message))
+        return replace(self, fallback=KedaCondition("True", "FallbackExists", message))
 
-    def judged(self, samples: Sequence[Sample], active: bool) -> "Conditions":
+    def judged(self, samples: Sequence[TriggerSample], active: bool) -> "ScaledJobConditions":
         """The triggers were measured, each successfully or not."""
         verb = "are" if active else "are not"
-        activity = Condition(
+        activity = KedaCondition(
             "True" if active else "False",
             "ScalerActive" if active else "ScalerNotActive",
             f"scaling {'is' if active else 'is not'} done because the triggers {verb} active",
@@ -90,18 +90,20 @@ def last_active(observed: Object, interval: int, now: datetime) -> Object:
     )
 
 
-def events(before: Conditions, after: Conditions, samples: Sequence[Sample] = ()) -> Iterator[Record]:
+def events(
+    before: ScaledJobConditions, after: ScaledJobConditions, samples: Sequence[TriggerSample] = ()
+) -> Iterator[RecordEvent]:
     """What to tell about the way from one state to the next; nothing when nothing changed."""
     yield from keda.readiness(before, after, samples)
     if after.active.status != before.active.status:
         if after.active.status == "True":
-            yield Record("Normal", "ScaledJobActive", "Scaling is done because the triggers are active")
+            yield RecordEvent("Normal", "ScaledJobActive", "Scaling is done because the triggers are active")
         elif after.active.status == "False" and before.active.status == "True":
-            yield Record("Normal", "ScaledJobInactive", "Scaling is not done because no trigger is active")
+            yield RecordEvent("Normal", "ScaledJobInactive", "Scaling is not done because no trigger is active")
     yield from keda.exceptions(before, after)
 
 
-def warning(settled: Status[Conditions], error: str | None) -> Status[Conditions] | None:
+def warning(settled: KedaStatus[ScaledJobConditions], error: str | None) -> KedaStatus[ScaledJobConditions] | None:
     """Ready becomes False with what the last attempt failed on, if it did; all else is said as if it had worked."""
     if not error:
         return None
@@ -109,7 +111,11 @@ def warning(settled: Status[Conditions], error: str | None) -> Status[Conditions
 
 
 def write(
-    status: Status[Conditions], before: Conditions, *, reading: Reading | None = None, anyway: bool = False
+    status: KedaStatus[ScaledJobConditions],
+    before: ScaledJobConditions,
+    *,
+    reading: Reading | None = None,
+    anyway: bool = False,
 ) -> Iterator[Step]:
     """Write a status that differs from the observed one, then tell of it.
 

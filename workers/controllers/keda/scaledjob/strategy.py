@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from workers.api.keda.scaledjob import ScalingStrategy, StrategyName
-from workers.controllers.keda.scaledjob.bounds import Bounds
+from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.reconcile.plan import Figure
 
@@ -18,12 +18,12 @@ class Jobs:
     pending: int
 
 
-def beyond(jobs: Jobs, bounds: Bounds) -> Jobs:
+def beyond(jobs: Jobs, bounds: JobBounds) -> Jobs:
     """The Jobs beyond the minimum, which is a reserve."""
     return Jobs(jobs.running - bounds.minimum, jobs.pending)
 
 
-def worked_out(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: Bounds) -> tuple[Figure, Figure]:
+def worked_out(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: JobBounds) -> tuple[Figure, Figure]:
     """What the strategy says of an active demand, and how many new Jobs are left of that.
 
     extra.running: the Jobs running beyond the minimum.
@@ -64,11 +64,11 @@ def _percentage(strategy: ScalingStrategy) -> float | None:
 _Sum = tuple[int, str]
 
 
-def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: Bounds) -> _Sum:
+def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: JobBounds) -> _Sum:
     return demand.scale - jobs.running, f"{demand.scale} - {jobs.running}"
 
 
-def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
+def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
     """Within the maximum, also in total: KEDA's caps the new Jobs alone, and so makes more than maxReplicaCount."""
     deduction = strategy.custom_scaling_queue_length_deduction or 0
     percentage = _percentage(strategy) or 0.0
@@ -77,20 +77,20 @@ def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bound
     return min(demand.scale - deduction - share, bounds.maximum - jobs.running), how
 
 
-def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
+def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
     """For sources whose events leave the queue when a Job starts: only pending Jobs still have theirs in it."""
     if demand.scale + jobs.running - jobs.pending > bounds.maximum:
         return bounds.maximum - jobs.running, f"{bounds.maximum} - {jobs.running}"
     return demand.scale - jobs.pending, f"{demand.scale} - {jobs.pending}"
 
 
-def _eager(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: Bounds) -> _Sum:
+def _eager(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
     """Fills up to the maximum while anything waits; pending Jobs are subtracted twice (KEDA's quirk)."""
     says = min(bounds.maximum - jobs.running - jobs.pending, demand.scale)
     return says, f"min({bounds.maximum} - {jobs.running} - {jobs.pending}, {demand.scale})"
 
 
-_STRATEGIES: dict[StrategyName, Callable[[ScalingStrategy, Demand, Jobs, Bounds], _Sum]] = {
+_STRATEGIES: dict[StrategyName, Callable[[ScalingStrategy, Demand, Jobs, JobBounds], _Sum]] = {
     "default": _default,
     "custom": _custom,
     "accurate": _accurate,

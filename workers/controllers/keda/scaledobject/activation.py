@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from workers.api.keda.scaledobject import COOLDOWN_PERIOD, Spec
+from workers.api.keda.scaledobject import COOLDOWN_PERIOD, ScaledObjectSpec
 
 Row = Literal["A1", "A2", "A3", "I1", "I2", "I3", "I4", "I5"]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ActivationState:
     """What the rows ask for.
 
     current: replicas of the workload. active: a trigger is, or activation is forced. failing: a trigger has no value.
@@ -26,7 +26,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ActivationVerdict:
     """row: which one applied. replicas: what to scale to, None to leave that to the metrics.
 
     cooling: only the cooldown keeps replicas from going.
@@ -42,28 +42,28 @@ class Verdict:
         return self.row in ("A1", "A2", "A3")
 
 
-def judge(spec: Spec, state: State) -> Verdict:
+def judge(spec: ScaledObjectSpec, state: ActivationState) -> ActivationVerdict:
     """The row that applies, and what it does."""
     minimum, idle, current = spec.minimum, spec.idle_replica_count, state.current
     if state.active:
         if current == 0 or (idle is not None and current < minimum):
-            return Verdict("A1", None if state.hold_out else max(1, minimum))
-        return Verdict("A2" if state.failing else "A3")
+            return ActivationVerdict("A1", None if state.hold_out else max(1, minimum))
+        return ActivationVerdict("A2" if state.failing else "A3")
     if state.failing and spec.fallback is None:
-        return Verdict("I2")
+        return ActivationVerdict("I2")
     if state.failing and spec.fallback is not None and spec.fallback.replicas:
-        return Verdict("I1")
+        return ActivationVerdict("I1")
     if (idle is not None and current > idle) or (current > 0 and minimum == 0):
         if state.hold_in:
-            return Verdict("I3")
+            return ActivationVerdict("I3")
         rest = minimum if idle is None else idle
-        return Verdict("I3", rest) if state.cooled else Verdict("I3", cooling=True)
+        return ActivationVerdict("I3", rest) if state.cooled else ActivationVerdict("I3", cooling=True)
     if idle is None and current < minimum:
-        return Verdict("I4", minimum)
-    return Verdict("I5")
+        return ActivationVerdict("I4", minimum)
+    return ActivationVerdict("I5")
 
 
-def cools_down(spec: Spec, created: datetime, last_active: datetime | None) -> datetime:
+def cools_down(spec: ScaledObjectSpec, created: datetime, last_active: datetime | None) -> datetime:
     """The instant after which replicas may go: counted from the last activity, before any from the creation."""
     if last_active is None:
         return created + timedelta(seconds=spec.initial_cooldown_period or 0)

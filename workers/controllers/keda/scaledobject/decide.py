@@ -7,7 +7,7 @@ from functools import cached_property
 
 from workers.api import bool_annotations, times
 from workers.api.keda import scaledobject as manifest
-from workers.api.keda.scaledjob import Trigger
+from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.controllers.keda import metadata
@@ -25,20 +25,20 @@ from workers.controllers.keda.scaledobject import (
     usage,
 )
 from workers.controllers.keda.scaledobject import status as statuses
-from workers.controllers.keda.scaledobject.activation import Verdict
-from workers.controllers.keda.scaledobject.memory import Memory
+from workers.controllers.keda.scaledobject.activation import ActivationVerdict
+from workers.controllers.keda.scaledobject.memory import ScalingMemory
 from workers.controllers.keda.scaledobject.metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.modifiers import Composite
 from workers.controllers.keda.scaledobject.pausing import Pause
-from workers.controllers.keda.scaledobject.status import Conditions
-from workers.controllers.keda.scaledobject.usage import Usage
+from workers.controllers.keda.scaledobject.status import ScaledObjectConditions
+from workers.controllers.keda.scaledobject.usage import PodUsage
 from workers.controllers.keda.scaledobject.writing import fields_of, hold_on, unreadable, write
-from workers.controllers.keda.status import Status
+from workers.controllers.keda.status import KedaStatus
 from workers.controllers.keda.users import enlisting, unlisted
 from workers.errors import UserError
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Figure, Plan, Poll, Record, Step
-from workers.reconcile.snapshot import Reading, Sample, Scalable, Snapshot
+from workers.reconcile.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
+from workers.reconcile.snapshot import Reading, Scalable, Snapshot, TriggerSample
 
 #: Seconds beyond two polls after which a reading says nothing about now.
 GRACE = 60.0
@@ -63,27 +63,32 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
         return NOTHING
     if body["metadata"].get("deletionTimestamp"):
         return _let_go(snapshot, body, now)
-    before = Conditions.observed(body)
+    before = ScaledObjectConditions.observed(body)
     try:
         scaled = manifest.parse(body)
         composite = modifiers.read(scaled.spec)
         pause = pausing.of(body)
     except UserError as error:
-        status = Status(body.get("status") or {}, before.failing(str(error)))
+        status = KedaStatus(body.get("status") or {}, before.failing(str(error)))
         return Plan((*hold_on(snapshot, body), *write(status, before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD
     taken = rivals.found(scaled, body, snapshot.peers, scale)
     if taken is not None:
-        steps = (*hold_on(snapshot, body), *write(Status(body.get("status") or {}, before.failing(taken.why)), before))
+        steps = (
+            *hold_on(snapshot, body),
+            *write(KedaStatus(body.get("status") or {}, before.failing(taken.why)), before),
+        )
         away = (rivals.take_away(taken.replaced),) if taken.replaced else ()
         return Plan((*steps, *away, ComeBack(now + timedelta(seconds=AGAIN))), taken.why)
     if pause is not None:
         return _pause(snapshot, body, scaled, pause, now)
     if scale.error is not None:
-        status = Status(body.get("status") or {}, unreadable(before.resumed(), scale), fields_of(scaled, body, scale))
+        status = KedaStatus(
+            body.get("status") or {}, unreadable(before.resumed(), scale), fields_of(scaled, body, scale)
+        )
         steps = (*hold_on(snapshot, body), *write(status, before), ComeBack(now + timedelta(seconds=AGAIN)))
         return Plan(steps, f"the target cannot be read: {scale.error}")
-    return _Decision(snapshot, body, scaled, composite, scale, now).plan()
+    return _ScaledObjectDecision(snapshot, body, scaled, composite, scale, now).plan()
 
 
 def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
@@ -101,29 +106,29 @@ def _let_go(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         steps += rescaling.to(scale, original, "the ScaledObject was deleted") if scale.error is None else ()
     steps += unlisted(snapshot)
     steps.append(metadata.let_go(snapshot, body))
-    steps.append(Record("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
+    steps.append(RecordEvent("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
     return Plan(tuple(steps), "being deleted")
 
 
 def _pause(snapshot: Snapshot, body: Object, scaled: ScaledObject, pause: Pause, now: datetime) -> Plan:
     """Scale to the replicas the pause names, once, and leave everything alone from then on."""
-    observed, before = body.get("status") or {}, Conditions.observed(body)
+    observed, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
     scale = snapshot.scale or _UNREAD
     fields = fields_of(scaled, body, scale) | {"pausedReplicaCount": pause.replicas}
     steps: list[Step] = [*hold_on(snapshot, body)]
     reached = before.paused.status == "True" and observed.get("pausedReplicaCount") == pause.replicas
     if pause.replicas is not None and not reached:
         if scale.error is not None:
-            steps += write(Status(observed, unreadable(before, scale)), before)
+            steps += write(KedaStatus(observed, unreadable(before, scale)), before)
             steps.append(ComeBack(now + timedelta(seconds=AGAIN)))
             return Plan(tuple(steps), f"the target cannot be read: {scale.error}")
         steps += rescaling.noted(observed, scale, rescaling.to(scale, pause.replicas, "paused"))
-    steps += write(Status(observed, before.pausing(), fields), before)
+    steps += write(KedaStatus(observed, before.pausing(), fields), before)
     return Plan(tuple(steps), "paused")
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _ScaledObjectDecision:
     """The decision about a valid ScaledObject whose target could be read, neither paused nor being deleted."""
 
     snapshot: Snapshot
@@ -140,7 +145,7 @@ class _Decision:
             *rescaling.noted(self._observed, self.scale, self._scaling()),
         ]
         if self._reading is None or self._unconfirmed:
-            steps.append(Poll())
+            steps.append(PollNow())
         steps += write(self._status(), self._before, self._reading)
         steps.append(ComeBack(self._again()))
         return Plan(tuple(steps), self._why(), tuple(self._figures()))
@@ -150,8 +155,8 @@ class _Decision:
         return self.body.get("status") or {}
 
     @cached_property
-    def _before(self) -> Conditions:
-        return Conditions.observed(self.body)
+    def _before(self) -> ScaledObjectConditions:
+        return ScaledObjectConditions.observed(self.body)
 
     @cached_property
     def _reading(self) -> Reading | None:
@@ -186,27 +191,27 @@ class _Decision:
         return metrics.of(samples, self._measured_triggers, spec.fallback, self._replicas)
 
     @cached_property
-    def _measured_triggers(self) -> tuple[Trigger, ...]:
+    def _measured_triggers(self) -> tuple[TriggerSpec, ...]:
         """The triggers that are measured in polls: all but those about the target's own pods."""
         return tuple(trigger for trigger in self.scaled.spec.triggers if not usage.is_resource(trigger))
 
     @cached_property
-    def _samples(self) -> tuple[Sample, ...]:
+    def _samples(self) -> tuple[TriggerSample, ...]:
         """What those triggers measured, of a reading that is known."""
         reading = self._reading
         pairs = zip(reading.samples, self.scaled.spec.triggers, strict=True) if reading and self._known else ()
         return tuple(sample for sample, trigger in pairs if not usage.is_resource(trigger))
 
     @cached_property
-    def _usages(self) -> tuple[Usage, ...]:
+    def _usages(self) -> tuple[PodUsage, ...]:
         """What the target's pods consume, for the triggers that are about that."""
         return usage.of(self.scaled.spec.triggers, self.scale, self.now)
 
     @cached_property
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> ActivationVerdict:
         return activation.judge(
             self.scaled.spec,
-            activation.State(
+            activation.ActivationState(
                 current=self.scale.replicas,
                 active=self._forced or not self._measured_triggers or any(metric.active for metric in self._metrics),
                 failing=any(metric.error is not None for metric in self._metrics),
@@ -247,17 +252,17 @@ class _Decision:
         return self._known and self._verdict.cooling and self._cools_down < self.now
 
     @cached_property
-    def _memory(self) -> Memory | None:
+    def _memory(self) -> ScalingMemory | None:
         known = self._observed.get("memory")
-        return None if known is None else Memory.observed(known)
+        return None if known is None else ScalingMemory.observed(known)
 
     @cached_property
     def _speed(self) -> speed.Speed:
         return speed.read(self.scaled.spec.behavior, hold_in=self._hold_in, hold_out=self._hold_out)
 
     @cached_property
-    def _bounds(self) -> speed.Bounds:
-        return speed.Bounds(max(1, self.scaled.spec.minimum), self.scaled.spec.maximum)
+    def _bounds(self) -> speed.ReplicaBounds:
+        return speed.ReplicaBounds(max(1, self.scaled.spec.minimum), self.scaled.spec.maximum)
 
     @cached_property
     def _proposal(self) -> int | None:
@@ -266,12 +271,12 @@ class _Decision:
         return proposals.propose(self._metrics, self._replicas, tolerance, others)
 
     @cached_property
-    def _answer(self) -> speed.Answer:
+    def _answer(self) -> speed.SpeedAnswer:
         """How many replicas there are to be while the metrics decide."""
         current = self.scale.replicas
         answer = speed.follow(self._proposal, current, self._bounds, self._speed, self._memory, self.now)
         if (answer.replicas < current and self._hold_in) or (answer.replicas > current and self._hold_out):
-            return speed.Answer(current, answer.memory)
+            return speed.SpeedAnswer(current, answer.memory)
         return answer
 
     @cached_property
@@ -295,38 +300,38 @@ class _Decision:
         return rescaling.told(
             self.scale,
             replicas,
-            then=Record("Normal", f"KEDAScaleTarget{verb}", f"Scaled {change}"),
-            otherwise=Record("Warning", f"KEDAScaleTarget{noun}Failed", f"Scaling {change} failed: {{error}}"),
+            then=RecordEvent("Normal", f"KEDAScaleTarget{verb}", f"Scaled {change}"),
+            otherwise=RecordEvent("Warning", f"KEDAScaleTarget{noun}Failed", f"Scaling {change} failed: {{error}}"),
         )
 
     @property
     def _target(self) -> str:
         return str(self.scale.ref) if self.scale.ref else "the target"
 
-    def _status(self) -> Status[Conditions]:
+    def _status(self) -> KedaStatus[ScaledObjectConditions]:
         conditions = self._before.resumed()
         fields = fields_of(self.scaled, self.body, self.scale) | {
             "pausedReplicaCount": None,
             "compositeScalerName": modifiers.NAME if self.composite else None,
         }
         if self._reading is None:
-            return Status(self._observed, conditions, fields)
+            return KedaStatus(self._observed, conditions, fields)
         if not self._known:
             problem = self._reading.problem or "the reading is not of these triggers"
-            return Status(self._observed, conditions.failing(problem), fields)
-        memory = self._answer.memory if self._steered else self._memory or Memory()
+            return KedaStatus(self._observed, conditions.failing(problem), fields)
+        memory = self._answer.memory if self._steered else self._memory or ScalingMemory()
         fields |= statuses.measured(self._observed, self._samples, memory)
         fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in self._usages)) or None
         if self._verdict.active and self._verdict.row != "A2":
             fields["lastActiveTime"] = times.render(self.now)
-        return Status(self._observed, self._judged(conditions), fields)
+        return KedaStatus(self._observed, self._judged(conditions), fields)
 
-    def _judged(self, conditions: Conditions) -> Conditions:
+    def _judged(self, conditions: ScaledObjectConditions) -> ScaledObjectConditions:
         row = self._verdict.row
         # What its pods consume is of no account to a target that is not steered by it.
         unmeasured = [each for each in self._usages if each.error is not None] if self._steered else []
         problems = [each for each in self._metrics if each.error is not None] if row in ("A2", "I2") else []
-        failing: list[Metric | Usage] = [*problems, *unmeasured]
+        failing: list[Metric | PodUsage] = [*problems, *unmeasured]
         texts = [f"{each.name}: {each.error}" for each in failing]
         fallback = self.scaled.spec.fallback
         standing_in = [sample.name for sample in self._samples if metrics.beyond(sample, fallback)]
@@ -354,7 +359,7 @@ class _Decision:
 
     def _reason(self) -> str:
         """The metrics in a few words."""
-        found: list[Metric | Usage] = [*self._metrics, *self._usages]
+        found: list[Metric | PodUsage] = [*self._metrics, *self._usages]
         return ", ".join(
             f"{each.name} is {'unknown' if each.error is not None else f'{each.value:g}'} of {each.target:g}"
             for each in found

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from workers.controllers.keda.scaledobject.metrics import Metric
-from workers.controllers.keda.scaledobject.speed import Bounds
-from workers.controllers.keda.scaledobject.usage import Usage
+from workers.controllers.keda.scaledobject.speed import ReplicaBounds
+from workers.controllers.keda.scaledobject.usage import PodUsage
 from workers.reconcile.plan import Figure
 
 
@@ -20,7 +20,7 @@ def measured(metrics: Sequence[Metric], current: int) -> Iterator[Figure]:
         yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value, metric.how)
 
 
-def consumed(usages: Sequence[Usage]) -> Iterator[Figure]:
+def consumed(usages: Sequence[PodUsage]) -> Iterator[Figure]:
     """What the target's pods consume."""
     for each in usages:
         if each.error is not None:
@@ -31,7 +31,7 @@ def consumed(usages: Sequence[Usage]) -> Iterator[Figure]:
         yield Figure(f"{each.name} (target {each.target:g}{per}, {measured} of {len(each.pods)} pods)", each.value)
 
 
-def steered(bounds: Bounds, proposal: int | None, current: int, allowed: int) -> Iterator[Figure]:
+def steered(bounds: ReplicaBounds, proposal: int | None, current: int, allowed: int) -> Iterator[Figure]:
     """How the metrics' proposal became replicas."""
     yield Figure("minimum while the metrics decide", bounds.minimum)
     yield Figure("maximum", bounds.maximum)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from workers.api.keda.scaledjob import Trigger
-from workers.api.keda.scaledobject import Fallback, MetricType
-from workers.reconcile.snapshot import Sample
+from workers.api.keda.scaledjob import TriggerSpec
+from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback
+from workers.reconcile.snapshot import TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,10 @@ class Replicas:
 
 
 def of(
-    samples: Sequence[Sample], triggers: Sequence[Trigger], fallback: Fallback | None, replicas: Replicas
+    samples: Sequence[TriggerSample],
+    triggers: Sequence[TriggerSpec],
+    fallback: ScaledObjectFallback | None,
+    replicas: Replicas,
 ) -> tuple[Metric, ...]:
     """One metric per trigger, in their order; beyond the threshold of the fallback a value is made up."""
     found = []
@@ -47,12 +50,12 @@ def of(
     return tuple(found)
 
 
-def beyond(sample: Sample, fallback: Fallback | None) -> bool:
+def beyond(sample: TriggerSample, fallback: ScaledObjectFallback | None) -> bool:
     """Whether a trigger failed more often in a row than the fallback bears."""
     return fallback is not None and sample.error is not None and sample.failures > fallback.failure_threshold
 
 
-def make_up(metric: Metric, fallback: Fallback, replicas: Replicas) -> Metric:
+def make_up(metric: Metric, fallback: ScaledObjectFallback, replicas: Replicas) -> Metric:
     """The value that makes an autoscaler want the fallback's replicas; a fallback of none activates nothing."""
     wanted = standing_in(fallback, replicas.current)
     value = metric.target * wanted
@@ -63,7 +66,7 @@ def make_up(metric: Metric, fallback: Fallback, replicas: Replicas) -> Metric:
     return replace(metric, value=value, active=wanted > 0, error=None, made_up=True)
 
 
-def standing_in(fallback: Fallback, current: int) -> int:
+def standing_in(fallback: ScaledObjectFallback, current: int) -> int:
     """The replicas a fallback asks for."""
     match fallback.behavior:
         case "currentReplicas":

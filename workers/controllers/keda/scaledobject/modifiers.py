@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import trunc
 
-from workers.api.keda.scaledobject import Fallback, MetricType, ScalingModifiers, Spec
+from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback, ScaledObjectSpec, ScalingModifiers
 from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, beyond, make_up
 from workers.controllers.keda.scaledobject.usage import is_resource
 from workers.errors import UserError
 from workers.formula import parser as language
 from workers.formula.parser import Formula, FormulaError
-from workers.reconcile.snapshot import Sample
+from workers.reconcile.snapshot import TriggerSample
 
 #: What KEDA calls the metric.
 NAME = "composite-metric"
@@ -33,7 +33,7 @@ class Composite:
     names: tuple[str, ...]
 
 
-def read(spec: Spec) -> Composite | None:
+def read(spec: ScaledObjectSpec) -> Composite | None:
     """The modifiers of a spec, None where it has none. Raises UserError as KEDA's webhook refuses them."""
     modifiers: ScalingModifiers = spec.modifiers
     if not modifiers.formula or not modifiers.target:
@@ -66,7 +66,9 @@ def _try_out(formula: Formula) -> None:
     raise UserError(f"{WHERE}: {problem}") from problem
 
 
-def apply(composite: Composite, samples: Sequence[Sample], fallback: Fallback | None, replicas: Replicas) -> Metric:
+def apply(
+    composite: Composite, samples: Sequence[TriggerSample], fallback: ScaledObjectFallback | None, replicas: Replicas
+) -> Metric:
     """The one metric; its error says which trigger, or what in the formula, keeps it from having a value.
 
     A trigger that failed more often than the fallback bears makes the whole metric the fallback's, or with behaviour

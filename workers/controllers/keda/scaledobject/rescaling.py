@@ -2,7 +2,7 @@
 
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject.status import targeted
-from workers.reconcile.plan import PatchStatus, Record, Scale, Step
+from workers.reconcile.plan import PatchStatus, RecordEvent, Scale, Step
 from workers.reconcile.snapshot import Scalable
 
 
@@ -11,12 +11,12 @@ def to(scale: Scalable, replicas: int, why: str) -> tuple[Step, ...]:
     return told(
         scale,
         replicas,
-        then=Record("Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {why}"),
-        otherwise=Record("Warning", "FailedRescale", f"New size: {replicas}; reason: {why}; error: {{error}}"),
+        then=RecordEvent("Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {why}"),
+        otherwise=RecordEvent("Warning", "FailedRescale", f"New size: {replicas}; reason: {why}; error: {{error}}"),
     )
 
 
-def told(scale: Scalable, replicas: int, *, then: Record, otherwise: Record) -> tuple[Step, ...]:
+def told(scale: Scalable, replicas: int, *, then: RecordEvent, otherwise: RecordEvent) -> tuple[Step, ...]:
     """As `to`, with Events of the caller's own."""
     if scale.ref is None or scale.replicas == replicas:
         return ()

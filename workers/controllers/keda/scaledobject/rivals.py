@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from workers.api import bool_annotations
 from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref, controller_of, ref_of
-from workers.reconcile.plan import Delete, Record, Together
-from workers.reconcile.snapshot import Entry, Scalable
+from workers.reconcile.plan import Delete, RecordEvent, Together
+from workers.reconcile.snapshot import CachedObject, Scalable
 
 #: KEDA's annotation of a ScaledObject that takes the place of the autoscaler it names.
 TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
@@ -23,7 +23,7 @@ class Taken:
     replaced: tuple[Object, ...] = ()
 
 
-def found(scaled: ScaledObject, body: Object, peers: Iterable[Entry], scale: Scalable) -> Taken | None:
+def found(scaled: ScaledObject, body: Object, peers: Iterable[CachedObject], scale: Scalable) -> Taken | None:
     """Who keeps this ScaledObject from its target; None where it has the target for itself."""
     target = str(scale.ref) if scale.ref else "the target"
     if other := elder(body, peers):
@@ -38,7 +38,7 @@ def found(scaled: ScaledObject, body: Object, peers: Iterable[Entry], scale: Sca
     return None
 
 
-def elder(body: Object, peers: Iterable[Entry]) -> Ref | None:
+def elder(body: Object, peers: Iterable[CachedObject]) -> Ref | None:
     """The oldest other ScaledObject of the same target, if this one must leave the target to it."""
     others = [each.body for each in peers if each.body and not each.body["metadata"].get("deletionTimestamp")]
     oldest = min((*others, body), key=_age)
@@ -67,8 +67,8 @@ def take_away(autoscalers: Sequence[Object]) -> Together:
     """Delete autoscalers; one that may not be deleted is left to the next decision."""
     return Together(
         tuple(Delete(ref_of(HORIZONTAL_POD_AUTOSCALER, each), each["metadata"]["uid"]) for each in autoscalers),
-        then=Record("Normal", "AutoscalerReplaced", "Deleted {done} HorizontalPodAutoscaler of this target"),
-        otherwise=Record(
+        then=RecordEvent("Normal", "AutoscalerReplaced", "Deleted {done} HorizontalPodAutoscaler of this target"),
+        otherwise=RecordEvent(
             "Warning", "AutoscalerStays", "The target's HorizontalPodAutoscaler cannot be deleted: {error}"
         ),
         vital=False,

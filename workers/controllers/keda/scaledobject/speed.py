@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Literal
 
-from workers.api.keda.scaledobject import Behavior, Policy, Rules
-from workers.controllers.keda.scaledobject.memory import Entry, Memory
+from workers.api.keda.scaledobject import Behavior, ScalingPolicy, ScalingRules
+from workers.controllers.keda.scaledobject.memory import MemoryEntry, ScalingMemory
 from workers.controllers.keda.scaledobject.proposals import TOLERANCE, Tolerance
 
 #: Seconds between two looks of an autoscaler.
@@ -22,7 +22,7 @@ class Direction:
 
     window: int
     select: Literal["Max", "Min", "Disabled"] = "Max"
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[ScalingPolicy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReplicaBounds:
     """Fewest and most replicas while metrics decide; never fewer than one."""
 
     minimum: int
@@ -48,27 +48,30 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SpeedAnswer:
     """replicas: what to scale to. memory: what to remember. again: when rules will allow more, None if they held
     nothing back."""
 
     replicas: int
-    memory: Memory
+    memory: ScalingMemory
     again: datetime | None = None
 
 
 _UP = (
-    Policy(type="Pods", value=4, period_seconds=SYNC),
-    Policy(type="Percent", value=100, period_seconds=SYNC),
+    ScalingPolicy(type="Pods", value=4, period_seconds=SYNC),
+    ScalingPolicy(type="Percent", value=100, period_seconds=SYNC),
 )
-_DOWN = (Policy(type="Percent", value=100, period_seconds=SYNC),)
+_DOWN = (ScalingPolicy(type="Percent", value=100, period_seconds=SYNC),)
 
 
 def read(behavior: Behavior | None, *, hold_in: bool = False, hold_out: bool = False) -> Speed:
     """The effective rules. hold_in, hold_out: that direction is paused, which is a `selectPolicy` of Disabled."""
     if behavior is None and not hold_in and not hold_out:
         return Speed(Direction(0), Direction(DOWN_WINDOW), Tolerance())
-    up, down = (behavior or Behavior()).scale_up or Rules(), (behavior or Behavior()).scale_down or Rules()
+    up, down = (
+        (behavior or Behavior()).scale_up or ScalingRules(),
+        (behavior or Behavior()).scale_down or ScalingRules(),
+    )
     return Speed(
         _direction(up, 0, _UP, disabled=hold_out),
         _direction(down, DOWN_WINDOW, _DOWN, disabled=hold_in),
@@ -76,7 +79,7 @@ def read(behavior: Behavior | None, *, hold_in: bool = False, hold_out: bool = F
     )
 
 
-def _direction(rules: Rules, window: int, policies: tuple[Policy, ...], *, disabled: bool) -> Direction:
+def _direction(rules: ScalingRules, window: int, policies: tuple[ScalingPolicy, ...], *, disabled: bool) -> Direction:
     given = rules.stabilization_window_seconds
     select = "Disabled" if disabled else rules.select_policy or "Max"
     return Direction(window if given is None else given, select, rules.policies or policies)
@@ -89,22 +92,22 @@ def _share(quantity: str | None) -> float:
 
 
 def follow(
-    proposal: int | None, current: int, bounds: Bounds, speed: Speed, memory: Memory | None, now: datetime
-) -> Answer:
+    proposal: int | None, current: int, bounds: ReplicaBounds, speed: Speed, memory: ScalingMemory | None, now: datetime
+) -> SpeedAnswer:
     """How many replicas there are to be now, given how many are proposed.
 
     proposal: None changes nothing, but bounds hold always and at once. memory: None before the first time.
     """
 
-    def young(memory: Memory) -> Memory:
+    def young(memory: ScalingMemory) -> ScalingMemory:
         return memory.since(now, down=speed.down.window, up=speed.up.window, period=speed.period)
 
     # Before the first time, what is there counts as proposed until now.
-    known = young(Memory().proposed(current, now) if memory is None else memory)
+    known = young(ScalingMemory().proposed(current, now) if memory is None else memory)
     if current > bounds.maximum or current < bounds.minimum:
-        return Answer(max(bounds.minimum, min(current, bounds.maximum)), known)
+        return SpeedAnswer(max(bounds.minimum, min(current, bounds.maximum)), known)
     if proposal is None:
-        return Answer(current, known)
+        return SpeedAnswer(current, known)
     wanted = max(bounds.minimum, min(proposal, bounds.maximum))
     told = known.proposed(wanted, now)
     allowed = _limited(_stabilised(current, told), current, speed, known, now)
@@ -116,15 +119,15 @@ def follow(
         ends = _expiries(speed.up, remembered.lows, remembered.changes)
     elif allowed > wanted:
         ends = _expiries(speed.down, remembered.highs, remembered.changes)
-    return Answer(allowed, remembered, min((end for end in ends if end > now), default=None))
+    return SpeedAnswer(allowed, remembered, min((end for end in ends if end > now), default=None))
 
 
-def _stabilised(current: int, memory: Memory) -> int:
+def _stabilised(current: int, memory: ScalingMemory) -> int:
     """No lower than the highest proposal of the window down, no higher than the lowest of the window up."""
     return max(memory.lows[0].replicas, min(current, memory.highs[0].replicas))
 
 
-def _limited(stable: int, current: int, speed: Speed, memory: Memory, now: datetime) -> int:
+def _limited(stable: int, current: int, speed: Speed, memory: ScalingMemory, now: datetime) -> int:
     """As far as the policies allow; they never turn the direction round."""
     if stable > current:
         return max(current, min(stable, _upmost(speed.up, current, memory, now)))
@@ -133,7 +136,7 @@ def _limited(stable: int, current: int, speed: Speed, memory: Memory, now: datet
     return current
 
 
-def _upmost(rules: Direction, current: int, memory: Memory, now: datetime) -> int:
+def _upmost(rules: Direction, current: int, memory: ScalingMemory, now: datetime) -> int:
     if rules.select == "Disabled":
         return current
     if not rules.policies:
@@ -146,7 +149,7 @@ def _upmost(rules: Direction, current: int, memory: Memory, now: datetime) -> in
     return min(limits) if rules.select == "Min" else max(limits)
 
 
-def _downmost(rules: Direction, current: int, memory: Memory, now: datetime) -> int:
+def _downmost(rules: Direction, current: int, memory: ScalingMemory, now: datetime) -> int:
     if rules.select == "Disabled":
         return current
     if not rules.policies:
@@ -159,7 +162,7 @@ def _downmost(rules: Direction, current: int, memory: Memory, now: datetime) -> 
     return max(limits) if rules.select == "Min" else min(limits)
 
 
-def _expiries(rules: Direction, proposals: Sequence[Entry], changes: Sequence[Entry]) -> Iterator[datetime]:
+def _expiries(rules: Direction, proposals: Sequence[MemoryEntry], changes: Sequence[MemoryEntry]) -> Iterator[datetime]:
     """When something that holds one direction back no longer does."""
     periods = {policy.period_seconds for policy in rules.policies} or {SYNC}
     spans = [(entry, rules.window) for entry in proposals]

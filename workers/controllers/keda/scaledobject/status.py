@@ -7,42 +7,42 @@ from datetime import datetime
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.keda import conditions as keda
-from workers.controllers.keda.conditions import Condition
-from workers.controllers.keda.scaledobject.memory import Memory
+from workers.controllers.keda.conditions import KedaCondition
+from workers.controllers.keda.scaledobject.memory import ScalingMemory
 from workers.controllers.keda.status import activity
-from workers.reconcile.plan import Record
-from workers.reconcile.snapshot import Sample, Scalable
+from workers.reconcile.plan import RecordEvent
+from workers.reconcile.snapshot import Scalable, TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions(keda.Conditions):
+class ScaledObjectConditions(keda.KedaConditions):
     """KEDA's conditions of a ScaledObject. HPAActive there never is."""
 
     KIND = "ScaledObject"
 
-    def failing(self, message: str, reason: str = "ScaledObjectCheckFailed") -> "Conditions":
+    def failing(self, message: str, reason: str = "ScaledObjectCheckFailed") -> "ScaledObjectConditions":
         """Nothing can be done: the manifest, its target, or something else it needs is wrong."""
-        active = Condition("Unknown", "UnknownState", "the triggers are not acted on")
-        return replace(self, ready=Condition("False", reason, message), active=active)
+        active = KedaCondition("Unknown", "UnknownState", "the triggers are not acted on")
+        return replace(self, ready=KedaCondition("False", reason, message), active=active)
 
-    def acting(self, active: bool, cooling: bool) -> "Conditions":
+    def acting(self, active: bool, cooling: bool) -> "ScaledObjectConditions":
         """Whether something is active, and if not whether the cooldown still holds the replicas."""
         if active:
-            condition = Condition("True", "ScalerActive", "scaling is done because a trigger is active")
+            condition = KedaCondition("True", "ScalerActive", "scaling is done because a trigger is active")
         elif cooling:
-            condition = Condition(
+            condition = KedaCondition(
                 "False", "ScalerCooldown", "no trigger is active; replicas stay until the cooldown ends"
             )
         else:
-            condition = Condition("False", "ScalerNotActive", "scaling is not done because no trigger is active")
+            condition = KedaCondition("False", "ScalerNotActive", "scaling is not done because no trigger is active")
         return replace(self, active=condition)
 
-    def standing_in(self, metrics: Sequence[str]) -> "Conditions":
+    def standing_in(self, metrics: Sequence[str]) -> "ScaledObjectConditions":
         """The metrics that failed more often than the fallback bears."""
         if metrics:
             text = f"a fallback stands in for {', '.join(metrics)}"
-            return replace(self, fallback=Condition("True", "FallbackExists", text))
-        return replace(self, fallback=Condition("False", "NoFallbackFound", "no fallback stands in"))
+            return replace(self, fallback=KedaCondition("True", "FallbackExists", text))
+        return replace(self, fallback=KedaCondition("False", "NoFallbackFound", "no fallback stands in"))
 
 
 def targeted(observed: Object, scale: Scalable) -> Object:
@@ -62,7 +62,7 @@ def targeted(observed: Object, scale: Scalable) -> Object:
     }
 
 
-def measured(observed: Object, samples: Sequence[Sample], memory: Memory) -> Object:
+def measured(observed: Object, samples: Sequence[TriggerSample], memory: ScalingMemory) -> Object:
     """The fields that follow from a reading. What could not be measured keeps what was known of its activity."""
     return {
         "externalMetricNames": [sample.name for sample in samples],
@@ -72,7 +72,7 @@ def measured(observed: Object, samples: Sequence[Sample], memory: Memory) -> Obj
     }
 
 
-def _health(sample: Sample) -> Object:
+def _health(sample: TriggerSample) -> Object:
     """Failures in a row; only an object with a fallback counts beyond the first."""
     if sample.error is None:
         return {"numberOfFailures": 0, "status": "Happy"}
@@ -87,7 +87,9 @@ def instant(text: object) -> datetime | None:
         return None
 
 
-def events(before: Conditions, after: Conditions, samples: Iterable[Sample] = ()) -> Iterator[Record]:
+def events(
+    before: ScaledObjectConditions, after: ScaledObjectConditions, samples: Iterable[TriggerSample] = ()
+) -> Iterator[RecordEvent]:
     """What to tell about the way from one state to the next; nothing when nothing changed."""
     yield from keda.readiness(before, after, samples)
     yield from keda.exceptions(before, after)

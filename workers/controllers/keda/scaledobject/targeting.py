@@ -4,10 +4,10 @@ from workers.api.keda import scaledobject as manifest
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import usage
 from workers.errors import UserError
-from workers.reconcile.controller import Target
+from workers.reconcile.controller import ScaleTarget
 
 
-def target(body: Object) -> Target | None:
+def target(body: Object) -> ScaleTarget | None:
     """The workload to be seen; its ready pods only where a metric's target is for all of them together."""
     reference = (body.get("spec") or {}).get("scaleTargetRef") or {}
     try:
@@ -19,7 +19,7 @@ def target(body: Object) -> Target | None:
         ready, consumed = "Value" in kinds, any(usage.is_resource(trigger) for trigger in spec.triggers)
     if not isinstance(reference.get("name"), str):
         return None
-    return Target(
+    return ScaleTarget(
         reference.get("apiVersion") or "apps/v1",
         reference.get("kind") or "Deployment",
         reference["name"],

@@ -14,7 +14,7 @@ from typing import Literal
 from scheduler.cron import durations
 from scheduler.cron.errors import CronError
 from workers.api import quantities, times
-from workers.api.keda.scaledjob import Trigger
+from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import Object
 from workers.controllers import conditions
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class MeasuredPod:
     """One pod that counts. ready: not still starting. used, requested: billionths; used is None where unmeasured."""
 
     ready: bool
@@ -52,12 +52,12 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class PodUsage:
     """One metric of the pods. value, target: as people read them, percent or units. error: why there is no value."""
 
     name: str
     asked: Asked
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[MeasuredPod, ...] = ()
     error: str | None = None
 
     @property
@@ -81,12 +81,12 @@ class Usage:
         return None if self.error is not None else _proposal(self.asked, self.pods, current, tolerance)
 
 
-def is_resource(trigger: Trigger) -> bool:
+def is_resource(trigger: TriggerSpec) -> bool:
     """Whether a trigger is about what pods consume."""
     return trigger.type in RESOURCE_TRIGGERS
 
 
-def asked(trigger: Trigger) -> Asked:
+def asked(trigger: TriggerSpec) -> Asked:
     """What a valid trigger asks for."""
     kind: Literal["Utilization", "AverageValue"] = (
         "Utilization" if trigger.metric_type == "Utilization" else "AverageValue"
@@ -96,20 +96,20 @@ def asked(trigger: Trigger) -> Asked:
     return Asked(trigger.type, kind, target, trigger.metadata.get("containerName") or "")
 
 
-def of(triggers: Iterable[Trigger], scale: Scalable, now: datetime) -> tuple[Usage, ...]:
+def of(triggers: Iterable[TriggerSpec], scale: Scalable, now: datetime) -> tuple[PodUsage, ...]:
     """The metrics of these triggers that are about pods, in their order."""
     found = []
     for trigger in filter(is_resource, triggers):
         wanted = asked(trigger)
         name = f"{trigger.type} of container {wanted.container}" if wanted.container else trigger.type
         try:
-            found.append(Usage(name, wanted, _pods(wanted, scale, now)))
+            found.append(PodUsage(name, wanted, _pods(wanted, scale, now)))
         except Unmeasured as error:
-            found.append(Usage(name, wanted, error=str(error)))
+            found.append(PodUsage(name, wanted, error=str(error)))
     return tuple(found)
 
 
-def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[Pod, ...]:
+def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[MeasuredPod, ...]:
     """The pods that count. Raises Unmeasured where nothing of them is known, or a request is missing."""
     if scale.usage is None:
         raise Unmeasured(scale.usage_error or "nothing was measured")
@@ -120,7 +120,7 @@ def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[Pod, ...]:
             continue
         metrics = scale.usage.get(body["metadata"]["name"])
         used = None if metrics is None else _used(wanted, metrics)
-        pods.append(Pod(_is_ready(wanted, body, metrics, now), used, requested))
+        pods.append(MeasuredPod(_is_ready(wanted, body, metrics, now), used, requested))
     if not any(pod.ready and pod.used is not None for pod in pods):
         raise Unmeasured("no pod that has started was measured yet" if pods else "there are no pods")
     return tuple(pods)
@@ -178,7 +178,7 @@ def _used(wanted: Asked, metrics: Object) -> int | None:
     return total if found else None
 
 
-def _proposal(wanted: Asked, pods: Sequence[Pod], current: int, tolerance: Tolerance) -> int:
+def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, tolerance: Tolerance) -> int:
     """A HorizontalPodAutoscaler's proposal; at least one pod is ready and was measured."""
     ready = [(pod.used, pod.requested) for pod in pods if pod.ready and pod.used is not None]
     missing = [pod.requested for pod in pods if pod.ready and pod.used is None]

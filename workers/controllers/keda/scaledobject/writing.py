@@ -6,8 +6,8 @@ from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import Object
 from workers.controllers.keda import metadata
 from workers.controllers.keda.scaledobject import status as statuses
-from workers.controllers.keda.scaledobject.status import Conditions
-from workers.controllers.keda.status import Status, described
+from workers.controllers.keda.scaledobject.status import ScaledObjectConditions
+from workers.controllers.keda.status import KedaStatus, described
 from workers.reconcile.plan import PatchStatus, Step
 from workers.reconcile.snapshot import Reading, Scalable, Snapshot
 
@@ -20,7 +20,7 @@ def hold_on(snapshot: Snapshot, body: Object) -> tuple[Step, ...]:
     return metadata.hold_on(snapshot, body, {LABEL: body["metadata"]["name"]})
 
 
-def unreadable(before: Conditions, scale: Scalable) -> Conditions:
+def unreadable(before: ScaledObjectConditions, scale: Scalable) -> ScaledObjectConditions:
     if scale.missing:
         return before.failing(f"spec.scaleTargetRef: {scale.error}")
     return before.failing(f"the target cannot be read: {scale.error}", "ErrorGettingCurrentReplicas")
@@ -34,7 +34,9 @@ def fields_of(scaled: ScaledObject, body: Object, scale: Scalable) -> Object:
     return fields
 
 
-def write(status: Status[Conditions], before: Conditions, reading: Reading | None = None) -> Iterator[Step]:
+def write(
+    status: KedaStatus[ScaledObjectConditions], before: ScaledObjectConditions, reading: Reading | None = None
+) -> Iterator[Step]:
     """Write a status that differs from the observed one, then tell of it: a crash may lose an Event, not repeat one."""
     if status.changed:
         yield PatchStatus(status.render())

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.volcano.job.observed import Pod
-from workers.controllers.volcano.job.phases import Counts
+from workers.controllers.volcano.job.observed import ObservedPod
+from workers.controllers.volcano.job.phases import JobPodCounts
 
 #: A pod that is to be made: its task and its index.
 Place = tuple[str, int]
@@ -15,25 +15,25 @@ _SUCCEEDED = "Succeeded"
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TaskCounts:
     """counts: of all pods. tasks: by task and phase, the pods that stay. present: by task, what the status remembers.
 
     Pods that ended and stay are counted, of whatever version they are.
     """
 
-    counts: Counts
+    counts: JobPodCounts
     tasks: Mapping[str, Mapping[str, int]]
     present: Mapping[str, str]
 
 
 def tally(
-    pods: Iterable[Pod],
+    pods: Iterable[ObservedPod],
     version: int,
     *,
     victims: Set[str] = frozenset(),
     made: Iterable[Place] = (),
     lost: int = 0,
-) -> Tally:
+) -> TaskCounts:
     """Count the pods.
 
     version: of the job. victims: uids of pods that are about to go. made: pods about to be made. lost: pods that never
@@ -53,7 +53,7 @@ def tally(
         tasks.setdefault(task, Counter())["Pending"] += 1
         present.setdefault(task, []).append(index)
     total: Counter[str] = sum(tasks.values(), Counter())
-    counts = Counts(
+    counts = JobPodCounts(
         pending=total["Pending"],
         running=total["Running"],
         succeeded=total[_SUCCEEDED],
@@ -63,7 +63,7 @@ def tally(
         lost=lost,
         succeeded_of={name: phases[_SUCCEEDED] for name, phases in tasks.items()},
     )
-    return Tally(
+    return TaskCounts(
         counts,
         {name: dict(sorted(phases.items())) for name, phases in sorted(tasks.items())},
         {name: Indexes.of(indexes).text for name, indexes in sorted(present.items())},

@@ -27,15 +27,15 @@ from workers.controllers.volcano.job import (
 )
 from workers.controllers.volcano.job import timers as delayed
 from workers.controllers.volcano.job import transitions as courses
-from workers.controllers.volcano.job.counting import Tally
+from workers.controllers.volcano.job.counting import TaskCounts
 from workers.controllers.volcano.job.killing import Removal
-from workers.controllers.volcano.job.observed import Sight, observe
-from workers.controllers.volcano.job.phases import Outcome, Rule
+from workers.controllers.volcano.job.observed import ObservedJob, observe
+from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule
 from workers.controllers.volcano.job.site import Site
-from workers.controllers.volcano.job.transitions import Course
-from workers.controllers.volcano.job.working import Problem
+from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.controllers.volcano.job.working import TaskProblem
 from workers.errors import UserError
-from workers.reconcile.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, Record, Step
+from workers.reconcile.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
 
 #: Failures in a row after which the status says why the job does not get on.
@@ -51,7 +51,7 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
     if _never_began(body) and (wrong := faults(body)):
         return _refused(body, f"{told_findings(wrong)}", now)
     try:
-        return _Decision(observe(snapshot), site, now).plan()
+        return _VolcanoJobDecision(observe(snapshot), site, now).plan()
     except (UserError, ValueError) as error:
         return _refused(body, str(error), now)
 
@@ -71,11 +71,11 @@ def _refused(body: Object, why: str, now: datetime) -> Plan:
         return Plan(why=why)
     wrong = {**seen, "state": {**state, "reason": "Invalid", "message": why[:1024]}}
     wrong.setdefault("minAvailable", (body.get("spec") or {}).get("minAvailable") or 0)
-    return Plan((PatchStatus(wrong), Record("Warning", "Invalid", why)), why)
+    return Plan((PatchStatus(wrong), RecordEvent("Warning", "Invalid", why)), why)
 
 
 @dataclass
-class _Draft:
+class _JobDraft:
     """The steps so far. written: the status as it will be after them. told: what the Events were about."""
 
     written: Object
@@ -91,17 +91,17 @@ class _Draft:
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _VolcanoJobDecision:
     """The decision about one job that can be run."""
 
-    sight: Sight
+    sight: ObservedJob
     site: Site
     now: datetime
 
     def plan(self) -> Plan:
         """Answer, work, tell."""
         course = answering.answered(self.sight, self.now)
-        draft = _Draft(self.sight.status)
+        draft = _JobDraft(self.sight.status)
         if course.phase not in phases.AT_WORK:
             last = self._drain(draft, course)
         elif course.killing:
@@ -114,11 +114,11 @@ class _Decision:
 
     # A job whose end has come, or that is aborted
 
-    def _drain(self, draft: _Draft, course: Course, extra: Mapping[str, str] | None = None) -> "_Last":
+    def _drain(self, draft: _JobDraft, course: JobTransitions, extra: Mapping[str, str] | None = None) -> "_Last":
         """Take away what is left of the job, and come to the phase that it leads to once that is gone."""
         sight, now = self.sight, self.now
         removal = killing.removal(sight, course, self.site)
-        waits = phases.cell(course.phase, "SyncJob").then is Rule.DRAINING
+        waits = phases.cell(course.phase, "SyncJob").then is PhaseRule.DRAINING
         if waits and sight.phase == course.phase and not removal.victims:
             course = replace(course, phase=phases.draining(course.phase, self._tally(course).counts).phase)
         if not removal.steps and ttl.expired(sight, course, now):
@@ -129,15 +129,17 @@ class _Decision:
         draft.add(self._ignored_change())
         return _Last(course, now if removal.victims or course.phase != sight.phase else None)
 
-    def _ignored_change(self) -> Iterator[Record]:
+    def _ignored_change(self) -> Iterator[RecordEvent]:
         """Somebody changed a job that has finished, and it has not been said what becomes of that."""
         sight = self.sight
         seen = sight.memory.observed_generation
         if sight.phase in phases.FINAL and seen and seen != sight.body["metadata"].get("generation"):
             kept = "of its spec only ttlSecondsAfterFinished still has an effect"
-            yield Record("Warning", "ChangeIgnored", f"the job is {sight.phase} and never runs again: {kept}")
+            yield RecordEvent("Warning", "ChangeIgnored", f"the job is {sight.phase} and never runs again: {kept}")
 
-    def _remove(self, draft: _Draft, course: Course, removal: Removal, extra: Mapping[str, str] | None = None) -> None:
+    def _remove(
+        self, draft: _JobDraft, course: JobTransitions, removal: Removal, extra: Mapping[str, str] | None = None
+    ) -> None:
         """Say what is going to go, and let it go."""
         tally = self._tally(course, removal)
         full = course.phase not in phases.AT_WORK or course.is_full_kill
@@ -153,7 +155,7 @@ class _Decision:
 
     # A job that starts again
 
-    def _kill(self, draft: _Draft, course: Course) -> "_Last":
+    def _kill(self, draft: _JobDraft, course: JobTransitions) -> "_Last":
         """Take away the pods that are to go; once none is left that would stay, the next phase may come."""
         removal = killing.removal(self.sight, course, self.site)
         if removal.steps or course.killing != self.sight.memory.killing:
@@ -163,7 +165,9 @@ class _Decision:
         tally = self._tally(course)
         return self._restarted(draft, course, tally, self.sight.memory.controlled_resources or {})
 
-    def _restarted(self, draft: _Draft, course: Course, tally: Tally, resources: Mapping[str, str]) -> "_Last":
+    def _restarted(
+        self, draft: _JobDraft, course: JobTransitions, tally: TaskCounts, resources: Mapping[str, str]
+    ) -> "_Last":
         """Rule X, once the job has waited for as long as it must."""
         outcome = self._outcome(course, tally)
         moved = self._moved(course, outcome)
@@ -171,13 +175,13 @@ class _Decision:
 
     # A job at work
 
-    def _work(self, draft: _Draft, course: Course) -> "_Last":
+    def _work(self, draft: _JobDraft, course: JobTransitions) -> "_Last":
         sight = self.sight
         if course.phase == "Restarting" and courses.waits(course, self.now):
             return self._restarted(draft, course, self._tally(course), sight.memory.controlled_resources or {})
         self._early(draft, course)
         if sight.new:
-            draft.add(Record("Warning", "PluginError", remark) for remark in plugins.remarks(sight.job))
+            draft.add(RecordEvent("Warning", "PluginError", remark) for remark in plugins.remarks(sight.job))
             draft.add(remarks.of(sight.job.spec))
         work = working.work(sight, course, self.site, self.now)
         resources = work.resources if work.resources is not None else sight.memory.controlled_resources or {}
@@ -196,7 +200,7 @@ class _Decision:
         self._told_problem(draft, problem)
         return replace(last, back=_first(last.back, work.back))
 
-    def _early(self, draft: _Draft, course: Course) -> None:
+    def _early(self, draft: _JobDraft, course: JobTransitions) -> None:
         """What was decided is written before anything is done; so is why the job does not get on."""
         sight = self.sight
         before = courses.remembered(sight)
@@ -208,7 +212,12 @@ class _Decision:
         self._told(draft, course)
 
     def _finish(
-        self, draft: _Draft, course: Course, moved: Course, tally: Tally, resources: Mapping[str, str]
+        self,
+        draft: _JobDraft,
+        course: JobTransitions,
+        moved: JobTransitions,
+        tally: TaskCounts,
+        resources: Mapping[str, str],
     ) -> "_Last":
         """Write where the job stands now. A job that has come to its end is cleared away at once."""
         if moved.phase in phases.FINAL:
@@ -217,12 +226,12 @@ class _Decision:
         self._told(draft, course)
         return _Last(moved, self.now if moved.phase != self.sight.phase else None)
 
-    def _outcome(self, course: Course, tally: Tally) -> Outcome:
+    def _outcome(self, course: JobTransitions, tally: TaskCounts) -> PhaseOutcome:
         spec, counts = self.sight.job.spec, tally.counts
         match phases.cell(course.phase, "SyncJob").then:
-            case Rule.PENDING:
+            case PhaseRule.PENDING:
                 return phases.pending(spec, counts)
-            case Rule.RUNNING:
+            case PhaseRule.RUNNING:
                 return phases.running(spec, counts)
             case _:
                 least = self.sight.memory.min_available
@@ -230,9 +239,11 @@ class _Decision:
                     spec, counts, retries=course.retries, min_available=spec.gang if least is None else least
                 )
                 waits = outcome.phase == "Pending" and courses.waits(course, self.now)
-                return Outcome("Restarting") if waits else outcome
+                return PhaseOutcome("Restarting") if waits else outcome
 
-    def _moved(self, course: Course, outcome: Outcome, problem: Problem | None = None) -> Course:
+    def _moved(
+        self, course: JobTransitions, outcome: PhaseOutcome, problem: TaskProblem | None = None
+    ) -> JobTransitions:
         """The course in the phase that follows. What made a job fail is told together with the rule it failed by.
 
         problem: what else there is to say of it.
@@ -249,7 +260,7 @@ class _Decision:
         started = course.started or (self.now if outcome.phase == "Running" else None)
         return replace(moved, ready_at=None, started=started)
 
-    def _explained(self, course: Course, problem: Problem | None) -> Course:
+    def _explained(self, course: JobTransitions, problem: TaskProblem | None) -> JobTransitions:
         """Why the job is not getting on, or nothing; in Restarting the cause of the restart stands there."""
         if course.phase == "Restarting":
             return course
@@ -259,13 +270,15 @@ class _Decision:
 
     # What all have in common
 
-    def _tally(self, course: Course, removal: Removal | None = None) -> Tally:
+    def _tally(self, course: JobTransitions, removal: Removal | None = None) -> TaskCounts:
         return counting.tally(self.sight.pods, course.version, victims=removal.uids if removal else frozenset())
 
-    def _render(self, draft: _Draft, course: Course, tally: Tally, resources: Mapping[str, str]) -> Object:
+    def _render(
+        self, draft: _JobDraft, course: JobTransitions, tally: TaskCounts, resources: Mapping[str, str]
+    ) -> Object:
         return status.render(self.sight, draft.written, course, tally, resources, self.now)
 
-    def _told(self, draft: _Draft, course: Course) -> None:
+    def _told(self, draft: _JobDraft, course: JobTransitions) -> None:
         """Events about what was decided and has failed, and the end of Commands; once, after the status says so."""
         news = [*course.records, *self._failed()]
         draft.add(record for record in news if record not in draft.steps)
@@ -273,16 +286,16 @@ class _Decision:
         ends = [Delete(ref_of(COMMAND, command), command["metadata"]["uid"]) for command in done]
         draft.add(step for step in ends if step not in draft.steps)
 
-    def _failed(self) -> list[Record]:
+    def _failed(self) -> list[RecordEvent]:
         """One Event for each pod that was not known to have failed."""
         known = self.sight.memory.failures or ()
         news = failures.remembered(self.sight)
-        return [Record("Warning", "PodFailed", failures.told(one)) for one in news if one not in known]
+        return [RecordEvent("Warning", "PodFailed", failures.told(one)) for one in news if one not in known]
 
-    def _told_problem(self, draft: _Draft, problem: Problem | None) -> None:
+    def _told_problem(self, draft: _JobDraft, problem: TaskProblem | None) -> None:
         state = self.sight.memory.state
         if problem and problem.event and (state is None or state.message != problem.message):
-            draft.steps.append(Record("Warning", problem.event, problem.message))
+            draft.steps.append(RecordEvent("Warning", problem.event, problem.message))
 
     def _back(self, last: "_Last") -> datetime | None:
         course = last.course
@@ -297,12 +310,12 @@ class _Decision:
 class _Last:
     """Where the job stands after the plan, and when there is something to look at again."""
 
-    course: Course
+    course: JobTransitions
     back: datetime | None = None
 
 
-def _ignored(course: Course) -> Problem | None:
-    return Problem("PolicyIgnored", "PolicyIgnored", course.ignored) if course.ignored else None
+def _ignored(course: JobTransitions) -> TaskProblem | None:
+    return TaskProblem("PolicyIgnored", "PolicyIgnored", course.ignored) if course.ignored else None
 
 
 def _first(*moments: datetime | None) -> datetime | None:

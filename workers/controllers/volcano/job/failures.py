@@ -11,13 +11,13 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure, Task
 from workers.controllers import conditions
-from workers.controllers.volcano.job.observed import Pod, Sight
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 
 #: Failures that a status remembers.
 REMEMBERED = 10
 
 
-def of(pod: Pod) -> Failure:
+def of(pod: ObservedPod) -> Failure:
     """What is to be said of a pod that failed, or whose containers did."""
     status = pod.body.get("status") or {}
     name, ended = next(_ended_badly(pod.body), (None, {}))
@@ -32,13 +32,13 @@ def of(pod: Pod) -> Failure:
     )
 
 
-def exit_code(pod: Pod) -> int:
+def exit_code(pod: ObservedPod) -> int:
     """The first exit code that is not 0, of containers and then of init containers; 0 when there is none."""
     _, ended = next(_ended_badly(pod.body), (None, {}))
     return int(ended.get("exitCode") or 0)
 
 
-def finished(pod: Pod) -> datetime:
+def finished(pod: ObservedPod) -> datetime:
     """When a pod ended: its last container did, or else it ceased to be ready."""
     status = pod.body.get("status") or {}
     ends = [
@@ -61,13 +61,13 @@ def told(failure: Failure) -> str:
     return f"{text} ({details})" if details else f"{text} failed" if failure.container is None else text
 
 
-def worn(pods: Iterable[Pod], task: Task) -> dict[str, int]:
+def worn(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
     """How often containers of each of a task's pods at work were started again; nothing while that is not too often."""
     found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
     return found if sum(found.values()) >= task.retries else {}
 
 
-def remembered(sight: Sight) -> tuple[Failure, ...]:
+def remembered(sight: ObservedJob) -> tuple[Failure, ...]:
     """The newest failures: those that were known, and those of pods that failed since."""
     known = sight.memory.failures or ()
     failures = {(failure.pod, failure.time): failure for failure in known}
@@ -84,7 +84,7 @@ def remembered(sight: Sight) -> tuple[Failure, ...]:
     return tuple(sorted(failures.values(), key=lambda one: (one.time or "", one.pod))[-REMEMBERED:])
 
 
-def _worn_out(sight: Sight) -> Iterator[Pod]:
+def _worn_out(sight: ObservedJob) -> Iterator[ObservedPod]:
     """The pods, of tasks whose containers restarted too often, of which a container ended badly."""
     current = [pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving]
     for task in sight.job.spec.tasks:

@@ -14,7 +14,7 @@ from workers.api import times
 from workers.api.volcano.job import Task
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.volcano.job import failures, names
-from workers.controllers.volcano.job.observed import Pod, Sight
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 
 Event = Literal["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"]
 #: Of what happened in the same second, what came first.
@@ -35,7 +35,7 @@ class Happening:
     exit_code: int = 0
 
 
-def all_of(sight: Sight, now: datetime) -> list[Happening]:
+def all_of(sight: ObservedJob, now: datetime) -> list[Happening]:
     """What has happened, in order. Pods of older versions and those on their way out have no part in it."""
     found: list[Happening] = []
     current = {pod.name: pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving}
@@ -51,20 +51,20 @@ def all_of(sight: Sight, now: datetime) -> list[Happening]:
     return sorted(found, key=lambda one: (one.at, _ORDER.index(one.event), one.pod or ""))
 
 
-def _failed(pod: Pod) -> Happening:
+def _failed(pod: ObservedPod) -> Happening:
     failure = failures.of(pod)
     return _of(pod, "PodFailed", failures.finished(pod), failures.told(failure), failures.exit_code(pod))
 
 
-def _pending(pod: Pod) -> Happening:
+def _pending(pod: ObservedPod) -> Happening:
     return _of(pod, "PodPending", times.parse(pod.body["metadata"]["creationTimestamp"]), f"pod {pod.name} is pending")
 
 
-def _of(pod: Pod, event: Event, at: datetime, why: str, exit_code: int = 0) -> Happening:
+def _of(pod: ObservedPod, event: Event, at: datetime, why: str, exit_code: int = 0) -> Happening:
     return Happening(event, at, why, pod.task, pod.name, pod.uid, pod.partition, exit_code)
 
 
-def _evicted(sight: Sight, task: Task, current: dict[str, Pod], now: datetime) -> Iterator[Happening]:
+def _evicted(sight: ObservedJob, task: Task, current: dict[str, ObservedPod], now: datetime) -> Iterator[Happening]:
     """Pods that the status remembers and somebody else has deleted. The status forgets those that we delete."""
     if sight.backed_out:
         return
@@ -84,7 +84,7 @@ def _partition(task: Task, index: int) -> int | None:
     return index // task.partition_policy.partition_size if task.partition_policy else None
 
 
-def _completed(pods: tuple[Pod, ...], task: Task, version: int) -> Iterator[Happening]:
+def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Iterator[Happening]:
     """All replicas have succeeded, and not all of them for an older version, whose success was told then."""
     done = [pod for pod in pods if pod.phase == "Succeeded" and not pod.leaving]
     news = [pod for pod in done if pod.version >= version]
@@ -93,7 +93,7 @@ def _completed(pods: tuple[Pod, ...], task: Task, version: int) -> Iterator[Happ
         yield _of(last, "TaskCompleted", failures.finished(last), f"task {task.name} is completed")
 
 
-def _restarted(pods: tuple[Pod, ...], task: Task, now: datetime) -> Iterator[Happening]:
+def _restarted(pods: tuple[ObservedPod, ...], task: Task, now: datetime) -> Iterator[Happening]:
     """Containers have been started again too often in the pods at work."""
     if restarts := failures.worn(pods, task):
         worst = max((pod for pod in pods if pod.name in restarts), key=lambda pod: (restarts[pod.name], pod.name))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from workers.api.kinds import POD, POD_GROUP, Object, ref_of
 from workers.controllers.volcano.job import phases, plugins
 from workers.controllers.volcano.job import transitions as courses
-from workers.controllers.volcano.job.observed import Pod, Sight
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.site import Site
-from workers.controllers.volcano.job.transitions import Course
-from workers.reconcile.plan import Delete, Discard, Record, Step, Together
+from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.reconcile.plan import Delete, Discard, RecordEvent, Step, Together
 
 #: Pods created or deleted by one plan.
 HELPING = 500
@@ -19,7 +19,7 @@ HELPING = 500
 class Removal:
     """What is to go. victims: pods, whether or not one plan is enough for all. steps: how they and the rest go."""
 
-    victims: tuple[Pod, ...]
+    victims: tuple[ObservedPod, ...]
     steps: tuple[Step, ...]
 
     @property
@@ -35,7 +35,7 @@ class Removal:
         return frozenset(pod.uid for pod in self.victims)
 
 
-def removal(sight: Sight, course: Course, site: Site) -> Removal:
+def removal(sight: ObservedJob, course: JobTransitions, site: Site) -> Removal:
     """What is left to take away, by the job's phase or by what its status says is to be killed."""
     if course.killing:
         victims = tuple(
@@ -54,27 +54,29 @@ def is_plugin(resource: str) -> bool:
     return resource.startswith("plugin-")
 
 
-def deletion(victims: Sequence[Pod]) -> tuple[Step, ...]:
+def deletion(victims: Sequence[ObservedPod]) -> tuple[Step, ...]:
     """Delete pods, as many as one plan may."""
     if not victims:
         return ()
     steps = tuple(Delete(ref_of(POD, pod.body), pod.uid) for pod in victims[:HELPING])
-    return (Together(steps, otherwise=Record("Warning", "FailedDelete", "Error deleting pods: {error}")),)
+    return (Together(steps, otherwise=RecordEvent("Warning", "FailedDelete", "Error deleting pods: {error}")),)
 
 
-def _rest(sight: Sight, site: Site) -> Iterator[Step]:
+def _rest(sight: ObservedJob, site: Site) -> Iterator[Step]:
     """What plugins made, and the PodGroup."""
     attached = tuple(_attached(sight, site))
     if attached:
         yield Together(
-            attached, otherwise=Record("Warning", "PluginError", "Error removing what plugins made: {error}")
+            attached, otherwise=RecordEvent("Warning", "PluginError", "Error removing what plugins made: {error}")
         )
     groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in _staying(sight.groups))
     if groups:
-        yield Together(groups, otherwise=Record("Warning", "PodGroupError", "Error deleting the PodGroup: {error}"))
+        yield Together(
+            groups, otherwise=RecordEvent("Warning", "PodGroupError", "Error deleting the PodGroup: {error}")
+        )
 
 
-def _attached(sight: Sight, site: Site) -> Iterator[Delete | Discard]:
+def _attached(sight: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
     """Secrets are not observed: the status says whether plugins have made anything.
 
     A job at work may have made some in a plan that was cut short before it said so.

@@ -23,12 +23,12 @@ from workers.api.kinds import (
     ref_of,
 )
 from workers.api.references import DEFAULT_QUEUE
-from workers.api.volcano.job import Job, Phase, Status, Task, parse
+from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers import conditions
 from workers.controllers.volcano.job import names
 from workers.errors import UserError
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 #: A pod's annotation: whoever deletes it is its controller, not somebody else.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
@@ -39,7 +39,7 @@ _ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class ObservedPod:
     """One pod of the job. index: None for a name that no replica has. version: of the job it was made for."""
 
     body: Object
@@ -76,7 +76,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedJob:
     """What one decision sees of a job.
 
     body: with everything filled in that its author left out. status: as it was written. pods: those that exist.
@@ -88,8 +88,8 @@ class Sight:
     body: Object
     job: Job
     status: Object
-    memory: Status
-    pods: tuple[Pod, ...]
+    memory: JobStatus
+    pods: tuple[ObservedPod, ...]
     group: Object | None
     groups: tuple[Object, ...]
     attached: Mapping[Ref, Object | None]
@@ -136,12 +136,12 @@ class Sight:
         """When the job was made."""
         return times.parse(self.body["metadata"]["creationTimestamp"])
 
-    def of(self, task: Task) -> tuple[Pod, ...]:
+    def of(self, task: Task) -> tuple[ObservedPod, ...]:
         """The pods of one task."""
         return tuple(pod for pod in self.pods if pod.task == task.name)
 
 
-def observe(snapshot: Snapshot) -> Sight:
+def observe(snapshot: Snapshot) -> ObservedJob:
     """The job of a snapshot that has one.
 
     Raises UserError when its spec or its status cannot be read.
@@ -150,7 +150,7 @@ def observe(snapshot: Snapshot) -> Sight:
     body = defaulted(snapshot.body)
     job = parse(body)
     groups = tuple(_bodies(snapshot.children.get(POD_GROUP.id, ())))
-    return Sight(
+    return ObservedJob(
         ref=snapshot.ref,
         body=body,
         job=job,
@@ -173,15 +173,15 @@ def queue_of(body: Object) -> Ref:
     return Ref(QUEUE, "", (body.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
 
 
-def _memory(body: Object) -> Status:
+def _memory(body: Object) -> JobStatus:
     try:
-        return Status.model_validate(body.get("status") or {})
+        return JobStatus.model_validate(body.get("status") or {})
     except ValidationError as error:
         fields = ", ".join(".".join(map(str, one["loc"])) for one in error.errors())
         raise UserError(f"Job {body['metadata']['name']}: its status cannot be read: {fields}") from error
 
 
-def _bodies(entries: Iterable[Entry]) -> Iterator[Object]:
+def _bodies(entries: Iterable[CachedObject]) -> Iterator[Object]:
     return (entry.body for entry in entries if entry.body is not None)
 
 
@@ -190,7 +190,7 @@ def _is_current(job: Job, group: Object) -> bool:
     return metadata["name"] == names.group(job) and not metadata.get("deletionTimestamp")
 
 
-def _pods(job: Job, entries: Iterable[Entry]) -> Iterator[Pod]:
+def _pods(job: Job, entries: Iterable[CachedObject]) -> Iterator[ObservedPod]:
     """The pods that say which task and version of this job they are of; others are left alone."""
     for body in _bodies(entries):
         metadata = body["metadata"]
@@ -198,14 +198,14 @@ def _pods(job: Job, entries: Iterable[Entry]) -> Iterator[Pod]:
         task, version = annotations.get(names.TASK), _number(annotations.get(names.VERSION))
         if annotations.get(names.JOB_NAME) == job.metadata.name and task and version is not None:
             index = _number(metadata["name"].removeprefix(f"{job.metadata.name}-{task}-"))
-            yield Pod(body, metadata["name"], metadata["uid"], task, index, version)
+            yield ObservedPod(body, metadata["name"], metadata["uid"], task, index, version)
 
 
 def _number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
 
 
-def _place(pod: Pod) -> tuple[str, int, str]:
+def _place(pod: ObservedPod) -> tuple[str, int, str]:
     return pod.task, -1 if pod.index is None else pod.index, pod.name
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from workers.api.volcano.job import Phase, Spec
+from workers.api.volcano.job import JobSpec, Phase
 
 Action = Literal[
     "RestartJob",
@@ -32,7 +32,7 @@ class Operation(Enum):
     KILL_TARGET = "KillTarget"
 
 
-class Rule(Enum):
+class PhaseRule(Enum):
     """How the phase follows from the counts afterwards."""
 
     PENDING = "P"
@@ -43,45 +43,45 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class JobTransition:
     """What an action does in a phase. then: the phase it leads to, or the rule that decides. counts: as a restart."""
 
     operation: Operation
-    then: Phase | Rule
+    then: Phase | PhaseRule
     counts: bool = False
 
 
-_RESTART = Cell(Operation.KILL_NONE, "Restarting", counts=True)
-_RESTART_PART = Cell(Operation.KILL_TARGET, "Restarting", counts=True)
-_RESUME = Cell(Operation.KILL_SOFT, "Restarting", counts=True)
+_RESTART = JobTransition(Operation.KILL_NONE, "Restarting", counts=True)
+_RESTART_PART = JobTransition(Operation.KILL_TARGET, "Restarting", counts=True)
+_RESUME = JobTransition(Operation.KILL_SOFT, "Restarting", counts=True)
 _PARTS: tuple[Action, ...] = ("RestartTask", "RestartPod", "RestartPartition")
 _EVERY: tuple[Action, ...] = ("RestartJob", *_PARTS, "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
 
 #: By phase, what each action does; actions without a cell do what `_OTHERS` says.
-_CELLS: Mapping[Phase, Mapping[str, Cell]] = {
+_CELLS: Mapping[Phase, Mapping[str, JobTransition]] = {
     **{
         phase: {
             "RestartJob": _RESTART,
             **dict.fromkeys(_PARTS, _RESTART_PART),
-            "AbortJob": Cell(Operation.KILL_SOFT, "Aborting"),
-            "TerminateJob": Cell(Operation.KILL_SOFT, "Terminating"),
-            "CompleteJob": Cell(Operation.KILL_SOFT, "Completing"),
+            "AbortJob": JobTransition(Operation.KILL_SOFT, "Aborting"),
+            "TerminateJob": JobTransition(Operation.KILL_SOFT, "Terminating"),
+            "CompleteJob": JobTransition(Operation.KILL_SOFT, "Completing"),
         }
         for phase in ("Pending", "Running")
     },
     "Restarting": {
-        **dict.fromkeys(_EVERY, Cell(Operation.KILL_NONE, Rule.RESTARTING)),
-        **dict.fromkeys(_PARTS, Cell(Operation.KILL_TARGET, Rule.RESTARTING)),
+        **dict.fromkeys(_EVERY, JobTransition(Operation.KILL_NONE, PhaseRule.RESTARTING)),
+        **dict.fromkeys(_PARTS, JobTransition(Operation.KILL_TARGET, PhaseRule.RESTARTING)),
     },
     "Aborting": {"ResumeJob": _RESUME},
     "Aborted": {"ResumeJob": _RESUME},
 }
-_DRAINING = Cell(Operation.KILL_SOFT, Rule.DRAINING)
-_ENDED = Cell(Operation.KILL_SOFT, Rule.KEEP)
-_OTHERS: Mapping[Phase, Cell] = {
-    "Pending": Cell(Operation.SYNC, Rule.PENDING),
-    "Running": Cell(Operation.SYNC, Rule.RUNNING),
-    "Restarting": Cell(Operation.SYNC, Rule.RESTARTING),
+_DRAINING = JobTransition(Operation.KILL_SOFT, PhaseRule.DRAINING)
+_ENDED = JobTransition(Operation.KILL_SOFT, PhaseRule.KEEP)
+_OTHERS: Mapping[Phase, JobTransition] = {
+    "Pending": JobTransition(Operation.SYNC, PhaseRule.PENDING),
+    "Running": JobTransition(Operation.SYNC, PhaseRule.RUNNING),
+    "Restarting": JobTransition(Operation.SYNC, PhaseRule.RESTARTING),
     "Aborting": _DRAINING,
     "Terminating": _DRAINING,
     "Completing": _DRAINING,
@@ -99,13 +99,13 @@ AT_WORK: frozenset[Phase] = frozenset(("Pending", "Running", "Restarting"))
 _DRAINED: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 
 
-def cell(phase: Phase, action: str) -> Cell:
+def cell(phase: Phase, action: str) -> JobTransition:
     """What an action does to a job in this phase. Actions nobody knows do what goes on anyway."""
     return _CELLS.get(phase, {}).get(action, _OTHERS[phase])
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class JobPodCounts:
     """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted.
 
     lost: pods that were never made and never will be, because of `dependsOn`: rules take them for failed.
@@ -122,7 +122,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PhaseOutcome:
     """The phase that follows. reason, message: why, where it is another one than before and needs a word."""
 
     phase: Phase
@@ -130,51 +130,53 @@ class Outcome:
     message: str | None = None
 
 
-def pending(spec: Spec, counts: Counts) -> Outcome:
+def pending(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
     """Rule P: enough pods run, or have run."""
     started = counts.running + counts.succeeded + counts.failed + counts.lost
-    return Outcome("Running" if spec.gang <= started else "Pending")
+    return PhaseOutcome("Running" if spec.gang <= started else "Pending")
 
 
-def running(spec: Spec, counts: Counts) -> Outcome:
+def running(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
     """Rule R: all pods have ended, enough have succeeded, or too few are left."""
     if spec.total == 0:
-        return Outcome("Running")
+        return PhaseOutcome("Running")
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
-        return Outcome("Completed")
+        return PhaseOutcome("Completed")
     if counts.succeeded + counts.failed + counts.lost == spec.total:
         return _ended(spec, counts)
     if counts.pending > spec.total - spec.gang:
-        return Outcome("Pending", "TooFewPods", f"{counts.pending} of {spec.total} pods wait, {spec.gang} must not")
-    return Outcome("Running")
+        return PhaseOutcome(
+            "Pending", "TooFewPods", f"{counts.pending} of {spec.total} pods wait, {spec.gang} must not"
+        )
+    return PhaseOutcome("Running")
 
 
-def _ended(spec: Spec, counts: Counts) -> Outcome:
+def _ended(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
     """Rule R.3: no pod is left that could still change anything."""
     if spec.gang >= sum(task.min_available if task.min_available is not None else task.replicas for task in spec.tasks):
         for task in spec.tasks:
             done = counts.succeeded_of.get(task.name)
             if task.min_available is not None and done is not None and done < task.min_available:
                 text = f"of task {task.name} {done} pods succeeded, {task.min_available} had to"
-                return Outcome("Failed", "TaskFailed", text)
+                return PhaseOutcome("Failed", "TaskFailed", text)
     if spec.min_success is not None and counts.succeeded < spec.min_success:
         return _too_few(counts, spec.min_success)
-    return Outcome("Completed") if counts.succeeded >= spec.gang else _too_few(counts, spec.gang)
+    return PhaseOutcome("Completed") if counts.succeeded >= spec.gang else _too_few(counts, spec.gang)
 
 
-def _too_few(counts: Counts, needed: int) -> Outcome:
-    return Outcome("Failed", "TooFewSucceeded", f"{counts.succeeded} pods succeeded, {needed} had to")
+def _too_few(counts: JobPodCounts, needed: int) -> PhaseOutcome:
+    return PhaseOutcome("Failed", "TooFewSucceeded", f"{counts.succeeded} pods succeeded, {needed} had to")
 
 
-def restarting(spec: Spec, counts: Counts, *, retries: int, min_available: int) -> Outcome:
+def restarting(spec: JobSpec, counts: JobPodCounts, *, retries: int, min_available: int) -> PhaseOutcome:
     """Rule X: enough pods are gone, or it was one restart too many. min_available: as the status has it."""
     if retries >= spec.max_retry:
         text = f"{retries} restarts, maxRetry is {spec.max_retry}"
-        return Outcome("Failed", "MaxRetryReached", text)
-    return Outcome("Pending" if spec.total - counts.terminating >= min_available else "Restarting")
+        return PhaseOutcome("Failed", "MaxRetryReached", text)
+    return PhaseOutcome("Pending" if spec.total - counts.terminating >= min_available else "Restarting")
 
 
-def draining(phase: Phase, counts: Counts) -> Outcome:
+def draining(phase: Phase, counts: JobPodCounts) -> PhaseOutcome:
     """Rule D: the last pod is gone, or has ended. Pods of which nobody hears do not hold it."""
     at_work = counts.terminating + counts.pending + counts.running
-    return Outcome(phase if at_work else _DRAINED[phase])
+    return PhaseOutcome(phase if at_work else _DRAINED[phase])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from workers.api.volcano.job import Policy, Spec
+from workers.api.volcano.job import JobSpec, LifecyclePolicy
 from workers.controllers.volcano.job.happenings import Happening
 
 #: What an action is about: timers of a level end when an action of the same level is taken.
@@ -13,7 +13,7 @@ _LEVELS: dict[str, Level] = {"RestartTask": "task", "RestartPod": "pod", "Restar
 _ANY = "*"
 
 
-def chosen(spec: Spec, happening: Happening) -> Policy | None:
+def chosen(spec: JobSpec, happening: Happening) -> LifecyclePolicy | None:
     """The policy that answers what has happened; None: nothing is done about it."""
     task = spec.task(happening.task) if happening.task else None
     return _first(task.policies or () if task else (), happening) or _first(spec.policies or (), happening)
@@ -24,11 +24,11 @@ def level(action: str) -> Level:
     return _LEVELS.get(action, "job")
 
 
-def _first(policies: Iterable[Policy], happening: Happening) -> Policy | None:
+def _first(policies: Iterable[LifecyclePolicy], happening: Happening) -> LifecyclePolicy | None:
     return next((policy for policy in policies if _matches(policy, happening)), None)
 
 
-def _matches(policy: Policy, happening: Happening) -> bool:
+def _matches(policy: LifecyclePolicy, happening: Happening) -> bool:
     if policy.exit_code is not None and policy.exit_code == happening.exit_code:
         # Admission refuses 0, which would match everything but a failure.
         return happening.exit_code != 0

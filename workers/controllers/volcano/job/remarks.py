@@ -5,25 +5,25 @@ Volcano accepts it in silence, and so manifests may have it: it is told when the
 
 from collections.abc import Iterator, Sequence
 
-from workers.api.volcano.job import Policy, Spec, Task
-from workers.reconcile.plan import Record
+from workers.api.volcano.job import JobSpec, LifecyclePolicy, Task
+from workers.reconcile.plan import RecordEvent
 
 
-def of(spec: Spec) -> Iterator[Record]:
+def of(spec: JobSpec) -> Iterator[RecordEvent]:
     """Events about policies that are never carried out, and about a success that cannot be."""
     for text in _policies(spec.policies or (), "policies", spec.tasks):
-        yield Record("Warning", "PolicyIgnored", text)
+        yield RecordEvent("Warning", "PolicyIgnored", text)
     for task in spec.tasks:
         for text in _policies(task.policies or (), f"tasks[{task.name}].policies", (task,)):
-            yield Record("Warning", "PolicyIgnored", text)
+            yield RecordEvent("Warning", "PolicyIgnored", text)
     if spec.min_success is not None and spec.min_success > spec.total:
         text = (
             f"minSuccess is {spec.min_success}, and all tasks together have {spec.total} pods: they cannot complete it"
         )
-        yield Record("Warning", "MinSuccessTooHigh", text)
+        yield RecordEvent("Warning", "MinSuccessTooHigh", text)
 
 
-def _policies(policies: Sequence[Policy], place: str, tasks: Sequence[Task]) -> Iterator[str]:
+def _policies(policies: Sequence[LifecyclePolicy], place: str, tasks: Sequence[Task]) -> Iterator[str]:
     """What is to be said of the policies of one list. tasks: those that they are about."""
     for index, policy in enumerate(policies):
         where = f"{place}[{index}]"

@@ -7,9 +7,9 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.api.model import Model
 from workers.controllers.volcano.job import failures, phases, timers
-from workers.controllers.volcano.job.counting import Tally
-from workers.controllers.volcano.job.observed import Sight
-from workers.controllers.volcano.job.transitions import Course
+from workers.controllers.volcano.job.counting import TaskCounts
+from workers.controllers.volcano.job.observed import ObservedJob
+from workers.controllers.volcano.job.transitions import JobTransitions
 
 #: Phases that the history keeps: a job that is suspended every night would fill its status otherwise.
 HISTORY = 50
@@ -18,7 +18,12 @@ _SECOND = timedelta(seconds=1)
 
 
 def render(
-    sight: Sight, seen: Object, course: Course, tally: Tally, resources: Mapping[str, str], now: datetime
+    sight: ObservedJob,
+    seen: Object,
+    course: JobTransitions,
+    tally: TaskCounts,
+    resources: Mapping[str, str],
+    now: datetime,
 ) -> Object:
     """The status to be written. seen: the one before it. resources: what plugins and volumes made.
 
@@ -49,13 +54,13 @@ def render(
     return {name: value for name, value in merged.items() if value or name == "minAvailable"}
 
 
-def is_settled(sight: Sight, course: Course) -> bool:
+def is_settled(sight: ObservedJob, course: JobTransitions) -> bool:
     """Whether the job had finished before, and no pod was left whose end was waited for."""
     counters = (sight.memory.terminating, sight.memory.running, sight.memory.pending)
     return course.phase in phases.FINAL and sight.phase == course.phase and not any(counters)
 
 
-def transition(sight: Sight) -> datetime | None:
+def transition(sight: ObservedJob) -> datetime | None:
     """When the job came to its phase."""
     state = sight.memory.state
     return times.parse(state.last_transition_time) if state and state.last_transition_time else None
@@ -71,7 +76,7 @@ def duration(span: timedelta) -> str:
     return f"{minute}m{second}s" if minute else f"{second}s"
 
 
-def _state(seen: Object, course: Course, now: datetime) -> Object:
+def _state(seen: Object, course: JobTransitions, now: datetime) -> Object:
     same = seen.get("phase") == course.phase and seen.get("lastTransitionTime")
     state = {
         "phase": course.phase,
@@ -89,14 +94,14 @@ def _history(seen: list[Object], state: Object) -> list[Object]:
     return [*seen, {"status": state["phase"], "lastTransitionTime": state["lastTransitionTime"]}][-HISTORY:]
 
 
-def _duration(sight: Sight, course: Course, state: Object) -> str | None:
+def _duration(sight: ObservedJob, course: JobTransitions, state: Object) -> str | None:
     """From the job's creation to its end; nothing while it is at work."""
     if course.phase in phases.AT_WORK:
         return None
     return duration(times.parse(state["lastTransitionTime"]) - sight.created)
 
 
-def _numbers(tally: Tally) -> Object:
+def _numbers(tally: TaskCounts) -> Object:
     counts = tally.counts
     return {
         "pending": counts.pending,

@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import chain
 
 from workers.api import times
-from workers.api.volcano.job import Delayed, Policy
+from workers.api.volcano.job import Delayed, LifecyclePolicy
 from workers.controllers.volcano.job import policies
 from workers.controllers.volcano.job.happenings import Happening
-from workers.controllers.volcano.job.observed import Pod
+from workers.controllers.volcano.job.observed import ObservedPod
 
 Timers = tuple[Delayed, ...]
 
@@ -23,17 +23,17 @@ REMEMBERED = 1000
 Sort = tuple[str, str | None, str]
 
 
-def running(known: Iterable[Delayed], pods: Iterable[Pod]) -> Timers:
+def running(known: Iterable[Delayed], pods: Iterable[ObservedPod]) -> Timers:
     """The timers that still run: those of pods that have recovered do not.
 
     One that waits for a pending pod ends when that very pod no longer is. One that waits for a pod that failed or was
     deleted ends when a pod of the name runs, whichever it is.
     """
-    by_name: Mapping[str, Pod] = {pod.name: pod for pod in pods if not pod.leaving}
+    by_name: Mapping[str, ObservedPod] = {pod.name: pod for pod in pods if not pod.leaving}
     return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
 
 
-def started(known: Timers, asked: Iterable[tuple[Policy, Happening]], all_: Iterable[Happening]) -> Timers:
+def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, Happening]], all_: Iterable[Happening]) -> Timers:
     """The timers once those of these policies run: one of the same action for the same pod goes on.
 
     One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
@@ -117,7 +117,7 @@ def _turn(timer: Delayed) -> tuple[str, str]:
     return timer.due, timer.pod or ""
 
 
-def _timer(policy: Policy, happening: Happening) -> Delayed:
+def _timer(policy: LifecyclePolicy, happening: Happening) -> Delayed:
     assert policy.delay is not None
     return Delayed(
         action=policy.action or "",
@@ -131,7 +131,7 @@ def _timer(policy: Policy, happening: Happening) -> Delayed:
     )
 
 
-def _recovered(timer: Delayed, pod: Pod | None) -> bool:
+def _recovered(timer: Delayed, pod: ObservedPod | None) -> bool:
     match timer.event:
         case "PodPending":
             return pod is None or pod.uid != timer.uid or pod.phase != "Pending"

@@ -10,20 +10,20 @@ from datetime import datetime
 from functools import lru_cache
 
 from workers.api import times
-from workers.api.volcano.job import Killing, Phase, Spec
+from workers.api.volcano.job import JobSpec, Killing, Phase
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.volcano.job import phases, restarts, timers
-from workers.controllers.volcano.job.observed import Pod, Sight
-from workers.controllers.volcano.job.phases import Cell, Operation
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
+from workers.controllers.volcano.job.phases import JobTransition, Operation
 from workers.controllers.volcano.job.timers import Timers
-from workers.reconcile.plan import Record
+from workers.reconcile.plan import RecordEvent
 
 #: The reason of a job that is aborted because its spec says so, and resumes when it no longer does.
 SUSPENDED = "Suspended"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobRequest:
     """An action that is asked for. reason, message: why. waits: a restart obeys restartBackoff. told: its Event."""
 
     action: str
@@ -37,7 +37,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class JobTransitions:
     """Where a job stands and what is decided about it.
 
     records: Events about what was decided just now. ignored: what a policy should answer now and cannot, for people.
@@ -53,7 +53,7 @@ class Course:
     handled: tuple[str, ...]
     ready_at: datetime | None
     started: datetime | None
-    records: tuple[Record, ...] = ()
+    records: tuple[RecordEvent, ...] = ()
     ignored: str | None = None
 
     @property
@@ -61,20 +61,20 @@ class Course:
         """Whether all pods of older versions are to go, and with them all that was made for them."""
         return any(one.version is not None for one in self.killing)
 
-    def told(self, type_: str, reason: str, message: str) -> "Course":
+    def told(self, type_: str, reason: str, message: str) -> "JobTransitions":
         """The same course with one more Event."""
-        record = Record("Warning" if type_ == "Warning" else "Normal", reason, message)
+        record = RecordEvent("Warning" if type_ == "Warning" else "Normal", reason, message)
         return replace(self, records=(*self.records, record))
 
-    def moved(self, phase: Phase, reason: str | None, message: str | None) -> "Course":
+    def moved(self, phase: Phase, reason: str | None, message: str | None) -> "JobTransitions":
         """The course in another phase."""
         return replace(self, phase=phase, reason=reason, message=message)
 
 
-def remembered(sight: Sight) -> Course:
+def remembered(sight: ObservedJob) -> JobTransitions:
     """The course as the status has it."""
     memory = sight.memory
-    return Course(
+    return JobTransitions(
         phase=sight.phase,
         reason=memory.state.reason if memory.state else None,
         message=memory.state.message if memory.state else None,
@@ -88,7 +88,7 @@ def remembered(sight: Sight) -> Course:
     )
 
 
-def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Course:
+def taken(course: JobTransitions, request: JobRequest, sight: ObservedJob, now: datetime) -> JobTransitions:
     """The course once an action was taken. What does nothing in this phase changes nothing."""
     cell = phases.cell(_standing(course, request, now), request.action)
     if not does_anything(course, request, sight, now):
@@ -110,7 +110,7 @@ def taken(course: Course, request: Request, sight: Sight, now: datetime) -> Cour
     return _led(killed, cell, request, sight.job.spec, now)
 
 
-def does_anything(course: Course, request: Request, sight: Sight, now: datetime) -> bool:
+def does_anything(course: JobTransitions, request: JobRequest, sight: ObservedJob, now: datetime) -> bool:
     """Whether an action is more than what goes on anyway in this phase."""
     phase = _standing(course, request, now)
     cell = phases.cell(phase, request.action)
@@ -122,12 +122,12 @@ def does_anything(course: Course, request: Request, sight: Sight, now: datetime)
     return any(pod.task == request.task and pod.partition == request.partition is not None for pod in sight.pods)
 
 
-def waits(course: Course, now: datetime) -> bool:
+def waits(course: JobTransitions, now: datetime) -> bool:
     """Whether a restart has still to wait for its time."""
     return course.ready_at is not None and now < course.ready_at
 
 
-def _standing(course: Course, request: Request, now: datetime) -> Phase:
+def _standing(course: JobTransitions, request: JobRequest, now: datetime) -> Phase:
     """The phase that says what an action does.
 
     Volcano's Restarting is over in a moment, and what comes in it is lost. One that waits may last for hours: people
@@ -136,17 +136,17 @@ def _standing(course: Course, request: Request, now: datetime) -> Phase:
     return "Pending" if course.phase == "Restarting" and waits(course, now) and not request.waits else course.phase
 
 
-def ended(course: Course) -> Course:
+def ended(course: JobTransitions) -> JobTransitions:
     """The course of a job whose last phase has come: no pod that is still at work is of its version."""
     return replace(course, version=course.version + 1, killing=(), timers=(), ready_at=None)
 
 
-def is_target(one: Killing, pod: Pod) -> bool:
+def is_target(one: Killing, pod: ObservedPod) -> bool:
     """Whether a pod is to go."""
     return is_about(one, pod) and not (one.retain == "soft" and pod.ended)
 
 
-def is_about(one: Killing, pod: Pod) -> bool:
+def is_about(one: Killing, pod: ObservedPod) -> bool:
     """Whether a pod is of those that are to go or, if they have ended, may stay."""
     if one.version is not None:
         return pod.version <= one.version
@@ -158,7 +158,7 @@ def is_about(one: Killing, pod: Pod) -> bool:
     )
 
 
-def _joined(known: tuple[Killing, ...], target: Killing, sight: Sight) -> tuple[Killing, ...]:
+def _joined(known: tuple[Killing, ...], target: Killing, sight: ObservedJob) -> tuple[Killing, ...]:
     """One more target. Pods of one task are one entry, however many they are: all of this is written down."""
     prefix = f"{sight.job.metadata.name}-{target.task}-"
     number = (target.pod or "").removeprefix(prefix)
@@ -188,15 +188,17 @@ def _narrowed(target: Killing, action: str) -> Killing:
             return target.model_copy(update={"pod": None})
 
 
-def _killed(course: Course, cell: Cell, spec: Spec) -> Course:
+def _killed(course: JobTransitions, cell: JobTransition, spec: JobSpec) -> JobTransitions:
     """All pods of the version so far are to go. After the last retry those that have ended stay, with their logs."""
     keeps = cell.operation is Operation.KILL_SOFT or course.retries >= spec.max_retry - 1
     one = Killing(retain="soft" if keeps else "none", version=course.version)
     return replace(course, version=course.version + 1, killing=(one,), timers=())
 
 
-def _led(course: Course, cell: Cell, request: Request, spec: Spec, now: datetime) -> Course:
-    if isinstance(cell.then, phases.Rule):
+def _led(
+    course: JobTransitions, cell: JobTransition, request: JobRequest, spec: JobSpec, now: datetime
+) -> JobTransitions:
+    if isinstance(cell.then, phases.PhaseRule):
         return replace(course, reason=request.reason, message=request.message)
     retries = course.retries + cell.counts
     waits = request.waits and cell.then == "Restarting"

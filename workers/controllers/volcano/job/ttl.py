@@ -3,11 +3,11 @@
 from datetime import datetime, timedelta
 
 from workers.controllers.volcano.job import phases, status
-from workers.controllers.volcano.job.observed import Sight
-from workers.controllers.volcano.job.transitions import Course
+from workers.controllers.volcano.job.observed import ObservedJob
+from workers.controllers.volcano.job.transitions import JobTransitions
 
 
-def expiry(sight: Sight, course: Course, now: datetime) -> datetime | None:
+def expiry(sight: ObservedJob, course: JobTransitions, now: datetime) -> datetime | None:
     """When the job may go; None: it stays. now: when it came to a phase that is not written yet."""
     spec = sight.job.spec
     if course.phase in phases.FINAL:
@@ -22,7 +22,7 @@ def expiry(sight: Sight, course: Course, now: datetime) -> datetime | None:
     return (ended or now) + timedelta(seconds=seconds)
 
 
-def expired(sight: Sight, course: Course, now: datetime) -> bool:
+def expired(sight: ObservedJob, course: JobTransitions, now: datetime) -> bool:
     """Whether the job has been over for long enough, and was seen to be."""
     end = expiry(sight, course, now)
     return end is not None and sight.phase == course.phase and end <= now

@@ -15,7 +15,7 @@ _STEM = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class JobVolumeClaims:
     """What the job's volumes take. making: claims that are not there yet and are the job's own.
 
     missing: claims that somebody else must make first. resources: what `status.controlledResources` says of them.
@@ -47,7 +47,7 @@ def own(job: Job) -> tuple[Ref, ...]:
     )
 
 
-def claims(job: Job, found: Mapping[Ref, Object | None]) -> Claims:
+def claims(job: Job, found: Mapping[Ref, Object | None]) -> JobVolumeClaims:
     """What is to be done about the claims. found: those that are there, of the ones that are wanted.
 
     A claim of the job's own is called after the job's uid, so that it is never made twice and nothing has to be
@@ -62,7 +62,9 @@ def claims(job: Job, found: Mapping[Ref, Object | None]) -> Claims:
             missing[name] = None
         else:
             making.setdefault(name, Create(PERSISTENT_VOLUME_CLAIM, _claim(job, name, volume.volume_claim)))
-    return Claims(tuple(making.values()), tuple(missing), {f"volume-pvc-{ref.name}": ref.name for ref in wanted(job)})
+    return JobVolumeClaims(
+        tuple(making.values()), tuple(missing), {f"volume-pvc-{ref.name}": ref.name for ref in wanted(job)}
+    )
 
 
 def mounted(job: Job, pod: Object) -> Object:

@@ -9,18 +9,18 @@ from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_o
 from workers.controllers.volcano.job import dependencies, names, plugins, podgroup, pods, volumes
 from workers.controllers.volcano.job.counting import Place
 from workers.controllers.volcano.job.killing import HELPING, deletion, is_plugin
-from workers.controllers.volcano.job.observed import Pod, Sight, queue_of
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.site import Site
-from workers.controllers.volcano.job.transitions import Course
-from workers.reconcile.plan import Create, Measure, Patch, Record, Step, Together
+from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.reconcile.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
 LOOK_AGAIN = timedelta(seconds=5)
-_PLUGIN_ERROR = Record("Warning", "PluginError", "Error making what plugins need: {error}")
+_PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins need: {error}")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TaskProblem:
     """Why pods are not made. event: the reason of the Event that tells it; None where that is everyday life."""
 
     event: str | None
@@ -29,23 +29,23 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TaskWork:
     """What is done. first: what pods need; victims: pods too many; made: places that get a pod, by steps.
 
     lost: pods that are never made. resources: what plugins and volumes have made. back: when to look again.
     """
 
     first: tuple[Step, ...] = ()
-    victims: tuple[Pod, ...] = ()
+    victims: tuple[ObservedPod, ...] = ()
     made: tuple[Place, ...] = ()
     making: tuple[Step, ...] = ()
     lost: int = 0
     resources: Mapping[str, str] | None = None
-    problem: Problem | None = None
+    problem: TaskProblem | None = None
     back: datetime | None = None
 
 
-def work(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
+def work(sight: ObservedJob, course: JobTransitions, site: Site, now: datetime) -> TaskWork:
     """What a job that is Pending, Running or Restarting needs now.
 
     A Restarting job only gets its pods back: what they need was kept, or is made again when it is Pending. Raises
@@ -53,40 +53,40 @@ def work(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     """
     missing = _missing(sight)
     if course.phase == "Restarting":
-        return _pods(sight, course, site, now) if sight.group else Work()
+        return _pods(sight, course, site, now) if sight.group else TaskWork()
     claims = volumes.claims(sight.job, sight.relatives)
     resources = {**plugins.resources(sight.job), **claims.resources}
     if missing and not sight.group:
-        return Work(problem=missing, back=now + LOOK_AGAIN)
+        return TaskWork(problem=missing, back=now + LOOK_AGAIN)
     if claims.problem and not sight.group:
-        return Work(problem=Problem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
+        return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
     first = tuple(_needs(sight, site, claims))
     # An action that is delayed may bring back what failed.
     lost = 0 if course.timers else dependencies.unmade(sight.job, _by_name(sight))
     if _group_waits(sight):
         waits = _waiting(sight, lost) if lost else _group_problem(sight)
-        return Work(first=first, lost=lost, resources=resources, problem=waits)
+        return TaskWork(first=first, lost=lost, resources=resources, problem=waits)
     done = _pods(sight, course, site, now)
     return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(sight, lost))
 
 
-def _missing(sight: Sight) -> Problem | None:
+def _missing(sight: ObservedJob) -> TaskProblem | None:
     if sight.queue is not None:
         return None
-    return Problem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
+    return TaskProblem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
 
 
-def _waiting(sight: Sight, lost: int) -> Problem | None:
+def _waiting(sight: ObservedJob, lost: int) -> TaskProblem | None:
     """Which tasks wait for which. lost: pods for which that is in vain."""
     there = _by_name(sight)
     if lost:
-        return Problem("DependencyFailed", "DependencyFailed", dependencies.told(sight.job, there))
+        return TaskProblem("DependencyFailed", "DependencyFailed", dependencies.told(sight.job, there))
     found = {task.name: dependencies.waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
     texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
-    return Problem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
+    return TaskProblem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
 
 
-def _needs(sight: Sight, site: Site, claims: volumes.Claims) -> Iterator[Step]:
+def _needs(sight: ObservedJob, site: Site, claims: volumes.JobVolumeClaims) -> Iterator[Step]:
     """What pods need: what plugins make, claims, and the PodGroup."""
     job = sight.job
     forwarded = bool(((sight.queue or {}).get("spec") or {}).get("extendClusters"))
@@ -98,17 +98,17 @@ def _needs(sight: Sight, site: Site, claims: volumes.Claims) -> Iterator[Step]:
     if attached:
         yield Together(attached, otherwise=_PLUGIN_ERROR)
     if claims.making:
-        yield Together(claims.making, otherwise=Record("Warning", "PVCError", "Error creating claims: {error}"))
+        yield Together(claims.making, otherwise=RecordEvent("Warning", "PVCError", "Error creating claims: {error}"))
     yield from _group(sight)
 
 
-def _were_made(sight: Sight) -> bool:
+def _were_made(sight: ObservedJob) -> bool:
     """Whether plugins have made what they make for this start of the job."""
     return any(map(is_plugin, sight.memory.controlled_resources or ()))
 
 
-def _group(sight: Sight) -> Iterator[Step]:
-    told = Record("Warning", "PodGroupError", "Error making the PodGroup: {error}")
+def _group(sight: ObservedJob) -> Iterator[Step]:
+    told = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
     wanted = podgroup.wanted(sight.job, priorities(sight), _later(sight))
     if sight.group is None:
         if not any(group["metadata"]["name"] == names.group(sight.job) for group in sight.groups):
@@ -118,7 +118,7 @@ def _group(sight: Sight) -> Iterator[Step]:
         yield Together((Patch(ref_of(POD_GROUP, sight.group), patch, version),), otherwise=told)
 
 
-def _later(sight: Sight) -> Set[str]:
+def _later(sight: ObservedJob) -> Set[str]:
     """The tasks that do not belong to the gang yet, because of `dependsOn`.
 
     One whose pods are there does, whatever has become of those it waited for.
@@ -126,7 +126,7 @@ def _later(sight: Sight) -> Set[str]:
     return dependencies.waiting(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
 
 
-def priorities(sight: Sight) -> dict[str, int]:
+def priorities(sight: ObservedJob) -> dict[str, int]:
     """By name, the values of the PriorityClasses that the tasks name; those that do not exist are left out."""
     return {
         ref.name: int(body.get("value") or 0)
@@ -144,12 +144,12 @@ def priority_classes(tasks: object) -> tuple[Ref, ...]:
     return tuple(Ref(PRIORITY_CLASS, "", name) for name in dict.fromkeys(found))
 
 
-def _group_waits(sight: Sight) -> bool:
+def _group_waits(sight: ObservedJob) -> bool:
     """Whether the gang has not been admitted: no pod is made or removed before."""
     return sight.group is None or sight.group_phase in (None, "Pending")
 
 
-def _group_problem(sight: Sight) -> Problem | None:
+def _group_problem(sight: ObservedJob) -> TaskProblem | None:
     """Why the gang is not admitted, as the newest condition of its PodGroup that holds says."""
     holding = [
         one for one in ((sight.group or {}).get("status") or {}).get("conditions") or () if one.get("status") == "True"
@@ -161,14 +161,14 @@ def _group_problem(sight: Sight) -> Problem | None:
     name = f"{sight.job.metadata.namespace}:{sight.job.metadata.name}"
     if newest.get("reason") == "NotEnoughTasks":
         # The job's own pods: they are made when the gang is admitted.
-        return Problem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
-    return Problem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
+        return TaskProblem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
+    return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
 
 
-def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
+def _pods(sight: ObservedJob, course: JobTransitions, site: Site, now: datetime) -> TaskWork:
     """The pods too many, and those that are missing and may be made."""
     if _group_waits(sight):
-        return Work()
+        return TaskWork()
     replicas = {task.name: task.replicas for task in sight.job.spec.tasks}
     victims = tuple(
         pod for pod in sight.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), course.version)
@@ -177,20 +177,20 @@ def _pods(sight: Sight, course: Course, site: Site, now: datetime) -> Work:
     places = list(islice(_free(sight, gang), HELPING + 1)) if sight.queue is not None else []
     made = tuple(places[:HELPING])
     bodies = tuple(_create(sight, course, site, place, gang) for place in made)
-    told = Record("Warning", "FailedCreate", "Error creating pods: {error}")
-    late = Measure("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
+    told = RecordEvent("Warning", "FailedCreate", "Error creating pods: {error}")
+    late = CountMetric("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
     making = (*_secrets(sight, site), Together(bodies, otherwise=told), late) if bodies else ()
     more = len(places) > HELPING or len(victims) > HELPING
-    return Work(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
+    return TaskWork(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
 
 
-def _secrets(sight: Sight, site: Site) -> Iterator[Step]:
+def _secrets(sight: ObservedJob, site: Site) -> Iterator[Step]:
     """What new pods cannot do without, and nobody sees: it may have been deleted since the job started."""
     if _were_made(sight) and (wanted := plugins.secrets(sight.job, site)):
         yield Together(wanted, otherwise=_PLUGIN_ERROR)
 
 
-def _is_surplus(pod: Pod, replicas: int, version: int) -> bool:
+def _is_surplus(pod: ObservedPod, replicas: int, version: int) -> bool:
     """Beyond the task's replicas, given up by whoever made it, or of an older version and not ended.
 
     The last may come from a process that was cut off while it made pods, and made them after all.
@@ -200,7 +200,7 @@ def _is_surplus(pod: Pod, replicas: int, version: int) -> bool:
     return pod.version < version and not pod.ended
 
 
-def _free(sight: Sight, gang: Mapping[str, int]) -> Iterator[Place]:
+def _free(sight: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
     """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
     there = _by_name(sight)
     ready = [task for task in sight.job.spec.tasks if dependencies.ready(sight.job, task, there)]
@@ -212,7 +212,7 @@ def _free(sight: Sight, gang: Mapping[str, int]) -> Iterator[Place]:
                 yield task.name, index
 
 
-def _gang(sight: Sight) -> Mapping[str, int]:
+def _gang(sight: ObservedJob) -> Mapping[str, int]:
     """By task, of how many pods, those of the lowest indexes, the gang that was admitted consists."""
     later = _later(sight)
     admitted = ((sight.group or {}).get("spec") or {}).get("minMember")
@@ -222,7 +222,7 @@ def _gang(sight: Sight) -> Mapping[str, int]:
     return podgroup.chosen(sight.job, priorities(sight), later)
 
 
-def _create(sight: Sight, course: Course, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
+def _create(sight: ObservedJob, course: JobTransitions, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
     """A pod of the gang; others are held back until there is room for them besides everybody's gangs."""
     name, index = place
     task = sight.job.spec.task(name)
@@ -232,5 +232,5 @@ def _create(sight: Sight, course: Course, site: Site, place: Place, gang: Mappin
     return Create(POD, body)
 
 
-def _by_name(sight: Sight) -> dict[str, Object]:
+def _by_name(sight: ObservedJob) -> dict[str, Object]:
     return {pod.name: pod.body for pod in sight.pods}

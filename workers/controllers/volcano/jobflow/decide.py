@@ -23,25 +23,25 @@ from workers.controllers.volcano.jobflow import (
     status,
     tracks,
 )
-from workers.controllers.volcano.jobflow.observed import Sight, relatives
-from workers.controllers.volcano.jobflow.phases import Counts
-from workers.controllers.volcano.jobflow.starting import Round
-from workers.controllers.volcano.jobflow.status import Ready
+from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
+from workers.controllers.volcano.jobflow.phases import FlowCounts
+from workers.controllers.volcano.jobflow.starting import StartRound
+from workers.controllers.volcano.jobflow.status import FlowReady
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.errors import UserError
-from workers.flows.nodes import Node
+from workers.flows.nodes import FlowNode
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     Metric,
     PatchStatus,
     Plan,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Step,
     Together,
 )
@@ -61,15 +61,15 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if body is None or body["metadata"].get("deletionTimestamp"):
         return NOTHING
     try:
-        sight = Sight(snapshot, body, graph.of(body), now)
+        sight = ObservedFlow(snapshot, body, graph.of(body), now)
     except UserError as error:
         return _refused(body, str(error), now)
-    return schedule.decide(sight) if sight.spec.schedule else _Decision(sight).plan()
+    return schedule.decide(sight) if sight.spec.schedule else _FlowDecision(sight).plan()
 
 
 def _refused(body: Object, message: str, now: datetime) -> Plan:
     """A manifest that cannot be followed: nothing starts until it is changed."""
-    observed, ready = body.get("status") or {}, Ready("False", "InvalidSpec", message)
+    observed, ready = body.get("status") or {}, FlowReady("False", "InvalidSpec", message)
     phase = (observed.get("state") or {}).get("phase") or phases.PENDING
     computed: Object = {
         "state": {"phase": phase, "reason": ready.reason, "message": message},
@@ -80,15 +80,15 @@ def _refused(body: Object, message: str, now: datetime) -> Plan:
     if (new := status.merged(observed, computed)) != observed:
         steps.append(PatchStatus(new))
     if ready.is_news(observed):
-        steps.append(Record("Warning", ready.reason, message))
+        steps.append(RecordEvent("Warning", ready.reason, message))
     return Plan(tuple(steps), "the manifest is wrong")
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _FlowDecision:
     """The decision about one flow that runs its own Jobs."""
 
-    sight: Sight
+    sight: ObservedFlow
 
     def plan(self) -> Plan:
         """All steps, in the order in which each may be the last."""
@@ -103,7 +103,7 @@ class _Decision:
     # What happens now
 
     @cached_property
-    def _round(self) -> Round:
+    def _round(self) -> StartRound:
         return starting.decided(self.sight)
 
     @cached_property
@@ -157,12 +157,12 @@ class _Decision:
             return
         yield Together(
             tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
-            otherwise=Record("Warning", "FailedCreate", "Error creating job: {error}"),
+            otherwise=RecordEvent("Warning", "FailedCreate", "Error creating job: {error}"),
             # Without those of this plan: which of them were made the next decision sees.
             meanwhile=() if self._fails else (*self._told(self._status(made=False)), *self._ended()),
         )
 
-    def _created(self) -> Iterator[Record]:
+    def _created(self) -> Iterator[RecordEvent]:
         """Tell of Jobs that are there for the first time: not all that were asked for may have come to be."""
         written = self.sight.written
         for id, track in self.sight.tracks.items():
@@ -171,7 +171,7 @@ class _Decision:
             before = written.get(id) or {}
             known = before.get("startTime") and (before.get("attempts") or 0) >= track.attempts
             if track.started and not known:
-                yield Record("Normal", "Created", f"create a job named {track.job}!")
+                yield RecordEvent("Normal", "Created", f"create a job named {track.job}!")
 
     @cached_property
     def _new(self) -> Object:
@@ -195,12 +195,14 @@ class _Decision:
         yield from self._created()
         observed, ready = self.sight.status, self._ready
         if readiness.says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
-            yield Record("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
+            yield RecordEvent("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
         if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
             well = self._phase == phases.SUCCEED
-            yield Record("Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over")
+            yield RecordEvent(
+                "Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over"
+            )
             if metric := _COUNTED.get(self._phase):
-                yield Measure(metric, labels=(self.sight.snapshot.ref.namespace,))
+                yield CountMetric(metric, labels=(self.sight.snapshot.ref.namespace,))
 
     def _write(self, new: Object) -> Iterator[Step]:
         if new != self.sight.status:
@@ -223,7 +225,7 @@ class _Decision:
     # What is written
 
     @cached_property
-    def _counts(self) -> Counts:
+    def _counts(self) -> FlowCounts:
         """Nodes by how they stand."""
         known = self._tracks
         over = sum(track.over for track in known.values())
@@ -231,7 +233,7 @@ class _Decision:
         unforgiven = [node for node in bad if not node.entry.allow_failure]
         counting = unforgiven if over == len(known) else starting.fatal(self.sight, known)
         failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
-        return Counts(
+        return FlowCounts(
             total=len(known) + len(self._left_over),
             running=sum(track.phase == "Running" for track in known.values()),
             completed=over - len(unforgiven),
@@ -267,13 +269,13 @@ class _Decision:
             return self._ready.reason, self._ready.message
         return None, None
 
-    def _failure(self, node: Node) -> str:
+    def _failure(self, node: FlowNode) -> str:
         track = self._tracks[node.id]
         why = ": ".join(part for part in (track.reason, track.message) if part)
         return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
 
     @cached_property
-    def _ready(self) -> Ready:
+    def _ready(self) -> FlowReady:
         return readiness.of(self.sight, self._round, self._tracks)
 
     def _status(self, *, made: bool = True) -> Object:
@@ -321,7 +323,7 @@ class _Decision:
 
     def _later(self) -> Iterator[Step]:
         if self._asks:
-            yield Poll()
+            yield PollNow()
         moments = [*self._moments()]
         if moments:
             yield ComeBack(min(moments))
@@ -384,8 +386,8 @@ class _Decision:
         return f"{self._phase}: {over} of {len(self._tracks)} over, {len(self._round.jobs)} to create"
 
 
-def _taken(job: Object) -> Record:
-    return Record("Warning", "NameTaken", f"job {job['metadata']['name']} exists and belongs to somebody else")
+def _taken(job: Object) -> RecordEvent:
+    return RecordEvent("Warning", "NameTaken", f"job {job['metadata']['name']} exists and belongs to somebody else")
 
 
 CONTROLLER = Controller(

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
-from workers.api.volcano.jobflow import Entry, Spec
+from workers.api.volcano.jobflow import FlowEntry, JobFlowSpec
 from workers.controllers.volcano.jobflow.tracks import COMPLETED, FAILED, SKIPPED, TERMINATED, Track
 
 
-class Verdict(Enum):
+class DependencyState(Enum):
     """What becomes of an entry that has not started."""
 
     WAIT = "it may start later"
@@ -27,23 +27,23 @@ def outcome(tracks: Iterable[Track]) -> str | None:
     return next((phase for phase in (FAILED, TERMINATED) if phase in phases), COMPLETED)
 
 
-def wanted(entry: Entry) -> tuple[str, ...]:
+def wanted(entry: FlowEntry) -> tuple[str, ...]:
     """The ends of its targets that let an entry start."""
     return entry.when.phases if entry.when else (COMPLETED,)
 
 
-def verdict(entry: Entry, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]) -> Verdict:
+def verdict(entry: FlowEntry, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]) -> DependencyState:
     """Whether an entry may start. answers: whether all probes of a target that has not ended succeed."""
     if not (targets := entry.targets):
-        return Verdict.START
+        return DependencyState.START
     phases = wanted(entry)
     met = [outcomes[name] in phases or (outcomes[name] is None and answers(name)) for name in targets]
     lost = [outcomes[name] is not None and outcomes[name] not in phases for name in targets]
     if entry.when and entry.when.match == "any":
-        return Verdict.START if any(met) else Verdict.SKIP if all(lost) else Verdict.WAIT
-    return Verdict.SKIP if any(lost) else Verdict.START if all(met) else Verdict.WAIT
+        return DependencyState.START if any(met) else DependencyState.SKIP if all(lost) else DependencyState.WAIT
+    return DependencyState.SKIP if any(lost) else DependencyState.START if all(met) else DependencyState.WAIT
 
 
-def handled(spec: Spec) -> frozenset[tuple[str, str]]:
+def handled(spec: JobFlowSpec) -> frozenset[tuple[str, str]]:
     """The ends (entry, phase) that some other entry waits for: a failure among them does not end the flow at once."""
     return frozenset((name, phase) for entry in spec.flows for name in entry.targets for phase in wanted(entry))

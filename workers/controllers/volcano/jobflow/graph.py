@@ -14,11 +14,11 @@ from workers.admission import findings
 from workers.admission.volcano import jobflow as admission
 from workers.api.kinds import Object
 from workers.api.volcano import jobflow as manifest
-from workers.api.volcano.jobflow import Entry, Spec
+from workers.api.volcano.jobflow import FlowEntry, JobFlowSpec
 from workers.controllers.volcano.jobflow import dependencies
 from workers.errors import UserError
 from workers.flows import nodes
-from workers.flows.nodes import Node
+from workers.flows.nodes import FlowNode
 
 #: Manifests that a process keeps; a large one takes some megabytes.
 _KEPT = 32
@@ -33,12 +33,12 @@ class Graph:
     they depend on.
     """
 
-    spec: Spec
-    nodes: tuple[Node, ...]
-    members: Mapping[str, tuple[Node, ...]]
-    order: tuple[Entry, ...]
+    spec: JobFlowSpec
+    nodes: tuple[FlowNode, ...]
+    members: Mapping[str, tuple[FlowNode, ...]]
+    order: tuple[FlowEntry, ...]
     awaited: frozenset[tuple[str, str]]
-    probing: tuple[Entry, ...]
+    probing: tuple[FlowEntry, ...]
 
 
 def of(body: Object) -> Graph:
@@ -56,7 +56,7 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
         raise UserError(findings.told(wrong))
     by_name = {entry.name: entry for entry in spec.flows}
     sorter = TopologicalSorter({entry.name: entry.targets for entry in spec.flows})
-    members: dict[str, list[Node]] = {entry.name: [] for entry in spec.flows}
+    members: dict[str, list[FlowNode]] = {entry.name: [] for entry in spec.flows}
     found = tuple(nodes.of(spec))
     for node in found:
         members[node.entry.name].append(node)

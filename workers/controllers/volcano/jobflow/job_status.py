@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.volcano.jobflow import status, tracks
-from workers.controllers.volcano.jobflow.observed import Sight
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
 
 #: Nodes of a flow so short that all is told at once, and how long a Job of any other is in its phase before it is.
@@ -19,7 +19,7 @@ FEW, WAIT = 100, timedelta(seconds=2)
 TOLD = frozenset({*status.LISTS.values(), "jobStatusList", "conditions", "entries"})
 
 
-def of_jobs(sight: Sight, known: Mapping[str, Track]) -> Object:
+def of_jobs(sight: ObservedFlow, known: Mapping[str, Track]) -> Object:
     """Histories and conditions. known: how far each node is."""
     places = {track.job: place for place, track in enumerate(known.values())}
     listed = sorted(
@@ -35,7 +35,7 @@ def of_jobs(sight: Sight, known: Mapping[str, Track]) -> Object:
     return {"jobStatusList": found, "conditions": status.conditions(told)}
 
 
-def waits(sight: Sight, known: Mapping[str, Track], new: Object) -> datetime | None:
+def waits(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
     """Until when this status need not be written; None when it is written now. known: how far each node is."""
     if len(sight.nodes) <= FEW or _has_facts(sight, known, new):
         return None
@@ -47,7 +47,7 @@ def waits(sight: Sight, known: Mapping[str, Track], new: Object) -> datetime | N
     return due if due > sight.now else None
 
 
-def _has_facts(sight: Sight, known: Mapping[str, Track], new: Object) -> bool:
+def _has_facts(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
     """Whether a status says something new beside what phase Jobs are in that have not ended."""
     observed = sight.status
     if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - TOLD):

@@ -7,8 +7,8 @@ from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.controllers.volcano.jobflow import patching
 from workers.flows import expressions
-from workers.flows.expressions import Scope
-from workers.flows.nodes import Node
+from workers.flows.expressions import FlowScope
+from workers.flows.nodes import FlowNode
 
 #: Longest value of a label.
 _LABEL = 63
@@ -26,7 +26,7 @@ def reference(owner: Object, api_version: str, kind: str) -> Object:
     }
 
 
-def build(flow: Object, node: Node, name: str, template: Object, scope: Scope) -> Object:
+def build(flow: Object, node: FlowNode, name: str, template: Object, scope: FlowScope) -> Object:
     """A Job's manifest. Raises UserError when the patch names what is not there."""
     namespace = flow["metadata"]["namespace"]
     marks = {
@@ -70,7 +70,7 @@ def end(flow: Object, job: Object, why: str) -> Object:
     }
 
 
-def _variables(scope: Scope) -> dict[str, str]:
+def _variables(scope: FlowScope) -> dict[str, str]:
     """The variables of every container: parameters, and the item."""
     found = {f"FLOW_{name}": value for name, value in scope.parameters.items()}
     if scope.index is not None:

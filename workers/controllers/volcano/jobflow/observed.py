@@ -6,12 +6,12 @@ from datetime import datetime
 from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
-from workers.api.volcano.jobflow import RETRY, Entry, Spec
+from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
 from workers.controllers.volcano.jobflow import graph, phases, retrying, tracks
 from workers.controllers.volcano.jobflow.graph import Graph
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.errors import UserError
-from workers.flows.nodes import Node
+from workers.flows.nodes import FlowNode
 from workers.reconcile.snapshot import Snapshot
 
 #: Phases of a Job that does nothing any more by itself.
@@ -19,7 +19,7 @@ _RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 
 
 @dataclass(frozen=True)
-class Sight:
+class ObservedFlow:
     """One flow as it is now."""
 
     snapshot: Snapshot
@@ -28,7 +28,7 @@ class Sight:
     now: datetime
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> JobFlowSpec:
         """As its author wrote it."""
         return self.graph.spec
 
@@ -48,12 +48,12 @@ class Sight:
         return self.status.get("entries") or {}
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[FlowNode, ...]:
         """Everything the flow runs."""
         return self.graph.nodes
 
     @property
-    def members(self) -> Mapping[str, tuple[Node, ...]]:
+    def members(self) -> Mapping[str, tuple[FlowNode, ...]]:
         """The nodes of each entry."""
         return self.graph.members
 
@@ -161,7 +161,7 @@ def relatives(body: Object) -> tuple[Ref, ...]:
     return tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
 
 
-def _may_be_next(entry: Entry, begun: Collection[str]) -> bool:
+def _may_be_next(entry: FlowEntry, begun: Collection[str]) -> bool:
     """Whether an entry may be about to start. begun: the entries of which something was made or decided."""
     if entry.when and entry.when.match == "any" and entry.targets:
         return any(target in begun for target in entry.targets)

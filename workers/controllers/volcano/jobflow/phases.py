@@ -11,7 +11,7 @@ FINAL = frozenset({SUCCEED, FAILED, TERMINATED})
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class FlowCounts:
     """Entries by how they stand; those that are not named here wait, or their Jobs do.
 
     completed: also those that were skipped, or were allowed to fail. failed, terminated: without those that others
@@ -25,7 +25,7 @@ class Counts:
     terminated: int = 0
 
 
-def following(phase: str | None, counts: Counts) -> str:
+def following(phase: str | None, counts: FlowCounts) -> str:
     """The phase that follows. A flow passes through Running even if everything completed in one step."""
     match phase:
         case None | "" | "Pending":

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from workers.api.kinds import Object
 from workers.api.volcano import jobflow
-from workers.api.volcano.jobflow import Probe, TaskPhase
-from workers.controllers.volcano.jobflow.observed import Sight
+from workers.api.volcano.jobflow import FlowProbe, TaskPhase
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
-from workers.reconcile.snapshot import Reading, Sample
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 
-def answers(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> bool:
+def answers(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> bool:
     """Whether everything holds that a probe asks of the Jobs of one target.
 
     A target without any of the probe's tasks is not asked: it has to complete.
@@ -19,12 +19,12 @@ def answers(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> bo
     return bool(verdicts) and all(verdicts)
 
 
-def unmet(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
+def unmet(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
     """What a probe asks of the Jobs of one target and does not hold, for people."""
     return [name for name, holds in _all(probe, jobs, reading) if not holds]
 
 
-def questions(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
+def questions(sight: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
     """The samples that entries wait for. known: how far each node is."""
     for entry in sight.graph.probing:
         if entry.probe is None or all(known[node.id].phase for node in sight.members[entry.name]):
@@ -36,13 +36,13 @@ def questions(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
             yield from (jobflow.probed(each, job["metadata"]["name"]) for each in asked)
 
 
-def _all(probe: Probe, jobs: Sequence[Object], reading: Reading | None) -> Iterator[tuple[str, bool]]:
+def _all(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> Iterator[tuple[str, bool]]:
     samples = {sample.name: sample for sample in reading.samples} if reading else {}
     for job in jobs:
         yield from _verdicts(probe, job, samples)
 
 
-def _verdicts(probe: Probe, job: Object, samples: Mapping[str, Sample]) -> Iterator[tuple[str, bool]]:
+def _verdicts(probe: FlowProbe, job: Object, samples: Mapping[str, TriggerSample]) -> Iterator[tuple[str, bool]]:
     """What is asked of a Job, and whether it holds."""
     tasks = {task.get("name"): task for task in job["spec"].get("tasks") or ()}
     for asked in probe.asked:

@@ -9,15 +9,15 @@ from scheduler import cron
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, Object, ref_of
 from workers.controllers.volcano.jobflow import jobs, phases, status
-from workers.controllers.volcano.jobflow.observed import Sight
-from workers.controllers.volcano.jobflow.status import Ready
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
+from workers.controllers.volcano.jobflow.status import FlowReady
 from workers.reconcile.plan import (
     ComeBack,
     Create,
     Delete,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
@@ -35,14 +35,14 @@ SLOT = "volcano.sh/cronjob-scheduled-timestamp"
 _SECOND = timedelta(seconds=1)
 
 
-def decide(sight: Sight) -> Plan:
+def decide(sight: ObservedFlow) -> Plan:
     """What to do about a flow with a schedule."""
     return _Scheduled(sight).plan()
 
 
 @dataclass(frozen=True)
 class _Scheduled:
-    sight: Sight
+    sight: ObservedFlow
 
     def plan(self) -> Plan:
         """Clean up, make what is due, and say when the next is."""
@@ -143,9 +143,9 @@ class _Scheduled:
             },
             "spec": {key: value for key, value in body["spec"].items() if key not in FIELDS},
         }
-        taken = Record("Warning", "FailedCreate", f"JobFlow {name} exists and belongs to somebody else")
+        taken = RecordEvent("Warning", "FailedCreate", f"JobFlow {name} exists and belongs to somebody else")
         yield Create(JOB_FLOW, flow, taken=taken)
-        yield Record("Normal", "SuccessfulCreate", f"Created flow {name}")
+        yield RecordEvent("Normal", "SuccessfulCreate", f"Created flow {name}")
 
     def _status(self) -> Object:
         handled = self._slot or (self._due if self._due and self._was_made(self._due) else None)
@@ -159,7 +159,7 @@ class _Scheduled:
             "lastScheduleTime": times.render(handled) if handled else self.sight.status.get("lastScheduleTime"),
             "nextScheduleTime": times.render(following) if following else None,
             "observedGeneration": self.sight.body["metadata"].get("generation"),
-            "flowConditions": Ready("True", phases.SCHEDULED, "flows start when they are due").render(
+            "flowConditions": FlowReady("True", phases.SCHEDULED, "flows start when they are due").render(
                 self.sight.status, self.sight.now
             ),
         }

@@ -7,15 +7,15 @@ from functools import partial
 from workers.admission import findings
 from workers.admission.volcano import job as admission
 from workers.api.kinds import Object
-from workers.api.volcano.jobflow import Entry
+from workers.api.volcano.jobflow import FlowEntry
 from workers.controllers.volcano.jobflow import dependencies, jobs, phases, probing, tracks
-from workers.controllers.volcano.jobflow.dependencies import Verdict
-from workers.controllers.volcano.jobflow.observed import Sight
+from workers.controllers.volcano.jobflow.dependencies import DependencyState
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.errors import UserError
 from workers.flows import expressions
-from workers.flows.expressions import Scope
-from workers.flows.nodes import Node
+from workers.flows.expressions import FlowScope
+from workers.flows.nodes import FlowNode
 
 #: Jobs that one plan makes at most; what is left over follows at once.
 HELPING = 100
@@ -23,7 +23,7 @@ _DEPENDENCIES, _CONDITION = "DependenciesNotMet", "ConditionNotMet"
 
 
 @dataclass
-class Round:
+class StartRound:
     """What becomes of a flow's nodes in this decision.
 
     tracks: by id, as they are afterwards. jobs: the manifests to make, in order. missing: JobTemplates that are not
@@ -36,9 +36,9 @@ class Round:
     more: bool = False
 
 
-def decided(sight: Sight) -> Round:
+def decided(sight: ObservedFlow) -> StartRound:
     """Skip what cannot happen any more, and start what may."""
-    result = Round(dict(sight.tracks))
+    result = StartRound(dict(sight.tracks))
     outcomes: dict[str, str | None] = {}
     able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks, outcomes))
     # Asked again: an expression that cannot be worked out is a failure, too.
@@ -52,12 +52,12 @@ def decided(sight: Sight) -> Round:
     return result
 
 
-def halted(sight: Sight, known: Mapping[str, Track]) -> bool:
+def halted(sight: ObservedFlow, known: Mapping[str, Track]) -> bool:
     """Whether nothing starts any more: the flow is over or cancelled, or a failure that nobody waits for ends it."""
     return bool(sight.spec.cancel) or sight.phase in phases.FINAL or bool(fatal(sight, known))
 
 
-def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
+def fatal(sight: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
     """The nodes whose failure ends the flow."""
     awaited = sight.graph.awaited
     return [
@@ -67,14 +67,14 @@ def fatal(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
     ]
 
 
-def failed(sight: Sight, known: Mapping[str, Track]) -> list[Node]:
+def failed(sight: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
     """The nodes that ended badly."""
     if not any(track.bad for track in known.values()):
         return []
     return [node for node in sight.nodes if known[node.id].bad]
 
 
-def _able(sight: Sight, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[Node]:
+def _able(sight: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
     """The nodes that may start; those that never will are skipped in `known`. outcomes: learns those of all entries."""
     for entry in sight.graph.order:
         members = sight.members[entry.name]
@@ -85,13 +85,13 @@ def _able(sight: Sight, known: dict[str, Track], outcomes: dict[str, str | None]
         unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
         yield from (node for node in fresh if node not in unmade)
         answers = partial(_answers, sight, known, entry)
-        match dependencies.verdict(entry, outcomes, answers) if unmade else Verdict.WAIT:
-            case Verdict.SKIP:
+        match dependencies.verdict(entry, outcomes, answers) if unmade else DependencyState.WAIT:
+            case DependencyState.SKIP:
                 for node in unmade:
                     known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _DEPENDENCIES)
-            case Verdict.START:
+            case DependencyState.START:
                 yield from _chosen(sight, unmade, outcomes, known)
-            case Verdict.WAIT:
+            case DependencyState.WAIT:
                 pass
         yield from (
             node
@@ -101,7 +101,7 @@ def _able(sight: Sight, known: dict[str, Track], outcomes: dict[str, str | None]
         outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
 
 
-def _answers(sight: Sight, known: Mapping[str, Track], entry: Entry, target: str) -> bool:
+def _answers(sight: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, target: str) -> bool:
     """Whether the entry's probes of a target that has not ended succeed."""
     if entry.probe is None:
         return False
@@ -109,7 +109,7 @@ def _answers(sight: Sight, known: Mapping[str, Track], entry: Entry, target: str
     return len(there) == len(sight.members[target]) and probing.answers(entry.probe, there, sight.snapshot.reading)
 
 
-def unanswered(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
+def unanswered(sight: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
     """What entries wait for whose probes of a target at work do not succeed, for people."""
     for entry in sight.graph.probing:
         if entry.probe is None or any(known[node.id].phase for node in sight.members[entry.name]):
@@ -123,15 +123,15 @@ def unanswered(sight: Sight, known: Mapping[str, Track]) -> Iterator[str]:
             yield f"entry {entry.name} waits for {', '.join(asked)}"
 
 
-def _at_work(sight: Sight, known: Mapping[str, Track], target: str) -> list[Object]:
+def _at_work(sight: ObservedFlow, known: Mapping[str, Track], target: str) -> list[Object]:
     """The Jobs of an entry that are there and have not ended."""
     made = [known[node.id].job or "" for node in sight.members[target] if known[node.id].live]
     return [sight.jobs[name] for name in made if name in sight.jobs]
 
 
 def _chosen(
-    sight: Sight, waiting: list[Node], outcomes: Mapping[str, str | None], known: dict[str, Track]
-) -> Iterator[Node]:
+    sight: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: dict[str, Track]
+) -> Iterator[FlowNode]:
     """Of nodes whose dependencies are met, those whose conditions hold."""
     for node in waiting:
         try:
@@ -145,7 +145,7 @@ def _chosen(
             known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _CONDITION)
 
 
-def _holds(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> bool:
+def _holds(sight: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> bool:
     entry = node.entry
     if entry.switch is None and entry.if_ is None:
         return True
@@ -161,12 +161,12 @@ def _holds(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> bool
     return entry.if_ is None or expressions.truth(entry.if_, values)
 
 
-def scope(sight: Sight, node: Node, outcomes: Mapping[str, str | None]) -> Scope:
+def scope(sight: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> FlowScope:
     """What references of a node stand for. outcomes: of all entries."""
-    return Scope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
+    return FlowScope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
 
 
-def _start(sight: Sight, able: list[Node], outcomes: Mapping[str, str | None], result: Round) -> None:
+def _start(sight: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str | None], result: StartRound) -> None:
     """Make the Jobs of these nodes, as many as limits allow. outcomes: of all entries."""
     if not able:
         return
@@ -187,7 +187,7 @@ def _start(sight: Sight, able: list[Node], outcomes: Mapping[str, str | None], r
             total += 1
 
 
-def _make(sight: Sight, node: Node, result: Round, values: Scope) -> bool:
+def _make(sight: ObservedFlow, node: FlowNode, result: StartRound, values: FlowScope) -> bool:
     """Make the Job of one node. False if there is none to make."""
     track, template = result.tracks[node.id], sight.template(node.entry.source)
     if not sight.was_looked_for(node.entry.source):

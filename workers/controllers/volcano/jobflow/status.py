@@ -12,7 +12,7 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.conditions import moved
 from workers.controllers.volcano.jobflow.tracks import Track
-from workers.flows.nodes import Node
+from workers.flows.nodes import FlowNode
 
 #: By phase of a Job, the list that it is in. Completing and Terminating are in none.
 LISTS: Mapping[str, str] = {
@@ -34,7 +34,7 @@ _KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class FlowReady:
     """Whether everything that could start does, and if not, why."""
 
     status: str
@@ -43,7 +43,7 @@ class Ready:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions; the transition time changes with the status only."""
-        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
+        ready = {"type": "FlowReady", "status": self.status, "reason": self.reason, "message": self.message}
         return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
@@ -55,10 +55,10 @@ class Ready:
 def condition(status: Object) -> Object:
     """The Ready condition of a flow's status; empty when there is none."""
     listed = status.get("flowConditions") or ()
-    return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
+    return next((dict(each) for each in listed if each.get("type") == "FlowReady"), {})
 
 
-def lists(nodes: Iterable[Node], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
+def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
     """The Jobs by phase: of every node its newest, also when it is cleaned up by now."""
     found: dict[str, list[str]] = {name: [] for name in dict.fromkeys(LISTS.values())}
     for node in nodes:

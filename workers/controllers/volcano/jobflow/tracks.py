@@ -11,8 +11,8 @@ from typing import Any
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.volcano.jobflow import Retry
-from workers.flows.nodes import Node
+from workers.api.volcano.jobflow import FlowRetry
+from workers.flows.nodes import FlowNode
 
 COMPLETED, FAILED, TERMINATED, SKIPPED, RETRYING = "Completed", "Failed", "Terminated", "Skipped", "Retrying"
 ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})
@@ -124,7 +124,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
 
 
 def observed(
-    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
+    node: FlowNode, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
 ) -> Track:
     """The track by what is there. jobs: the flow's, by name. gone: names of those that were deleted lately."""
     if track.over:
@@ -134,7 +134,7 @@ def observed(
 
 
 def _observed(
-    node: Node, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
+    node: FlowNode, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
 ) -> Track:
     attempts = track.attempts
     while node.job(flow, attempts + 1) in jobs:
@@ -156,7 +156,7 @@ def _observed(
     return replace(track, phase=None, lost=ours, taken=not ours)
 
 
-def _of_job(node: Node, track: Track, job: Object, now: datetime) -> Track:
+def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
     """The track by its newest Job."""
     state = (job.get("status") or {}).get("state") or {}
     phase = state.get("phase") or "Pending"
@@ -175,7 +175,7 @@ def _of_job(node: Node, track: Track, job: Object, now: datetime) -> Track:
     return replace(track, phase=phase, again=None)
 
 
-def _failed(node: Node, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
+def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
     """The track once its Job failed: there is another attempt, or there is none."""
     retry, made = node.entry.retry, track.attempts - track.before
     if retry is None or made > retry.limit:
@@ -186,7 +186,7 @@ def _failed(node: Node, track: Track, ended: datetime, reason: str | None, messa
     return replace(track, phase=RETRYING, again=again, reason=reason, message=message)
 
 
-def backoff(retry: Retry, failed: int) -> timedelta:
+def backoff(retry: FlowRetry, failed: int) -> timedelta:
     """The wait after so many Jobs in a row failed."""
     try:
         seconds = retry.backoff_seconds * retry.factor ** (failed - 1)

@@ -25,7 +25,7 @@ from workers.reconcile.plan import (
     Create,
     Patch,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
@@ -37,7 +37,7 @@ OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
 #: How often a pod that is held back looks whether its PodGroup is still there: nobody tells it when it is deleted.
 LOOK = timedelta(minutes=5)
 
-_REFUSED = Record("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
+_REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
 
 
 def controller(schedulers: Set[str]) -> Controller:

@@ -6,19 +6,19 @@ from datetime import datetime
 from workers.api.kinds import POD, POD_GROUP
 from workers.controllers.volcano.podgroup.decide import Gangs
 from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
-from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import Plan
 from workers.reconcile.snapshot import Snapshot
 
-__all__ = ["EVERYWHERE", "Rules", "controller", "rounds"]
+__all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 
 
-def controller(rules: Rules = DEFAULT) -> Controller:
+def controller(rules: GangRules = DEFAULT) -> Controller:
     """The controller of PodGroups: their phases, their pods let go, their back-out."""
     return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,))
 
 
-def rounds(rules: Rules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
+def rounds(rules: GangRules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
     """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
     return lambda snapshot, now: admit(snapshot, now, rules)

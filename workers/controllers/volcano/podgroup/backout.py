@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import POD, ref_of
 from workers.controllers.volcano.podgroup import conditions
-from workers.controllers.volcano.podgroup.group import INQUEUE, PATIENCE, PENDING, BackOff, Group
+from workers.controllers.volcano.podgroup.group import INQUEUE, PATIENCE, PENDING, Group, GroupBackOff
 from workers.controllers.volcano.podgroup.members import Member
-from workers.controllers.volcano.podgroup.rules import Rules
+from workers.controllers.volcano.podgroup.rules import GangRules
 from workers.reconcile.plan import Delete, Patch, Step, Together
 
 #: The wait after the first back-out; it doubles each time.
@@ -19,7 +19,7 @@ LONGEST = timedelta(minutes=10)
 OURS = "volcano.sh/controller-out-of-sync"
 
 
-def deadline(group: Group, phase: str, rules: Rules) -> datetime | None:
+def deadline(group: Group, phase: str, rules: GangRules) -> datetime | None:
     """When an admitted group that is not whole gives up; None if it never does.
 
     A pod that was let go and that nobody would make again is not taken away: its group is left as it is.
@@ -32,10 +32,10 @@ def deadline(group: Group, phase: str, rules: Rules) -> datetime | None:
     return group.admitted_at + patience
 
 
-def begun(group: Group, now: datetime) -> BackOff:
+def begun(group: Group, now: datetime) -> GroupBackOff:
     """The back-off that begins now."""
     count = (group.back_off.count if group.back_off else 0) + 1
-    return BackOff(count, now, now + min(FIRST * 2 ** min(count - 1, 20), LONGEST))
+    return GroupBackOff(count, now, now + min(FIRST * 2 ** min(count - 1, 20), LONGEST))
 
 
 def given_back(group: Group) -> list[Step]:

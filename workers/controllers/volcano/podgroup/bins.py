@@ -11,11 +11,11 @@ from fractions import Fraction
 
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.places import Machine, Places
-from workers.controllers.volcano.podgroup.shapes import Shape
+from workers.controllers.volcano.podgroup.shapes import PodShape
 
 Room = dict[str, int]
 #: Pods, however they are ordered.
-Kinds = frozenset[tuple[Shape, int]]
+Kinds = frozenset[tuple[PodShape, int]]
 
 
 class Bins:
@@ -32,19 +32,19 @@ class Bins:
         self._left = [_stretched(each, factor) for each in self._machines]
         self._total = vectors.total(self._whole)
         self._allowed: dict[Places, tuple[int, ...]] = {}
-        self._open: dict[Shape, tuple[int, ...]] = {}
-        self._first: dict[Shape, int] = {}
+        self._open: dict[PodShape, tuple[int, ...]] = {}
+        self._first: dict[PodShape, int] = {}
         self._refused: set[Kinds] = set()
         self._alone: dict[Kinds, bool] = {}
         self._held: set[int] = set()
 
-    def take(self, pods: Sequence[Shape]) -> bool:
+    def take(self, pods: Sequence[PodShape]) -> bool:
         """Place all of these pods, or none; False if no room was found."""
         kinds = self._kinds(pods)
         if kinds in self._refused:
             return False
         placed: dict[int, Room] = {}
-        reached: dict[Shape, int] = {}
+        reached: dict[PodShape, int] = {}
         for shape, number in sorted(kinds, key=self._order):
             rest, reached[shape] = self._place(shape, number, placed, self._first.get(shape, 0), self._left)
             if rest:
@@ -55,7 +55,7 @@ class Bins:
         self._first |= reached
         return True
 
-    def fill(self, pods: Sequence[Shape]) -> None:
+    def fill(self, pods: Sequence[PodShape]) -> None:
         """Place those of these pods that fit: they are on their way to somewhere."""
         for shape, number in sorted(self._kinds(pods), key=self._order):
             placed: dict[int, Room] = {}
@@ -63,7 +63,7 @@ class Bins:
             for index, left in placed.items():
                 self._left[index] = left
 
-    def fits_alone(self, pods: Sequence[Shape]) -> bool:
+    def fits_alone(self, pods: Sequence[PodShape]) -> bool:
         """Whether the pods would fit if no other pod were there."""
         kinds = self._kinds(pods)
         if kinds not in self._alone:
@@ -74,21 +74,21 @@ class Bins:
             )
         return self._alone[kinds]
 
-    def nowhere(self, pods: Sequence[Shape]) -> bool:
+    def nowhere(self, pods: Sequence[PodShape]) -> bool:
         """Whether there is a pod among these that may go to no node, or is larger than every one it may go to."""
         return not all(map(self._candidates, set(pods)))
 
-    def hold(self, pods: Sequence[Shape]) -> None:
+    def hold(self, pods: Sequence[PodShape]) -> None:
         """Keep the nodes that these pods may go to for them."""
         for shape in set(pods):
             self._held.update(self._candidates(shape))
 
-    def keeps(self, pod: Shape) -> bool:
+    def keeps(self, pod: PodShape) -> bool:
         """Whether the pod might take room on a node that is kept for others."""
         return bool(self._held) and not self._held.isdisjoint(self._candidates(pod))
 
     def _place(
-        self, shape: Shape, number: int, placed: dict[int, Room], first: int, room: Sequence[Mapping[str, int]]
+        self, shape: PodShape, number: int, placed: dict[int, Room], first: int, room: Sequence[Mapping[str, int]]
     ) -> tuple[int, int]:
         """Place so many pods of a shape; how many are left over, and from which of its nodes on there may be room."""
         candidates = self._candidates(shape)
@@ -105,7 +105,7 @@ class Bins:
             place += 1
         return number, place
 
-    def _candidates(self, shape: Shape) -> tuple[int, ...]:
+    def _candidates(self, shape: PodShape) -> tuple[int, ...]:
         """The nodes that a pod may go to and that are large enough for it, by name."""
         if shape not in self._open:
             asked = self._measured(shape)
@@ -114,9 +114,9 @@ class Bins:
             )
         return self._open[shape]
 
-    def _measured(self, shape: Shape) -> Shape:
+    def _measured(self, shape: PodShape) -> PodShape:
         """What of a pod's demand nodes are looked at for."""
-        return Shape(tuple((name, value) for name, value in shape.amounts if name not in self._unmeasured))
+        return PodShape(tuple((name, value) for name, value in shape.amounts if name not in self._unmeasured))
 
     def _allow(self, places: Places) -> tuple[int, ...]:
         if places not in self._allowed:
@@ -125,10 +125,10 @@ class Bins:
             )
         return self._allowed[places]
 
-    def _kinds(self, pods: Sequence[Shape]) -> Kinds:
+    def _kinds(self, pods: Sequence[PodShape]) -> Kinds:
         return frozenset(Counter(pods).items())
 
-    def _order(self, kind: tuple[Shape, int]) -> tuple[object, ...]:
+    def _order(self, kind: tuple[PodShape, int]) -> tuple[object, ...]:
         shape, _ = kind
         shares = (value / self._total[name] for name, value in shape.amounts if self._total.get(name))
         return len(self._candidates(shape)), -max(shares, default=0.0), shape.amounts, repr(shape.places)

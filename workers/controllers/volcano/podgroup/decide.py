@@ -8,14 +8,14 @@ from workers.api.kinds import POD, QUEUE, Ref
 from workers.controllers.volcano.podgroup import backout, conditions, phases, vectors
 from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, Group, observe
 from workers.controllers.volcano.podgroup.members import let_go, member
-from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
-    Mark,
+    MarkObject,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
@@ -29,7 +29,7 @@ ROUND = Ref(QUEUE, "", ROOT)
 class Gangs:
     """The decision, with what it takes from the settings."""
 
-    rules: Rules = DEFAULT
+    rules: GangRules = DEFAULT
 
     def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
         """What is to be done about this group now."""
@@ -47,7 +47,7 @@ class Gangs:
         steps: list[Step] = [PatchStatus(status)] if status != group.status else []
         # Not before the phase is written down: whoever is let go counts as admitted.
         steps += _let_go(group) if phase != PENDING else []
-        steps += [Mark(ROUND)] if _is_news(group, phase) else []
+        steps += [MarkObject(ROUND)] if _is_news(group, phase) else []
         # A gang that is whole as it was let through, and has grown meanwhile, is asked anew.
         steps += [ComeBack(now)] if group.grows and phase != INQUEUE else []
         steps += [ComeBack(deadline)] if deadline else []
@@ -61,8 +61,8 @@ def _back_out(group: Group, now: datetime) -> Plan:
     told = conditions.written(group.body, conditions.UNSCHEDULABLE, "True", "BackingOff", text, now)
     status = {**phases.status(group, PENDING, now), "backOff": back.render(), "conditions": told}
     after = observe({**group.body, "status": status}, group.members)
-    steps: list[Step] = [PatchStatus(status), Record("Warning", "BackOff", text), *backout.given_back(after)]
-    return Plan((*steps, Mark(ROUND)), text)
+    steps: list[Step] = [PatchStatus(status), RecordEvent("Warning", "BackOff", text), *backout.given_back(after)]
+    return Plan((*steps, MarkObject(ROUND)), text)
 
 
 def _let_go(group: Group) -> list[Step]:

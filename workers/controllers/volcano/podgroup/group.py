@@ -12,7 +12,7 @@ from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, contr
 from workers.api.references import DEFAULT_QUEUE
 from workers.controllers.volcano.podgroup import parts, vectors
 from workers.controllers.volcano.podgroup.members import Member, ordered
-from workers.controllers.volcano.podgroup.shapes import Shape
+from workers.controllers.volcano.podgroup.shapes import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
@@ -34,7 +34,7 @@ def instant(text: str | None) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class BackOff:
+class GroupBackOff:
     """A group that was let through and was not placed. count: how often so far. since, until: of the last time."""
 
     count: int
@@ -42,7 +42,7 @@ class BackOff:
     until: datetime
 
     @classmethod
-    def parse(cls, body: Object) -> "BackOff | None":
+    def parse(cls, body: Object) -> "GroupBackOff | None":
         """From a status; None for what nobody of ours wrote."""
         since, until = instant(body.get("since")), instant(body.get("until"))
         return cls(int(body.get("count") or 1), since, until) if since and until else None
@@ -53,14 +53,14 @@ class BackOff:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class GroupGrant:
     """What a group was let through for. Its spec may ask for more since then: nobody has looked for room for that."""
 
     least: int
     minimum: Vector | None
 
     @classmethod
-    def parse(cls, body: Object) -> "Grant | None":
+    def parse(cls, body: Object) -> "GroupGrant | None":
         """From a status; None for what nobody of ours wrote."""
         least, resources = body.get("minMember"), body.get("minResources")
         if not isinstance(least, int):
@@ -179,7 +179,7 @@ class Group:
         return vectors.total(each.counted for each in self.members)
 
     @cached_property
-    def shapes(self) -> tuple[Shape, ...] | None:
+    def shapes(self) -> tuple[PodShape, ...] | None:
         """The pods that are missing for a whole gang, as nodes see them; None where only their sum is known."""
         there = tuple(each.shape for each in self.missing)
         unmade = max(0, self.least - self.placed) - len(there)
@@ -190,7 +190,7 @@ class Group:
         return None if found is None else (*there, *found)
 
     @cached_property
-    def coming(self) -> tuple[Shape, ...]:
+    def coming(self) -> tuple[PodShape, ...]:
         """Pods of an admitted group that will take room on nodes; of equal size where nobody knows better."""
         if self.phase == PENDING:
             return ()
@@ -207,10 +207,10 @@ class Group:
         return (each for each in self.waiting if not each.gated)
 
     @cached_property
-    def back_off(self) -> BackOff | None:
+    def back_off(self) -> GroupBackOff | None:
         """Its last back-out, None when there was none, or it has been whole since."""
         body = self.status.get("backOff")
-        return BackOff.parse(body) if body else None
+        return GroupBackOff.parse(body) if body else None
 
     @property
     def admitted_at(self) -> datetime | None:
@@ -236,7 +236,7 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
     except ValueError as error:
         problem = f"spec.minResources: {error}"
     phase, asked = status.get("phase") or PENDING, int(spec.get("minMember") or 0)
-    grant = Grant.parse(status.get("admittedFor") or {}) if phase == INQUEUE else None
+    grant = GroupGrant.parse(status.get("admittedFor") or {}) if phase == INQUEUE else None
     least, minimum = grant.of(asked, minimum) if grant else (asked, minimum)
     return Group(
         body=body,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from workers.controllers.volcano.podgroup import order
 from workers.controllers.volcano.podgroup.group import COMPLETED, RUNNING, Group
-from workers.controllers.volcano.podgroup.ledger import Ledger
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
-from workers.controllers.volcano.podgroup.shapes import Shape
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.shapes import PodShape
+from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.voting import Voting
 
 #: Pods that one round lets go at most.
@@ -44,7 +44,7 @@ NONE = Growth()
 
 
 def growth(
-    groups: Iterable[Group], priorities: Mapping[str, int], tree: Tree, ledger: Ledger, voting: Voting
+    groups: Iterable[Group], priorities: Mapping[str, int], tree: QueueTree, ledger: PlacementLedger, voting: Voting
 ) -> Growth:
     """Who may go, queue after queue as gangs do; the gangs of one queue by their rank, their pods by age.
 
@@ -52,9 +52,9 @@ def growth(
     """
     whole = (group for group in groups if group.phase in (RUNNING, COMPLETED) and group.rest)
     ranked = sorted(whole, key=lambda group: order.rank(group, priorities))
-    turns = order.Turns((Spare(group, pod) for group in ranked for pod in group.rest), tree, ledger)
+    turns = order.GangOrder((Spare(group, pod) for group in ranked for pod in group.rest), tree, ledger)
     going: list[Member] = []
-    refused: set[tuple[str, Shape]] = set()
+    refused: set[tuple[str, PodShape]] = set()
     while len(going) < MOST and (spare := turns.take()) is not None:
         kind = (spare.queue, spare.pod.shape)
         if kind in refused:

@@ -10,18 +10,18 @@ from workers.controllers.volcano.podgroup import shares, vectors
 from workers.controllers.volcano.podgroup.bins import Bins
 from workers.controllers.volcano.podgroup.group import PENDING, Group
 from workers.controllers.volcano.podgroup.nodes import COMMON, Nodes
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
-class Ledger:
+class PlacementLedger:
     """Running totals. What a group was let through for counts at once, for the groups asked after it.
 
     use: by queue, what it and those below it have and are promised. running: by queue, how many groups are at work.
     room: what of the cluster is neither taken nor promised, None where no node is known.
     """
 
-    def __init__(self, tree: Tree, nodes: Nodes, groups: Iterable[Group], overcommit: Fraction) -> None:
+    def __init__(self, tree: QueueTree, nodes: Nodes, groups: Iterable[Group], overcommit: Fraction) -> None:
         self._tree, self._nodes, self._overcommit = tree, nodes, overcommit
         self._groups = list(groups)
         self.use: dict[str, dict[str, int]] = {name: {} for name in tree}

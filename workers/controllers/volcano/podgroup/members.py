@@ -8,7 +8,7 @@ from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, r
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano import demand
 from workers.controllers.volcano.podgroup import places, shapes
-from workers.controllers.volcano.podgroup.shapes import Shape
+from workers.controllers.volcano.podgroup.shapes import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 from workers.reconcile.plan import Patch
 
@@ -80,7 +80,7 @@ class Member:
         return int(index) < tasks[self.task]
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> PodShape:
         """What it asks for, and where it may go."""
         return shapes.shape(self.requests, places.read(self.pod["spec"]))
 

@@ -7,8 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 from workers.api import times
 from workers.controllers.volcano.podgroup.group import SLA, Group
-from workers.controllers.volcano.podgroup.ledger import Ledger
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
+from workers.controllers.volcano.podgroup.tree import QueueTree
 
 
 def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
@@ -46,10 +46,10 @@ class Waits(Protocol):
 T = TypeVar("T", bound=Waits)
 
 
-class Turns(Generic[T]):
+class GangOrder(Generic[T]):
     """Those that wait, and whose turn it is. They are given in the order in which their own queue serves them."""
 
-    def __init__(self, waiting: Iterable[T], tree: Tree, ledger: Ledger) -> None:
+    def __init__(self, waiting: Iterable[T], tree: QueueTree, ledger: PlacementLedger) -> None:
         self._tree, self._ledger = tree, ledger
         self._waiting: dict[str, deque[T]] = {}
         for each in waiting:

@@ -12,7 +12,7 @@ from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import places, shapes, vectors
 from workers.controllers.volcano.podgroup.members import ONE_POD, Member
 from workers.controllers.volcano.podgroup.places import ANYWHERE, Places
-from workers.controllers.volcano.podgroup.shapes import Shape
+from workers.controllers.volcano.podgroup.shapes import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
@@ -21,7 +21,7 @@ def tasks(spec: Object) -> Mapping[str, int]:
     return spec.get("minTaskPods") or spec.get("minTaskMember") or {}
 
 
-def unmade(spec: Object, minimum: Vector | None, made: Iterable[Member], number: int) -> tuple[Shape, ...] | None:
+def unmade(spec: Object, minimum: Vector | None, made: Iterable[Member], number: int) -> tuple[PodShape, ...] | None:
     """So many pods that are to be made besides those that are there; None where the PodGroup does not tell."""
     counts = tasks(spec)
     sizes = spec.get("minTaskResources") or {}
@@ -40,7 +40,7 @@ def unmade(spec: Object, minimum: Vector | None, made: Iterable[Member], number:
     return pieces_of(minimum, least, where)[:number]
 
 
-def pieces_of(whole: Vector, number: int, where: Places = ANYWHERE) -> tuple[Shape, ...]:
+def pieces_of(whole: Vector, number: int, where: Places = ANYWHERE) -> tuple[PodShape, ...]:
     """So many equal parts of what pods ask for together, rounded up."""
     return shapes.pieces(vectors.plain(whole), number, where)
 
@@ -50,6 +50,6 @@ def _placement(spec: Object, task: str) -> Places:
     return places.read(given) if given else ANYWHERE
 
 
-def _pod(sizes: Mapping[str, object] | None, where: Places) -> Shape:
+def _pod(sizes: Mapping[str, object] | None, where: Places) -> PodShape:
     """A pod of this size, which takes one of a node's places for pods, too."""
     return shapes.shape({**vectors.readable(sizes or EMPTY), "pods": ONE_POD}, where)

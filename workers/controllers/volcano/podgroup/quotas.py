@@ -20,7 +20,7 @@ class Quota:
     used: dict[str, int] = field(default_factory=dict)
 
 
-class Quotas:
+class NamespaceQuotas:
     """The quotas of all namespaces, with the pods that admitted groups are about to have.
 
     Those for some pods of a namespace only are left to the API server. pods: those of all namespaces; they say what is

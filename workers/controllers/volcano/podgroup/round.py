@@ -10,14 +10,14 @@ from workers.controllers.volcano.podgroup import group as groups
 from workers.controllers.volcano.podgroup import growing, nodes, order, tree, writing
 from workers.controllers.volcano.podgroup.group import PENDING, Group
 from workers.controllers.volcano.podgroup.growing import NONE, Growth
-from workers.controllers.volcano.podgroup.ledger import Ledger
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member, member
 from workers.controllers.volcano.podgroup.nodes import Nodes
-from workers.controllers.volcano.podgroup.quotas import Quotas
-from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
+from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
+from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.voting import Refusal, Voting
-from workers.reconcile.plan import ComeBack, Plan, Rest
+from workers.reconcile.plan import ComeBack, HoldKey, Plan
 from workers.reconcile.snapshot import Snapshot
 
 #: What a round must see whole.
@@ -36,7 +36,7 @@ class Scene:
     """All that a round looks at."""
 
     groups: tuple[Group, ...]
-    tree: Tree
+    tree: QueueTree
     nodes: Nodes
     priorities: Mapping[str, int]
     quotas: tuple[Object, ...] = ()
@@ -44,7 +44,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RoundOutcome:
     """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked.
 
     growth: pods beyond their gangs.
@@ -55,12 +55,12 @@ class Outcome:
     growth: Growth = NONE
 
 
-def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
+def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT) -> Plan:
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = held(observe(snapshot), now, rules)
     steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.everywhere.values())
-    rest = (Rest(min(size * REST, LONGEST)),) if size > FEW else ()
+    rest = (HoldKey(min(size * REST, LONGEST)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
     if not steps and not waits:
         return Plan(rest)
@@ -69,10 +69,10 @@ def admit(snapshot: Snapshot, now: datetime, rules: Rules = DEFAULT) -> Plan:
     return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
-def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
+def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT) -> RoundOutcome:
     """The round itself."""
-    ledger = Ledger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
-    voting = Voting(scene.tree, ledger, Quotas(scene.quotas, scene.groups, scene.pods), now)
+    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
+    voting = Voting(scene.tree, ledger, NamespaceQuotas(scene.quotas, scene.groups, scene.pods), now)
     asking = _Asking(voting, now, rules)
     pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
     first = order.overdue(pending, scene.priorities, now)
@@ -80,7 +80,7 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
         asking.ask(late, last=True)
     early = {group.ref for group in first}
     others = (each for each in pending if each.ref not in early)
-    turns = order.Turns(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
+    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
     while (group := turns.take()) is not None:
         refusal = asking.ask(group)
         if refusal is None:
@@ -90,13 +90,13 @@ def held(scene: Scene, now: datetime, rules: Rules = DEFAULT) -> Outcome:
             asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
     asking.keep_the_rest()
     grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
-    return Outcome(tuple(asking.admitted), tuple(asking.waiting), grown)
+    return RoundOutcome(tuple(asking.admitted), tuple(asking.waiting), grown)
 
 
 class _Asking:
     """Group after group is asked; for some of those that wait what they need is kept at once."""
 
-    def __init__(self, voting: Voting, now: datetime, rules: Rules) -> None:
+    def __init__(self, voting: Voting, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
         self._kept: set[Ref] = set()
@@ -134,7 +134,7 @@ def observe(snapshot: Snapshot) -> Scene:
             groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
             for body in _all(snapshot, POD_GROUP)
         ),
-        tree=Tree(tree.observe(body) for body in _all(snapshot, QUEUE)),
+        tree=QueueTree(tree.observe(body) for body in _all(snapshot, QUEUE)),
         nodes=nodes.observe(_all(snapshot, NODE), pods),
         priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
         quotas=tuple(_all(snapshot, RESOURCE_QUOTA)),
@@ -150,7 +150,7 @@ def _leaving(group: Group) -> bool:
     return bool(group.body["metadata"].get("deletionTimestamp"))
 
 
-def _holds_up(tree: Tree, group: Group, refusal: Refusal) -> bool:
+def _holds_up(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
     """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
     return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GangRules:
     """overcommit: how many times what the nodes have may be promised; 1 on clusters whose scheduler knows no gangs.
 
     patience: how long an admitted group may stay without enough pods that have a node; 0 is for ever. overtaking: how
@@ -18,4 +18,4 @@ class Rules:
     overtaking: timedelta = timedelta(minutes=10)
 
 
-DEFAULT = Rules()
+DEFAULT = GangRules()

@@ -8,7 +8,7 @@ from workers.controllers.volcano.podgroup.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PodShape:
     """What one pod asks for. amounts: by resource, in order, without what is zero."""
 
     amounts: tuple[tuple[str, int], ...]
@@ -21,11 +21,11 @@ class Shape:
         return max(most, 0)
 
 
-def shape(asked: Vector, places: Places = ANYWHERE) -> Shape:
+def shape(asked: Vector, places: Places = ANYWHERE) -> PodShape:
     """The shape of a pod that asks for so much."""
-    return Shape(tuple(sorted((name, value) for name, value in asked.items() if value > 0)), places)
+    return PodShape(tuple(sorted((name, value) for name, value in asked.items() if value > 0)), places)
 
 
-def pieces(whole: Vector, number: int, places: Places = ANYWHERE) -> tuple[Shape, ...]:
+def pieces(whole: Vector, number: int, places: Places = ANYWHERE) -> tuple[PodShape, ...]:
     """So many equal parts of what is asked for together, rounded up."""
     return (shape({name: -(-value // number) for name, value in whole.items()}, places),) * number

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from workers.admission.volcano.queue_lookup import ROOT
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class QueueDemand:
     """What one of several gets at least and at most, and its weight against the others."""
 
     weight: int
@@ -23,7 +23,7 @@ class Claim:
         return min(max(level * self.weight, Fraction(self.least)), Fraction(max(self.most, self.least)))
 
 
-def filled(whole: int, claims: Mapping[str, Claim]) -> dict[str, int]:
+def filled(whole: int, claims: Mapping[str, QueueDemand]) -> dict[str, int]:
     """Water-filling: nobody gets less per weight than another who could still do with less, and no more than the whole.
 
     Only guarantees may add up to more than the whole.
@@ -35,15 +35,15 @@ def filled(whole: int, claims: Mapping[str, Claim]) -> dict[str, int]:
     return _shared(claims, _between(claims, levels[first - 1] if first else Fraction(0), levels[first], whole))
 
 
-def _poured(claims: Mapping[str, Claim], level: Fraction) -> Fraction:
+def _poured(claims: Mapping[str, QueueDemand], level: Fraction) -> Fraction:
     return sum((each.at(level) for each in claims.values()), Fraction(0))
 
 
-def _shared(claims: Mapping[str, Claim], level: Fraction) -> dict[str, int]:
+def _shared(claims: Mapping[str, QueueDemand], level: Fraction) -> dict[str, int]:
     return {name: int(each.at(level)) for name, each in claims.items()}
 
 
-def _between(claims: Mapping[str, Claim], low: Fraction, high: Fraction, whole: int) -> Fraction:
+def _between(claims: Mapping[str, QueueDemand], low: Fraction, high: Fraction, whole: int) -> Fraction:
     """The level between two neighbouring bounds at which the whole is given: the sum rises in a straight line there."""
     first, last = _poured(claims, low), _poured(claims, high)
     if first >= whole or first == last:
@@ -52,7 +52,7 @@ def _between(claims: Mapping[str, Claim], low: Fraction, high: Fraction, whole: 
 
 
 def deserved(
-    tree: Tree, requested: Mapping[str, Vector], limits: Mapping[str, Vector], total: Vector
+    tree: QueueTree, requested: Mapping[str, Vector], limits: Mapping[str, Vector], total: Vector
 ) -> dict[str, Vector]:
     """By queue, what it deserves: its `deserved` if it has one, else a share of what its parent deserves.
 
@@ -75,7 +75,7 @@ def deserved(
 
 
 def _divided(
-    tree: Tree,
+    tree: QueueTree,
     children: tuple[str, ...],
     name: str,
     whole: int | None,
@@ -88,5 +88,7 @@ def _divided(
     }
     if whole is None:
         return wanted
-    claims = {child: Claim(tree[child].weight, tree[child].guarantee.get(name, 0), wanted[child]) for child in children}
+    claims = {
+        child: QueueDemand(tree[child].weight, tree[child].guarantee.get(name, 0), wanted[child]) for child in children
+    }
     return filled(whole, claims)

@@ -11,7 +11,7 @@ from workers.controllers.volcano.podgroup.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueNode:
     """One queue. deserved: None where the weight decides. limit: most groups at once. fifo: nobody overtakes."""
 
     name: str
@@ -27,12 +27,12 @@ class Queue:
     age: tuple[str, str] = ("", "")
 
 
-def observe(body: Object) -> Queue:
+def observe(body: Object) -> QueueNode:
     """A queue as it was observed. More than it may have it cannot be guaranteed: nobody could use that."""
     spec, metadata = body.get("spec") or {}, body["metadata"]
     capability = shares.bounds(shares.amounts(spec, "capability"))
     guarantee = shares.amounts(spec, "guarantee")
-    return Queue(
+    return QueueNode(
         name=metadata["name"],
         parent=parent_of(body),
         state=(body.get("status") or {}).get("state") or OPEN,
@@ -47,18 +47,18 @@ def observe(body: Object) -> Queue:
     )
 
 
-class Tree:
+class QueueTree:
     """All queues by name. What names no queue that is there as its parent is directly below the root."""
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+    def __init__(self, queues: Iterable[QueueNode]) -> None:
         known = {queue.name: queue for queue in queues}
-        known.setdefault(ROOT, Queue(ROOT, ""))
+        known.setdefault(ROOT, QueueNode(ROOT, ""))
         self.queues = known
 
     def __contains__(self, name: str) -> bool:
         return name in self.queues
 
-    def __getitem__(self, name: str) -> Queue:
+    def __getitem__(self, name: str) -> QueueNode:
         return self.queues[name]
 
     def __iter__(self) -> Iterator[str]:

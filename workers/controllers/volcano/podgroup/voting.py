@@ -8,10 +8,10 @@ from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.podgroup import conditions, vectors
 from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
-from workers.controllers.volcano.podgroup.ledger import Ledger
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
-from workers.controllers.volcano.podgroup.quotas import Quotas
-from workers.controllers.volcano.podgroup.tree import Tree
+from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
+from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import Vector
 
 
@@ -34,7 +34,7 @@ class Refusal:
 class Voting:
     """The rules, and what they look at."""
 
-    def __init__(self, tree: Tree, ledger: Ledger, quotas: Quotas, now: datetime) -> None:
+    def __init__(self, tree: QueueTree, ledger: PlacementLedger, quotas: NamespaceQuotas, now: datetime) -> None:
         self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
         self._rules: tuple[Callable[[Group], Refusal | None], ...] = (
             self._malformed,

@@ -10,7 +10,7 @@ from workers.controllers.volcano.podgroup import conditions
 from workers.controllers.volcano.podgroup.group import INQUEUE, Group, instant
 from workers.controllers.volcano.podgroup.members import Member, let_go
 from workers.controllers.volcano.podgroup.voting import Refusal
-from workers.reconcile.plan import Patch, Record, Step, Together
+from workers.reconcile.plan import Patch, RecordEvent, Step, Together
 
 #: Patches in one stage: after one that fails no more of its stage are sent, and the next round makes up for them.
 STAGE = 50
@@ -77,7 +77,7 @@ def _patch(group: Group, status: Object) -> Patch:
     return Patch(group.ref, {"status": status}, group.body["metadata"].get("resourceVersion", ""))
 
 
-def _event(group: Group, why: Refusal) -> Record:
+def _event(group: Group, why: Refusal) -> RecordEvent:
     text = f"{why.reason}: {why.message}"
     about = (group.ref.kind, group.body)
-    return Record("Warning" if why.hopeless else "Normal", conditions.UNSCHEDULABLE, text, about)
+    return RecordEvent("Warning" if why.hopeless else "Normal", conditions.UNSCHEDULABLE, text, about)

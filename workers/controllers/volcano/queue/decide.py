@@ -9,9 +9,9 @@ from workers.api import references
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.controllers.volcano import commands
 from workers.controllers.volcano.queue import counters, hierarchy, transitions
-from workers.controllers.volcano.queue.transitions import Course
+from workers.controllers.volcano.queue.transitions import QueueTransitions
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Mark, Patch, PatchStatus, Plan, Record, Step
+from workers.reconcile.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
 
 ROOT = Ref(QUEUE, "", references.ROOT_QUEUE)
@@ -92,7 +92,9 @@ def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
     return {"allocated": counters.allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
 
 
-def _status(queue: Object, went: Course, groups: Sequence[Object], handled: list[str], taken: Object) -> Object:
+def _status(
+    queue: Object, went: QueueTransitions, groups: Sequence[Object], handled: list[str], taken: Object
+) -> Object:
     """What others wrote into the status (what a scheduler reserved) stays as it is."""
     before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
@@ -106,7 +108,7 @@ def _status(queue: Object, went: Course, groups: Sequence[Object], handled: list
     return {**status, "handled": handled} if handled else status
 
 
-def _metadata(queue: Object, went: Course, *, before: bool) -> tuple[Patch, ...]:
+def _metadata(queue: Object, went: QueueTransitions, *, before: bool) -> tuple[Patch, ...]:
     """Writes of the queue's own metadata and spec, before its status or after it.
 
     That a queue is closed by the one above is written down before it is, and taken back after it is open: whatever
@@ -122,16 +124,16 @@ def _metadata(queue: Object, went: Course, *, before: bool) -> tuple[Patch, ...]
     return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
 
 
-def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[Record, ...]:
+def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
     """A queue below one that is not there stands alone, and says so with every change."""
     above = hierarchy.parent_of(snapshot.body) if snapshot.body else None
     # The root queue is made when we start: nobody needs to be told that it is not there yet.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
         return ()
-    return (Record("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
+    return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
 
-def _news(snapshot: Snapshot, went: Course, status: Object) -> tuple[Step, ...]:
+def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[Step, ...]:
     """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
 
     A group that is there speaks for itself to those; one that has gone cannot. The queue above hears of it anyway, but
@@ -146,9 +148,9 @@ def _news(snapshot: Snapshot, went: Course, status: Object) -> tuple[Step, ...]:
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
     taken = before.get("allocated") != status["allocated"]
     marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
-    return tuple(Mark(ref) for ref in marks if ref != snapshot.ref)
+    return tuple(MarkObject(ref) for ref in marks if ref != snapshot.ref)
 
 
-def _why(queue: Object, went: Course) -> str:
+def _why(queue: Object, went: QueueTransitions) -> str:
     before = (queue.get("status") or {}).get("state") or "new"
     return f"{before} -> {went.state}, {went.groups} PodGroups" if before != went.state else f"{went.groups} PodGroups"

@@ -2,7 +2,7 @@
 
 from workers.api import references
 from workers.api.kinds import QUEUE, Object, Ref
-from workers.controllers.volcano.queue.states import State, state_of
+from workers.controllers.volcano.queue.states import QueueState, state_of
 from workers.reconcile.snapshot import Snapshot
 
 #: An annotation: ``true`` on a queue that was closed because the one above it was, and opens again with it.
@@ -20,7 +20,7 @@ def parent_of(queue: Object) -> Ref | None:
     return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
 
 
-def parent_state(snapshot: Snapshot) -> State | None:
+def parent_state(snapshot: Snapshot) -> QueueState | None:
     """The state of the queue above, None if there is none of that name, or none above at all."""
     parent = snapshot.relatives.get(ref) if snapshot.body and (ref := parent_of(snapshot.body)) else None
     return state_of(parent) if parent else None

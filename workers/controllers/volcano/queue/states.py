@@ -14,7 +14,7 @@ class Action(StrEnum):
     CLOSE = "CloseQueue"
 
 
-class State(StrEnum):
+class QueueState(StrEnum):
     """Whether a Queue takes new work. Only an open one does; closing, it still has some."""
 
     NEW = ""
@@ -26,14 +26,14 @@ class State(StrEnum):
     @property
     def shut(self) -> bool:
         """Closed, or on its way to be."""
-        return self in (State.CLOSED, State.CLOSING)
+        return self in (QueueState.CLOSED, QueueState.CLOSING)
 
 
-def state_of(queue: Mapping[str, object]) -> State:
+def state_of(queue: Mapping[str, object]) -> QueueState:
     """The state that a Queue's status tells. Whatever no state is called is not known."""
     status = queue.get("status") or {}
     told = status.get("state") or "" if isinstance(status, Mapping) else ""
-    return State(told) if told in list(State) else State.UNKNOWN
+    return QueueState(told) if told in list(QueueState) else QueueState.UNKNOWN
 
 
 #: How a cell is carried out. A Queue that is opened or closed says so in an Event.
@@ -41,36 +41,36 @@ Operation = Literal["sync", "open", "close"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class QueueTransition:
     """operation: what is done. becomes: the state afterwards; None: Closed without PodGroups, Closing with them."""
 
     operation: Operation
-    becomes: State | None
+    becomes: QueueState | None
 
-    def state(self, groups: int) -> State:
+    def state(self, groups: int) -> QueueState:
         """The state afterwards of a Queue that has so many PodGroups, in whatever phase."""
-        return self.becomes if self.becomes is not None else State.CLOSING if groups else State.CLOSED
+        return self.becomes if self.becomes is not None else QueueState.CLOSING if groups else QueueState.CLOSED
 
 
-_STAYS_OPEN = Cell("sync", State.OPEN)
-_EMPTIES = Cell("sync", None)
-_OPENS = Cell("open", State.OPEN)
-_CLOSES = Cell("close", None)
+_STAYS_OPEN = QueueTransition("sync", QueueState.OPEN)
+_EMPTIES = QueueTransition("sync", None)
+_OPENS = QueueTransition("open", QueueState.OPEN)
+_CLOSES = QueueTransition("close", None)
 
-TABLE: Mapping[tuple[State, Action], Cell] = {
-    (State.NEW, Action.SYNC): _STAYS_OPEN,
-    (State.NEW, Action.OPEN): _STAYS_OPEN,
-    (State.NEW, Action.CLOSE): _CLOSES,
-    (State.OPEN, Action.SYNC): _STAYS_OPEN,
-    (State.OPEN, Action.OPEN): _STAYS_OPEN,
-    (State.OPEN, Action.CLOSE): _CLOSES,
-    (State.CLOSED, Action.SYNC): _EMPTIES,
-    (State.CLOSED, Action.OPEN): _OPENS,
-    (State.CLOSED, Action.CLOSE): _EMPTIES,
-    (State.CLOSING, Action.SYNC): _EMPTIES,
-    (State.CLOSING, Action.OPEN): _OPENS,
-    (State.CLOSING, Action.CLOSE): _EMPTIES,
-    (State.UNKNOWN, Action.SYNC): Cell("sync", State.UNKNOWN),
-    (State.UNKNOWN, Action.OPEN): _OPENS,
-    (State.UNKNOWN, Action.CLOSE): _CLOSES,
+TABLE: Mapping[tuple[QueueState, Action], QueueTransition] = {
+    (QueueState.NEW, Action.SYNC): _STAYS_OPEN,
+    (QueueState.NEW, Action.OPEN): _STAYS_OPEN,
+    (QueueState.NEW, Action.CLOSE): _CLOSES,
+    (QueueState.OPEN, Action.SYNC): _STAYS_OPEN,
+    (QueueState.OPEN, Action.OPEN): _STAYS_OPEN,
+    (QueueState.OPEN, Action.CLOSE): _CLOSES,
+    (QueueState.CLOSED, Action.SYNC): _EMPTIES,
+    (QueueState.CLOSED, Action.OPEN): _OPENS,
+    (QueueState.CLOSED, Action.CLOSE): _EMPTIES,
+    (QueueState.CLOSING, Action.SYNC): _EMPTIES,
+    (QueueState.CLOSING, Action.OPEN): _OPENS,
+    (QueueState.CLOSING, Action.CLOSE): _EMPTIES,
+    (QueueState.UNKNOWN, Action.SYNC): QueueTransition("sync", QueueState.UNKNOWN),
+    (QueueState.UNKNOWN, Action.OPEN): _OPENS,
+    (QueueState.UNKNOWN, Action.CLOSE): _CLOSES,
 }

@@ -11,12 +11,12 @@ from workers.client.merge_patch import diff
 from workers.controllers.batch.cronjob import decide, ending
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     Patch,
     PatchStatus,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
@@ -114,14 +114,14 @@ class _Plan(Carrying):
                     self._record(then)
                 case ComeBack(at=at):
                     self.come_back(at)
-                case Measure():
+                case CountMetric():
                     pass
-                case Record():
+                case RecordEvent():
                     self._record(step)
                 case _:
                     self.write(step)
 
-    def _record(self, record: Record | None) -> None:
+    def _record(self, record: RecordEvent | None) -> None:
         if record:
             self.cluster.told[record.reason] += 1
 

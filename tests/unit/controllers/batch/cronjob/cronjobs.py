@@ -12,16 +12,16 @@ from workers.client.merge_patch import diff
 from workers.controllers.batch.cronjob import decide
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 #: A Sunday, 12:00 UTC.
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -79,7 +79,7 @@ class World:
         self.foreign: set[str] = set()
         self.refusing: set[type] = set()
         self.made: list[str] = []
-        self.told: list[Record] = []
+        self.told: list[RecordEvent] = []
         self.back: datetime | None = None
         self.again = False
         self.versions = 1
@@ -87,8 +87,8 @@ class World:
     # What the controller sees and does
 
     def snapshot(self) -> Snapshot:
-        entries = [Entry(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
-        entries += [Entry(Ref(self.child, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
+        entries = [CachedObject(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
+        entries += [CachedObject(Ref(self.child, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
         ref = Ref(self.kind, "default", self.body["metadata"]["name"])
         return Snapshot(ref, self.body, {self.child.id: tuple(entries)})
 
@@ -110,7 +110,7 @@ class World:
         if self.again:
             self.back = now
 
-    def settle(self, now: datetime) -> list[Record]:
+    def settle(self, now: datetime) -> list[RecordEvent]:
         """Reconcile until nothing is left to do now; answers the Events that were told on the way."""
         before = len(self.told)
         for _ in range(60):
@@ -139,7 +139,7 @@ class World:
                         return not vital
                     done += self._carry_out(each, now)
                 if then and done:
-                    self.told.append(Record(then.type, then.reason, then.message.replace("{done}", str(done))))
+                    self.told.append(RecordEvent(then.type, then.reason, then.message.replace("{done}", str(done))))
             case Create(kind=kind, body=body, taken=taken):
                 assert kind == self.child == by_manifest(body["apiVersion"], body["kind"])
                 return self._create(body, taken, now)
@@ -154,17 +154,17 @@ class World:
                 status = with_references(status, [self.jobs.get(ref.name) for ref in made])
                 assert merged(self.status, diff(self.status, status)) == status
                 self.body = self._newer({**self.body, "status": status})
-            case Record():
+            case RecordEvent():
                 self.told.append(step)
             case ComeBack(at=at):
                 self.back = at
-            case Measure():
+            case CountMetric():
                 pass
             case _:
                 raise AssertionError(step)
         return True
 
-    def _create(self, body: Object, taken: Record | None, now: datetime) -> bool:
+    def _create(self, body: Object, taken: RecordEvent | None, now: datetime) -> bool:
         name = body["metadata"]["name"]
         if name in self.foreign:
             assert taken is not None
@@ -242,7 +242,7 @@ class World:
         return condition["status"], condition["reason"]
 
 
-def reasons(told: list[Record]) -> list[str]:
+def reasons(told: list[RecordEvent]) -> list[str]:
     return [each.reason for each in told]
 
 

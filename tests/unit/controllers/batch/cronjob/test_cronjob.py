@@ -13,13 +13,13 @@ from workers.controllers.batch.cronjob import decide
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Together,
 )
 from workers.reconcile.snapshot import Snapshot
@@ -50,7 +50,9 @@ def test_4_a_finished_job_leaves_active_and_is_told_of_once():
     here = running()
     here.end(minute("12:01"), at=clock("12:01:20"))
     told = here.settle(clock("12:01:20"))
-    assert told == [Record("Normal", "SawCompletedJob", f"Saw completed job: {minute('12:01')}, condition: Complete")]
+    assert told == [
+        RecordEvent("Normal", "SawCompletedJob", f"Saw completed job: {minute('12:01')}, condition: Complete")
+    ]
     assert here.active() == []
     assert here.settle(clock("12:01:21")) == []
 
@@ -98,7 +100,7 @@ def test_5_an_active_job_that_vanished_is_missing_once():
     here = running(concurrencyPolicy="Forbid")
     here.remove(minute("12:01"))
     assert here.settle(clock("12:01:10")) == [
-        Record("Normal", "MissingJob", f"Active job went missing: {minute('12:01')}")
+        RecordEvent("Normal", "MissingJob", f"Active job went missing: {minute('12:01')}")
     ]
     assert here.settle(clock("12:01:11")) == []
     assert here.made == [minute("12:01")], "its slot stays handled"
@@ -181,7 +183,7 @@ def test_12_a_run_that_is_lost_to_the_deadline_is_told_of_once():
     here = running(startingDeadlineSeconds=10)
     told = here.settle(clock("12:05:30"))
     assert told == [
-        Record(
+        RecordEvent(
             "Warning",
             "MissSchedule",
             "Missed 4 scheduled time(s) to start a job, "
@@ -257,7 +259,7 @@ def test_15_replace_deletes_what_is_at_work_and_starts():
     here = running(concurrencyPolicy="Replace")
     plan = here.decide(clock("12:02"))
     assert [type(step) for step in plan.steps] == [
-        PatchStatus, Together, Together, Measure, PatchStatus, ComeBack,
+        PatchStatus, Together, Together, CountMetric, PatchStatus, ComeBack,
     ]  # fmt: skip
     assert plan.steps[1].steps == (Delete(Ref(JOB, "default", minute("12:01")), f"uid-{minute('12:01')}"),)
     assert reasons(here.settle(clock("12:02"))) == ["SuccessfulDelete", "SuccessfulCreate"]
@@ -318,7 +320,7 @@ def test_17_what_a_start_writes():
         "lastScheduleTime": "2026-03-01T12:01:00Z",
     }
     assert here.back == clock("12:02")
-    skew = [step.value for step in world().decide(clock("12:01:02")).steps if isinstance(step, Measure)]
+    skew = [step.value for step in world().decide(clock("12:01:02")).steps if isinstance(step, CountMetric)]
     assert skew == [2.0]
 
 

@@ -6,7 +6,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, after, cloc
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_world as world
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from workers.api import times
-from workers.reconcile.plan import Create, Delete, Record, Together
+from workers.reconcile.plan import Create, Delete, RecordEvent, Together
 
 # --- the Job
 
@@ -100,7 +100,7 @@ def test_cleaning_up_is_told_of_and_its_failure_blocks_nothing():
     ]
     here.refusing = set()
     assert here.settle(clock("12:02:05")) == [
-        Record("Normal", "SuccessfulDelete", f"Deleted job {minute('12:01')}"),
+        RecordEvent("Normal", "SuccessfulDelete", f"Deleted job {minute('12:01')}"),
     ]
 
 

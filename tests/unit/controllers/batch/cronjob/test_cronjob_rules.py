@@ -11,7 +11,7 @@ from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 from workers.controllers.batch.cronjob import concurrency, due, names, timetable
 from workers.controllers.batch.cronjob.concurrency import HELPING, Choice
-from workers.controllers.batch.cronjob.manual import Request
+from workers.controllers.batch.cronjob.manual import RunRequest
 
 SCHEDULES = st.sampled_from(
     ["* * * * *", "*/7 * * * *", "0 */3 * * *", "30 10,11,12 * * 1-5", "@every 17m", "@every 40s", "15 */20 * * * *"]
@@ -159,7 +159,7 @@ def test_other_names_stand_for_no_slot(name):
     assert names.of(CRON_JOB, "report").slot_of(name) is None
 
 
-A, B = Request("a", {}), Request("b", {})
+A, B = RunRequest("a", {}), RunRequest("b", {})
 SLOTS = tuple(after(60 * number) for number in range(3))
 CHOICES = {
     "nothing is wanted": ("Allow", False, (), (), Choice()),
@@ -180,6 +180,6 @@ def test_what_starts_under_each_policy(policy, at_work, requests, slots, choice)
 
 
 def test_one_plan_starts_a_bounded_number():
-    requests = tuple(Request(str(number), {}) for number in range(HELPING - 1))
+    requests = tuple(RunRequest(str(number), {}) for number in range(HELPING - 1))
     choice = concurrency.choose("Allow", at_work=False, requests=requests, slots=SLOTS)
     assert (len(choice.requests), choice.slots) == (HELPING - 1, SLOTS[:1])

@@ -15,19 +15,19 @@ from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import index_of
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Mark,
-    Measure,
+    MarkObject,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 
@@ -95,7 +95,7 @@ class JobCluster:
     # The controller
 
     def plan(self) -> Plan:
-        entries = tuple(Entry(Ref(POD, "default", name), pod, 0) for name, pod in self.pods.items())
+        entries = tuple(CachedObject(Ref(POD, "default", name), pod, 0) for name, pod in self.pods.items())
         return decide(Snapshot(Ref(JOB, "default", "crunch"), self.job, children={POD.id: entries}), self.now)
 
     def sync(self) -> bool:
@@ -163,11 +163,11 @@ class JobCluster:
                     self._do(each)
                 if step.then:
                     self._do(step.then)
-            case Record(reason=reason, message=message):
+            case RecordEvent(reason=reason, message=message):
                 self.events.append((reason, message))
             case ComeBack(at=at):
                 self.back = min(filter(None, (self.back, at)))
-            case Mark() | Measure():
+            case MarkObject() | CountMetric():
                 pass
             case _:
                 self._write(step)

@@ -34,7 +34,7 @@ from workers.controllers.batch.job.backoff import finish_time
 from workers.controllers.batch.job.managing import HELPING
 from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.pod_names import pod_name
-from workers.reconcile.plan import Create, Delete, Patch, Record
+from workers.reconcile.plan import Create, Delete, Patch, RecordEvent
 
 
 def test_a_new_job_gets_its_pod_then_its_status():
@@ -47,8 +47,8 @@ def test_a_new_job_gets_its_pod_then_its_status():
         "terminating": 0,
         "uncountedTerminatedPods": {},
     }
-    assert plan.steps[0].then == Record("Normal", "SuccessfulCreate", f"Created pod: {pod_name(job(), '', 0)}")
-    assert plan.steps[0].otherwise == Record("Warning", "FailedCreate", "Error creating: {error}")
+    assert plan.steps[0].then == RecordEvent("Normal", "SuccessfulCreate", f"Created pod: {pod_name(job(), '', 0)}")
+    assert plan.steps[0].otherwise == RecordEvent("Warning", "FailedCreate", "Error creating: {error}")
 
 
 def test_a_pod_carries_the_template_its_labels_and_its_owner():
@@ -334,7 +334,7 @@ def test_a_removed_pod_loses_its_finalizer_first_and_only_as_it_was_observed():
     (step,) = staged(plan, Patch)
     assert step == Patch(observed.ref, {"metadata": {"finalizers": ["example.com/own"]}}, "41")
     assert staged(plan, Delete) == [Delete(observed.ref, "uid-a")]
-    assert shape(plan) == ["Patchs", "Deletes", "PatchStatus", "Record", "ComeBack"]
+    assert shape(plan) == ["Patchs", "Deletes", "PatchStatus", "RecordEvent", "ComeBack"]
 
 
 def test_a_removal_that_was_cut_short_goes_on():

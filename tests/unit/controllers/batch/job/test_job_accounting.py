@@ -21,7 +21,7 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import HELPING
 from workers.controllers.batch.job.pods import TRACKING
-from workers.reconcile.plan import NOTHING, Delete, Measure, PatchStatus, Unfinalize
+from workers.reconcile.plan import NOTHING, CountMetric, Delete, PatchStatus, Unfinalize
 from workers.reconcile.snapshot import Snapshot
 
 STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
@@ -154,7 +154,7 @@ def test_what_a_plan_counts_is_measured():
         ("jobs_finished", "NonIndexed", "failed", "BackoffLimitExceeded"): 1,
     }
     (early, late), kinds = statuses(plan), [type(step) for step in plan.steps]
-    assert kinds.index(Measure) > max(place for place, step in enumerate(plan.steps) if step == PatchStatus(late))
+    assert kinds.index(CountMetric) > max(place for place, step in enumerate(plan.steps) if step == PatchStatus(late))
     assert measured(run({**body, "status": early}, pod("s", "Succeeded"), pod("f", "Failed"))) == measured(plan)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, condition, pod
 from workers.controllers.batch.job import backoff
-from workers.controllers.batch.job.failure_policy import NO_MATCH, Verdict
+from workers.controllers.batch.job.failure_policy import NO_MATCH, FailureAction
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
 
 
@@ -216,10 +216,10 @@ def test_the_newest_do_not_depend_on_the_order_of_the_pods(pods, random):
         pytest.param(None, 1, NO_MATCH, False, id="limit 1: not the first"),
         pytest.param(1, 1, NO_MATCH, True, id="limit 1: the second"),
         pytest.param(2, 1, NO_MATCH, True, id="beyond the limit"),
-        pytest.param(1, 1, Verdict("Count", "", 0), True, id="Count counts"),
-        pytest.param(1, 1, Verdict("FailJob", "why", 0), True, id="FailJob counts"),
-        pytest.param(9, 1, Verdict("Ignore", "", 0), False, id="Ignore never is the last"),
-        pytest.param(None, 2**31 - 1, Verdict("FailIndex", "", 0), True, id="FailIndex always is"),
+        pytest.param(1, 1, FailureAction("Count", "", 0), True, id="Count counts"),
+        pytest.param(1, 1, FailureAction("FailJob", "why", 0), True, id="FailJob counts"),
+        pytest.param(9, 1, FailureAction("Ignore", "", 0), False, id="Ignore never is the last"),
+        pytest.param(None, 2**31 - 1, FailureAction("FailIndex", "", 0), True, id="FailIndex always is"),
         pytest.param(2**31 - 1, 2**31 - 1, NO_MATCH, True, id="the largest limit"),
         pytest.param(2**31, 1, NO_MATCH, False, id="a count too large reads as none"),
         pytest.param("x", 1, NO_MATCH, False, id="so does an unreadable one"),

@@ -10,7 +10,7 @@ from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.pod_names import pod_name
 from workers.controllers.selectors import selects
-from workers.reconcile.plan import NOTHING, Create, Mark, Patch, Plan, Together, Unfinalize
+from workers.reconcile.plan import NOTHING, Create, MarkObject, Patch, Plan, Together, Unfinalize
 from workers.reconcile.snapshot import Snapshot
 
 STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
@@ -157,7 +157,7 @@ def test_which_labels_a_selector_matches(selector, labels, matches):
 
 JOB_REF = Ref(JOB, "default", "crunch")
 LETTING_GO = Plan((Unfinalize(Ref(POD, "default", "x"), "uid-x", TRACKING),), "no Job will count it")
-TELLING = Plan((Mark(JOB_REF),), "its Job may take it back")
+TELLING = Plan((MarkObject(JOB_REF),), "its Job may take it back")
 
 
 def decided(orphan, owner, jobs="all"):

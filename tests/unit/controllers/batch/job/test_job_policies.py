@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import pod
-from workers.controllers.batch.job.failure_policy import NO_MATCH, Verdict, judge
+from workers.controllers.batch.job.failure_policy import NO_MATCH, FailureAction, judge
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.success_policy import met
 
@@ -33,11 +33,11 @@ def on_condition(action, type_, **more):
 
 def failing(code, container="a", rule=0):
     message = f"Container {container} for pod default/p failed with exit code {code}"
-    return Verdict("FailJob", f"{message} matching FailJob rule at index {rule}", rule)
+    return FailureAction("FailJob", f"{message} matching FailJob rule at index {rule}", rule)
 
 
 def disrupted(rule=0, type_="DisruptionTarget"):
-    return Verdict("FailJob", f"Pod default/p has condition {type_} matching FailJob rule at index {rule}", rule)
+    return FailureAction("FailJob", f"Pod default/p has condition {type_} matching FailJob rule at index {rule}", rule)
 
 
 DISRUPTION = on_condition("FailJob", "DisruptionTarget", status="True")
@@ -156,13 +156,13 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
             id="empty patterns beside codes",
         ),
         pytest.param([{"action": "FailJob"}], exits(1), NO_MATCH, id="a rule that asks for nothing"),
-        pytest.param([on_codes("Ignore", "In", 1)], exits(1), Verdict("Ignore", "", 0), id="Ignore"),
-        pytest.param([on_codes("Count", "In", 1)], exits(1), Verdict("Count", "", 0), id="Count"),
-        pytest.param([on_codes("FailIndex", "In", 1)], exits(1), Verdict("FailIndex", "", 0), id="FailIndex"),
+        pytest.param([on_codes("Ignore", "In", 1)], exits(1), FailureAction("Ignore", "", 0), id="Ignore"),
+        pytest.param([on_codes("Count", "In", 1)], exits(1), FailureAction("Count", "", 0), id="Count"),
+        pytest.param([on_codes("FailIndex", "In", 1)], exits(1), FailureAction("FailIndex", "", 0), id="FailIndex"),
         pytest.param(
             [on_codes("Ignore", "In", 1), on_codes("FailJob", "In", 1)],
             exits(1),
-            Verdict("Ignore", "", 0),
+            FailureAction("Ignore", "", 0),
             id="the first rule",
         ),
         pytest.param(
@@ -206,7 +206,7 @@ def test_a_failed_pod_without_a_status_matches_nothing():
     ("action", "counted"), [("FailJob", True), ("FailIndex", True), ("Count", True), (None, True), ("Ignore", False)]
 )
 def test_what_counts_as_a_failure(action, counted):
-    assert Verdict(action).counted is counted
+    assert FailureAction(action).counted is counted
 
 
 RULES = st.lists(

@@ -33,7 +33,7 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import Entry
+from workers.reconcile.snapshot import CachedObject
 
 
 class CutShortError(Exception):
@@ -52,7 +52,7 @@ class World:
         self.most = spec["parallelism"]
         self.second = self.versions = self.failures = 0
         self.pods: dict[str, Object] = {}
-        self.mirror: dict[str, Entry] = {}
+        self.mirror: dict[str, CachedObject] = {}
         self.behind: set[str] = set()
         self.back: float | None = None
         self.budget: int | None = None
@@ -83,7 +83,7 @@ class World:
     # The controller
 
     def see(self, name: str) -> None:
-        self.mirror[name] = Entry(Ref(POD, "default", name), self.pods.get(name), self.second)
+        self.mirror[name] = CachedObject(Ref(POD, "default", name), self.pods.get(name), self.second)
         self.behind.discard(name)
 
     def catch_up(self) -> None:

@@ -11,7 +11,7 @@ from tests.unit.controllers.factories import NOW, at, micros, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import binding, decide
-from workers.handoff.claims import Claim, Ledger, Order, ledger_of, name_of
+from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.reconcile.plan import (
     ComeBack,
     Create,
@@ -19,12 +19,12 @@ from workers.reconcile.plan import (
     Patch,
     PatchStatus,
     Plan,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import Entry, Reading, Sample, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerSample
 
 
 class Killed(Exception):  # noqa: N818
@@ -40,8 +40,8 @@ class Visit:
     generation: int
     annotation: str | None
     list: str
-    order: Order | None
-    found: Ledger | None = None
+    order: ClaimOrder | None
+    found: ClaimLedger | None = None
     waiting: int = 0
     done: bool = False
 
@@ -67,10 +67,10 @@ class World:
     now: int = field(default_factory=lambda: micros(0))
     lists: dict[str, ListLedger] = field(default_factory=lambda: {"work": ListLedger(), "other": ListLedger()})
     jobs: dict[str, Object] = field(default_factory=dict)
-    mirror: dict[str, Entry] = field(default_factory=dict)
+    mirror: dict[str, CachedObject] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
     reading: Reading | None = None
-    order: Order | None = None
+    order: ClaimOrder | None = None
     poll_wanted: bool = True
     completed: Counter[str] = field(default_factory=Counter)
     pushed: list[str] = field(default_factory=list)
@@ -109,14 +109,14 @@ class World:
             order = visit.order if visit.order and visit.order.of == of else None
             obeyed = ledger.carry_out(order)
             claims = ledger.claims(order.bound if order else ())
-            visit.found = Ledger(of, order.limit if order and obeyed else None, claims)
+            visit.found = ClaimLedger(of, order.limit if order and obeyed else None, claims)
         visit.waiting, visit.done = len(ledger.items), True
 
     def store(self, visit: Visit) -> None:
         if self.reading and visit.id < self.reading.id:
             return
         waiting = float(visit.waiting)
-        sample = Sample("s0-redis", "redis", waiting, 1.0, waiting > 0, claimable=True)
+        sample = TriggerSample("s0-redis", "redis", waiting, 1.0, waiting > 0, claimable=True)
         self.reading = Reading(visit.id, visit.started, visit.generation, (sample,), ledger=visit.found)
 
     def poll(self) -> None:
@@ -170,7 +170,7 @@ class World:
                 self._patch_owner(body["metadata"])
             case Unfinalize(ref=ref, uid=uid):
                 self._finalizers(ref.name, uid, heard=self._write())
-            case Poll(order=order):
+            case PollNow(order=order):
                 self._write()
                 if order and (self.order is None or order.id >= self.order.id):
                     self.order = order
@@ -179,7 +179,7 @@ class World:
                 self._write()
                 if self.owner:
                     self.owner = {**self.owner, "status": status}
-            case Record() | ComeBack():
+            case RecordEvent() | ComeBack():
                 pass
             case _:
                 raise AssertionError(step)
@@ -241,7 +241,7 @@ class World:
         """The mirror takes in the current version of a Job."""
         self.now += 1
         if name in self.jobs or name in self.mirror:
-            self.mirror[name] = Entry(Ref(JOB, "default", name), self.jobs.get(name), self.now)
+            self.mirror[name] = CachedObject(Ref(JOB, "default", name), self.jobs.get(name), self.now)
         self.behind.discard(name)
 
     def see_all(self) -> None:
@@ -301,5 +301,5 @@ def item_of(job: Object) -> str:
     return str(job["metadata"]["annotations"][binding.ITEM])
 
 
-def claim(id: str, **more: Any) -> Claim:
-    return Claim(id, **{"size": 1, "item": "x", **more})
+def claim(id: str, **more: Any) -> ClaimedItem:
+    return ClaimedItem(id, **{"size": 1, "item": "x", **more})

@@ -8,23 +8,23 @@ from tests.unit.controllers.factories import sample, scaled_job
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
 from workers.controllers.keda.scaledjob import bounds, creation, demand
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.errors import UserError
 
-TEN = Bounds(0, 10)
+TEN = JobBounds(0, 10)
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, Bounds(0, 100)),
-        ({"minReplicaCount": 5}, Bounds(5, 100)),
-        ({"maxReplicaCount": 20}, Bounds(0, 20)),
-        ({"minReplicaCount": 5, "maxReplicaCount": 20}, Bounds(5, 15)),
-        ({"minReplicaCount": 20, "maxReplicaCount": 20}, Bounds(20, 0)),
-        ({"minReplicaCount": 30, "maxReplicaCount": 20}, Bounds(20, 0)),
-        ({"minReplicaCount": None, "maxReplicaCount": None}, Bounds(0, 100)),
+        ({}, JobBounds(0, 100)),
+        ({"minReplicaCount": 5}, JobBounds(5, 100)),
+        ({"maxReplicaCount": 20}, JobBounds(0, 20)),
+        ({"minReplicaCount": 5, "maxReplicaCount": 20}, JobBounds(5, 15)),
+        ({"minReplicaCount": 20, "maxReplicaCount": 20}, JobBounds(20, 0)),
+        ({"minReplicaCount": 30, "maxReplicaCount": 20}, JobBounds(20, 0)),
+        ({"minReplicaCount": None, "maxReplicaCount": None}, JobBounds(0, 100)),
     ],
     ids=[
         "nothing is set",
@@ -178,7 +178,7 @@ def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation,
     for queue in (values, longer):
         samples = [sample(value, name=f"s{index}", active=True) for index, value in enumerate(queue)]
         found = demand.of(samples, calculation, TEN, {}, Activation(min_weight=min_weight))
-        numbers.append(creation.justified(asked, found, Counts(running, 0, 0, 0, 0), TEN))
+        numbers.append(creation.justified(asked, found, JobCounts(running, 0, 0, 0, 0), TEN))
     assert numbers[0] <= numbers[1]
     assert running + numbers[1] <= max(running, TEN.maximum)
 
@@ -186,7 +186,9 @@ def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation,
 @pytest.mark.parametrize("calculation", ["max", "min", "avg", "sum"])
 @pytest.mark.parametrize("value", [1e300, 1.7e308, 2.0**63])
 def test_a_queue_longer_than_any_number_of_64_bits_is_the_longest(calculation, value):
-    found = demand.of([sample(value, target=1e-3), sample(value, name="s1", target=1e-3)], calculation, Bounds(0, 10))
+    found = demand.of(
+        [sample(value, target=1e-3), sample(value, name="s1", target=1e-3)], calculation, JobBounds(0, 10)
+    )
     assert (found.queue, found.scale, found.whole, found.active) == (2**63 - 1, 10, 2**63 - 1, True)
 
 
@@ -196,6 +198,6 @@ def test_what_is_asked_for_is_also_known_without_the_cap():
 
 
 def test_a_minimum_makes_it_active_whatever_the_triggers_say():
-    asked = demand.of([sample(0)], "max", Bounds(2, 10))
+    asked = demand.of([sample(0)], "max", JobBounds(2, 10))
     assert asked.active
     assert asked.scale == 0

@@ -3,14 +3,14 @@
 from tests.unit.controllers.factories import NOW, at, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import shape, status_of
 from workers.controllers.keda.scaledjob import decide
-from workers.reconcile.plan import Record
+from workers.reconcile.plan import RecordEvent
 
 ALONE = {"error": "no route", "source": "redis:6379", "alone_since": micros(-60)}
 
 
 def decided(body, *samples, id=36):
     plan = decide(snapshot(body, reading=reading(*samples, id=id)), NOW)
-    told = [step for step in plan.steps if isinstance(step, Record) and step.reason.startswith("Source")]
+    told = [step for step in plan.steps if isinstance(step, RecordEvent) and step.reason.startswith("Source")]
     return plan, told
 
 
@@ -29,7 +29,7 @@ def test_which_server_since_when_why_and_when_it_is_asked_again():
             "nextAttempt": at(8),
         }
     ]
-    assert told == [Record("Warning", "SourceLeftAlone", "redis:6379 fails and is asked less often: no route")]
+    assert told == [RecordEvent("Warning", "SourceLeftAlone", "redis:6379 fails and is asked less often: no route")]
 
 
 def test_it_is_told_once_at_either_end_and_the_field_goes():
@@ -41,7 +41,7 @@ def test_it_is_told_once_at_either_end_and_the_field_goes():
     assert status_of(tried)["sourcesLeftAlone"][0]["nextAttempt"] == at(16)
     body = after(body, tried)
     closed, told = decided(body, sample(0), sample(0, name="s1"), id=38)
-    assert told == [Record("Normal", "SourceAnswersAgain", "redis:6379 answers again")]
+    assert told == [RecordEvent("Normal", "SourceAnswersAgain", "redis:6379 answers again")]
     assert "sourcesLeftAlone" not in status_of(closed)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import binding, claims, decide, names
-from workers.handoff.claims import LARGEST, LEDGER, Claim, Ledger, Order, Settlement, name_of
+from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 from workers.reconcile.plan import (
     NOTHING,
     Create,
@@ -16,12 +16,12 @@ from workers.reconcile.plan import (
     Patch,
     PatchStatus,
     Plan,
-    Poll,
+    PollNow,
     Step,
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import Entry, Reading
+from workers.reconcile.snapshot import CachedObject, Reading
 
 CLAIMING = {"strategy": "claim"}
 TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
@@ -33,7 +33,9 @@ def name(id: str, attempt: int = 0) -> str:
     return names.claimed("work", OF, id, attempt)
 
 
-def bound(id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: bool = False, **more: Any) -> Entry:
+def bound(
+    id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: bool = False, **more: Any
+) -> CachedObject:
     """The Job of a claim. deleted: it is on its way out. free: nothing keeps it."""
     entry = child(name(id, attempt), *ended, **more)
     assert entry.body is not None
@@ -45,32 +47,38 @@ def bound(id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: b
         "finalizers": [] if free else ["other", binding.FINALIZER],
         **({"deletionTimestamp": "2026-03-01T11:59:59Z"} if deleted else {}),
     }
-    return Entry(entry.ref, {**entry.body, "metadata": metadata}, entry.seen)
+    return CachedObject(entry.ref, {**entry.body, "metadata": metadata}, entry.seen)
 
 
-def claim(id: str, **more: Any) -> Claim:
-    return Claim(id, **{"size": 1, "item": "x", **more})
+def claim(id: str, **more: Any) -> ClaimedItem:
+    return ClaimedItem(id, **{"size": 1, "item": "x", **more})
 
 
-def judge(*held: Claim, jobs: tuple[Entry, ...] = (), **more: Any) -> claims.Verdict:
-    return claims.judge(Ledger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more)
+def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) -> claims.ClaimVerdict:
+    return claims.judge(ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more)
 
 
 @pytest.mark.parametrize(
     ("job", "retries", "settlement"),
     [
-        pytest.param(bound("1", "Complete"), 0, Settlement("1", "done"), id="complete"),
-        pytest.param(bound("1", "Complete", deleted=True), 0, Settlement("1", "done"), id="complete and being deleted"),
-        pytest.param(bound("1", "Failed"), 1, Settlement("1", "retried", attempt=1), id="failed, and may be retried"),
+        pytest.param(bound("1", "Complete"), 0, ClaimSettlement("1", "done"), id="complete"),
         pytest.param(
-            bound("1", "Failed"), 0, Settlement("1", "parked", f"Job {name('1')} failed"), id="failed for good"
+            bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done"), id="complete and being deleted"
         ),
-        pytest.param(gone(name("1")), 0, Settlement("1", "returned"), id="gone"),
+        pytest.param(
+            bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1), id="failed, and may be retried"
+        ),
+        pytest.param(
+            bound("1", "Failed"), 0, ClaimSettlement("1", "parked", f"Job {name('1')} failed"), id="failed for good"
+        ),
+        pytest.param(gone(name("1")), 0, ClaimSettlement("1", "returned"), id="gone"),
         pytest.param(bound("1"), 0, None, id="running"),
         pytest.param(bound("1", deleted=True), 0, None, id="being deleted, unfinished"),
     ],
 )
-def test_a_claim_is_settled_as_its_job_ends(job: Entry, retries: int, settlement: Settlement | None) -> None:
+def test_a_claim_is_settled_as_its_job_ends(
+    job: CachedObject, retries: int, settlement: ClaimSettlement | None
+) -> None:
     verdict = judge(claim("1"), jobs=(job,), retries=retries)
     assert verdict.settlements == ([settlement] if settlement else [])
     assert verdict.missing == []
@@ -86,7 +94,9 @@ def test_a_claim_is_settled_as_its_job_ends(job: Entry, retries: int, settlement
         pytest.param(claim("1", item=None, size=-1), True, "parked", 0, False, id="was lost by its queue"),
     ],
 )
-def test_a_claim_without_a_job(held: Claim, closing: bool, settlement: str | None, missing: int, unclear: bool) -> None:
+def test_a_claim_without_a_job(
+    held: ClaimedItem, closing: bool, settlement: str | None, missing: int, unclear: bool
+) -> None:
     verdict = judge(held, closing=closing)
     assert [each.how for each in verdict.settlements] == ([settlement] if settlement else [])
     assert (len(verdict.missing), verdict.unclear) == (missing, unclear)
@@ -113,7 +123,7 @@ def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
         pytest.param(child("other", "Complete"), False, 0, False, id="of no claim"),
     ],
 )
-def test_a_job_that_no_claim_asks_for(job: Entry, freed: bool, strays: int, unclear: bool) -> None:
+def test_a_job_that_no_claim_asks_for(job: CachedObject, freed: bool, strays: int, unclear: bool) -> None:
     verdict = judge(claim("1", attempt=1), jobs=(job,))
     assert (verdict.freed == [job], verdict.strays, verdict.unclear) == (freed, strays, unclear)
 
@@ -127,7 +137,7 @@ def test_a_job_is_given_its_item() -> None:
     pod = {"containers": [container], "initContainers": [{"name": "first"}], "volumes": [{"name": "v", "emptyDir": {}}]}
     template = {"metadata": {"annotations": {"mine": "1"}}, "spec": pod}
     job = {"metadata": {"name": "work-1", "annotations": {"a": "b"}}, "spec": {"template": template}}
-    made = binding.bind(job, Claim("7", 2, 1, "item", "json"))
+    made = binding.bind(job, ClaimedItem("7", 2, 1, "item", "json"))
     given = {binding.CLAIM: "7", binding.ATTEMPT: "2", binding.ITEM: "item", binding.ENCODING: "json"}
     assert made["metadata"]["annotations"] == {"a": "b", **given}
     assert made["metadata"]["finalizers"] == [binding.FINALIZER]
@@ -147,7 +157,7 @@ def test_a_job_is_given_its_item() -> None:
 def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
     template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
     job = {"metadata": {"annotations": {}}, "spec": {"template": template}}
-    made = binding.bind(job, Claim("7", 0, size, "x" * size))
+    made = binding.bind(job, ClaimedItem("7", 0, size, "x" * size))
     [container] = made["spec"]["template"]["spec"]["containers"]
     assert ("PENSTOCK_ITEM" in [each["name"] for each in container["env"]]) is there
 
@@ -160,10 +170,10 @@ def test_names_are_short_and_differ(owner: str, id: str) -> None:
     assert all(len(each) <= 63 for each in made)
 
 
-def read(*held: Claim, limit: int | None = 100, waiting: float = 0, of: str = OF, known: bool = True) -> Reading:
+def read(*held: ClaimedItem, limit: int | None = 100, waiting: float = 0, of: str = OF, known: bool = True) -> Reading:
     """A reading of the ledger."""
     one = sample(waiting, claimable=True) if known else sample(error="away", claimable=True)
-    return Reading(36, micros(-1), 1, (one,), uid="u", ledger=Ledger(of, limit, held if known else None))
+    return Reading(36, micros(-1), 1, (one,), uid="u", ledger=ClaimLedger(of, limit, held if known else None))
 
 
 def owner(*, ledger: str | None = ANNOTATION, metadata: Object | None = None, **spec: Any) -> Object:
@@ -175,11 +185,11 @@ def owner(*, ledger: str | None = ANNOTATION, metadata: Object | None = None, **
 def writes(plan: Plan) -> list[Step]:
     """All steps one by one, without what only tells."""
     steps = [each for step in plan.steps for each in (step.steps if isinstance(step, Together) else (step,))]
-    return [step for step in steps if isinstance(step, Create | Delete | Patch | Poll | Unfinalize)]
+    return [step for step in steps if isinstance(step, Create | Delete | Patch | PollNow | Unfinalize)]
 
 
-def orders(plan: Plan) -> list[Order | None]:
-    return [step.order for step in plan.steps if isinstance(step, Poll)]
+def orders(plan: Plan) -> list[ClaimOrder | None]:
+    return [step.order for step in plan.steps if isinstance(step, PollNow)]
 
 
 def ready(plan: Plan) -> tuple[str, str]:
@@ -192,7 +202,7 @@ def test_a_ledger_is_opened_by_the_annotation() -> None:
     first, second = writes(decide(snapshot(owner(ledger=None), reading=reading), NOW))
     assert isinstance(first, Patch)
     assert first.body == {"metadata": {"annotations": {LEDGER: ANNOTATION}}}
-    assert second == Poll()
+    assert second == PollNow()
 
 
 def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
@@ -212,9 +222,9 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
         pytest.param((), read(of="another", limit=5), 5, id="the reading is of another ledger"),
     ],
 )
-def test_the_number_of_claims_is_ordered(jobs: tuple[Entry, ...], reading: Reading, limit: int) -> None:
+def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading: Reading, limit: int) -> None:
     [order] = orders(decide(snapshot(owner(maxReplicaCount=5), *jobs, reading=reading), NOW))
-    assert order == Order(micros(0), OF, limit)
+    assert order == ClaimOrder(micros(0), OF, limit)
 
 
 def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
@@ -236,16 +246,16 @@ def test_history_is_kept_until_claims_are_settled() -> None:
     assert sorted(deleted) == sorted([name("2"), name("3")])
     [order] = orders(plan)
     assert order is not None
-    assert order.settlements == (Settlement("1", "done"),)
+    assert order.settlements == (ClaimSettlement("1", "done"),)
 
 
 def test_while_it_is_paused_claims_are_settled_and_nothing_is_taken_or_made() -> None:
     paused = owner(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}})
     plan = decide(snapshot(paused, bound("1", "Complete"), reading=read(claim("1"), claim("2"))), NOW)
     [poll] = writes(plan)
-    assert isinstance(poll, Poll)
+    assert isinstance(poll, PollNow)
     assert poll.order is not None
-    assert (poll.order.limit, poll.order.settlements) == (0, (Settlement("1", "done"),))
+    assert (poll.order.limit, poll.order.settlements) == (0, (ClaimSettlement("1", "done"),))
 
 
 OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  # type: ignore[dict-item]
@@ -263,17 +273,17 @@ OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  #
 def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> None:
     body = owner(**spec)
     [order] = orders(decide(snapshot(body, reading=read()), NOW))
-    assert order == Order(micros(0), OF, 0), "nothing more is to be taken"
+    assert order == ClaimOrder(micros(0), OF, 0), "nothing more is to be taken"
     [order] = orders(decide(snapshot(body, reading=read(claim("1"))), NOW))
-    assert order == Order(micros(0), OF, 0, bound=("1",)), "nothing goes back while items are still taken"
+    assert order == ClaimOrder(micros(0), OF, 0, bound=("1",)), "nothing goes back while items are still taken"
     [order] = orders(decide(snapshot(body, reading=read(claim("1"), limit=0)), NOW))
     assert order is not None
-    assert order.settlements == (Settlement("1", "returned"),)
+    assert order.settlements == (ClaimSettlement("1", "returned"),)
     assert writes(decide(snapshot(body, bound("1"), reading=read(claim("1"), limit=0)), NOW)) == []
     [patch, poll] = writes(decide(snapshot(body, reading=read(limit=0)), NOW))
     assert isinstance(patch, Patch)
     assert patch.body == {"metadata": {"annotations": {LEDGER: None}}}
-    assert poll == Poll()
+    assert poll == PollNow()
 
 
 def test_a_fallback_of_nothing_and_a_cool_down_of_none_are_no_contradiction() -> None:
@@ -286,7 +296,7 @@ def test_a_fallback_of_nothing_and_a_cool_down_of_none_are_no_contradiction() ->
 
 
 def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
-    reading = Reading(36, micros(-1), 1, (sample(3),), uid="u", ledger=Ledger(OF, 5, (claim("1"),)))
+    reading = Reading(36, micros(-1), 1, (sample(3),), uid="u", ledger=ClaimLedger(OF, 5, (claim("1"),)))
     plan = decide(snapshot(owner(passTrigger=True), reading=reading), NOW)
     (job,) = (
         each.body
@@ -327,7 +337,7 @@ def leaving(**more: Any) -> Object:
 def test_a_deleted_object_gives_its_items_back_before_it_goes() -> None:
     first = decide(snapshot(leaving(), bound("1"), reading=read(claim("1"))), NOW)
     poll, delete = writes(first)
-    assert poll == Poll(Order(micros(0), OF, 0, bound=("1",)))
+    assert poll == PollNow(ClaimOrder(micros(0), OF, 0, bound=("1",)))
     assert isinstance(delete, Delete)
     dying = bound("1", deleted=True)
     [patch] = writes(decide(snapshot(leaving(), dying, reading=read(claim("1"), limit=0)), NOW))
@@ -335,7 +345,7 @@ def test_a_deleted_object_gives_its_items_back_before_it_goes() -> None:
     assert patch.ref == dying.ref
     [order] = orders(decide(snapshot(leaving(), gone(name("1")), reading=read(claim("1"), limit=0)), NOW))
     assert order is not None
-    assert order.settlements == (Settlement("1", "returned"),)
+    assert order.settlements == (ClaimSettlement("1", "returned"),)
     [last] = writes(decide(snapshot(leaving(), gone(name("1")), reading=read(limit=0)), NOW))
     assert isinstance(last, Patch)
     assert last.body == {"metadata": {"finalizers": [], "annotations": {LEDGER: None}}}

@@ -18,7 +18,7 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claim_world import Visit, World, item_of, work
 from workers.controllers.keda.scaledjob import binding, claims, decide, names, observed
-from workers.handoff.claims import Settlement
+from workers.handoff.claims import ClaimSettlement
 from workers.reconcile.plan import Plan, Unfinalize
 
 PAUSED = "autoscaling.keda.sh/paused"
@@ -272,7 +272,7 @@ def _names_forget_the_ledger(owner, _ledger, id, attempt):
 
 
 def _jobs_that_are_gone_have_done_their_item(claim, entry, verdict, retries):
-    return _with_job(claim, entry, verdict, retries) if entry.body else Settlement(claim.id, "done")
+    return _with_job(claim, entry, verdict, retries) if entry.body else ClaimSettlement(claim.id, "done")
 
 
 def _what_has_no_job_is_returned(claim, verdict, closing):
@@ -296,8 +296,8 @@ def _old_orders_are_obeyed(ledger, order):
         (claims, "_without_job", _what_has_no_job_is_returned),
         (claims, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
-        (observed.Sight, "is_closed", property(lambda of: of.is_known and not of.claims)),
-        (observed.Sight, "is_closed", property(lambda of: of.is_known and of.found.limit == 0)),
+        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
+        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.found.limit == 0)),
     ],
     ids=[
         "Jobs may go before their claim is settled",

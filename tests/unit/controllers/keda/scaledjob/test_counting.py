@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.controllers.factories import child, condition, gone, pod, reading, sample
 from workers.controllers.keda.scaledjob import counting, names
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.counting import JobCounts
 
 NAMES = names.of("work", 36)
 READING = reading(sample(5), started=0)
@@ -13,18 +13,18 @@ READING = reading(sample(5), started=0)
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        (child("work-z-0", seen=-1), Counts(running=1, pending=1, late=0, made=0, unstarted=1)),
-        (child("work-z-0", "FailureTarget", seen=-1), Counts(1, 1, 0, 0, 1)),
-        (child("work-z-0", "Suspended", seen=-1), Counts(1, 1, 0, 0, 1)),
-        (child("work-z-0", "Complete", seen=-1), Counts(0, 0, 0, 0, 0)),
-        (child("work-z-0", "Failed", seen=-1), Counts(0, 0, 0, 0, 0)),
-        (child("work-z-0", "Complete", seen=0), Counts(0, 0, late=1, made=0, unstarted=1)),
-        (child("work-z-0", "Failed", seen=1), Counts(0, 0, late=1, made=0, unstarted=1)),
-        (gone("work-z-0", seen=-1), Counts(0, 0, 0, 0, 0)),
-        (gone("work-z-0", seen=0), Counts(0, 0, late=1, made=0, unstarted=1)),
-        (child("work-10-0", seen=1), Counts(1, 1, 0, made=1, unstarted=1)),
-        (child("work-10-0", "Complete", seen=1), Counts(0, 0, late=1, made=1, unstarted=1)),
-        (gone("work-10-0", seen=1), Counts(0, 0, late=1, made=1, unstarted=1)),
+        (child("work-z-0", seen=-1), JobCounts(running=1, pending=1, late=0, made=0, unstarted=1)),
+        (child("work-z-0", "FailureTarget", seen=-1), JobCounts(1, 1, 0, 0, 1)),
+        (child("work-z-0", "Suspended", seen=-1), JobCounts(1, 1, 0, 0, 1)),
+        (child("work-z-0", "Complete", seen=-1), JobCounts(0, 0, 0, 0, 0)),
+        (child("work-z-0", "Failed", seen=-1), JobCounts(0, 0, 0, 0, 0)),
+        (child("work-z-0", "Complete", seen=0), JobCounts(0, 0, late=1, made=0, unstarted=1)),
+        (child("work-z-0", "Failed", seen=1), JobCounts(0, 0, late=1, made=0, unstarted=1)),
+        (gone("work-z-0", seen=-1), JobCounts(0, 0, 0, 0, 0)),
+        (gone("work-z-0", seen=0), JobCounts(0, 0, late=1, made=0, unstarted=1)),
+        (child("work-10-0", seen=1), JobCounts(1, 1, 0, made=1, unstarted=1)),
+        (child("work-10-0", "Complete", seen=1), JobCounts(0, 0, late=1, made=1, unstarted=1)),
+        (gone("work-10-0", seen=1), JobCounts(0, 0, late=1, made=1, unstarted=1)),
     ],
     ids=[
         "a running Job",
@@ -83,7 +83,7 @@ def test_which_jobs_are_pending(pods, conditions, expected):
 def test_pods_are_matched_to_their_jobs():
     jobs = [child("work-z-0", seen=-1), child("work-z-1", seen=-1)]
     pods = [pod("a", "Running", job="work-z-0"), pod("b", "Pending", job="work-z-1")]
-    assert counting.count(jobs, pods, (), READING, NAMES) == Counts(2, pending=1, late=0, made=0, unstarted=1)
+    assert counting.count(jobs, pods, (), READING, NAMES) == JobCounts(2, pending=1, late=0, made=0, unstarted=1)
 
 
 def test_a_job_that_changed_since_the_reading_may_have_started_since():

@@ -4,8 +4,8 @@ import pytest
 
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.strategy import Jobs
 
@@ -26,32 +26,32 @@ def waiting(events, *, target=1, maximum=10, active=None):
 @pytest.mark.parametrize(
     ("chosen", "demand", "jobs", "bounds", "expected"),
     [
-        (named(), waiting(12, maximum=20), Jobs(7, 3), Bounds(0, 20), 5),
-        (named(), waiting(12), Jobs(0, 0), Bounds(0, 10), 10),
-        (named(), waiting(3), Jobs(5, 0), Bounds(0, 10), 0),
-        (named(), waiting(30, target=10), Jobs(0, 0), Bounds(0, 10), 3),
-        (named(), waiting(5, active=False), Jobs(0, 0), Bounds(0, 10), 0),
-        (named(), waiting(0), Jobs(1, 0), Bounds(3, 10), 2),
-        (named(), waiting(9), Jobs(1, 0), Bounds(3, 10), 2),
-        (named(), waiting(1), Jobs(2, 0), Bounds(2, 10), 1),
-        (named(), waiting(5, maximum=0), Jobs(4, 0), Bounds(4, 0), 0),
-        (named("accurate"), waiting(5), Jobs(4, 0), Bounds(0, 10), 5),
-        (named("accurate"), waiting(5), Jobs(4, 2), Bounds(0, 10), 3),
-        (named("accurate"), waiting(8), Jobs(7, 0), Bounds(0, 10), 3),
-        (named("accurate"), waiting(12), Jobs(10, 10), Bounds(0, 10), 0),
-        (named("eager"), waiting(4), Jobs(0, 0), Bounds(0, 10), 4),
-        (named("eager"), waiting(4), Jobs(4, 0), Bounds(0, 10), 4),
-        (named("eager"), waiting(4), Jobs(8, 0), Bounds(0, 10), 2),
-        (named("eager"), waiting(9), Jobs(5, 5), Bounds(0, 10), 0),
-        (named("eager"), waiting(0), Jobs(0, 0), Bounds(0, 10), 0),
-        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), Bounds(0, 10), 0),
-        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), Bounds(0, 12), 2),
-        (named("custom", deduction=2, percentage="0"), waiting(5), Jobs(0, 0), Bounds(0, 10), 3),
-        (named("custom", deduction=1, percentage="0.5"), waiting(10), Jobs(3, 0), Bounds(0, 20), 8),
-        (named("custom", deduction=-2, percentage="0"), waiting(0, active=True), Jobs(1, 0), Bounds(1, 9), 0),
-        (named("custom", percentage="half"), waiting(5), Jobs(2, 0), Bounds(0, 10), 3),
-        (named("custom"), waiting(5), Jobs(2, 0), Bounds(0, 10), 3),
-        (named("custom", percentage="nan"), waiting(5), Jobs(2, 0), Bounds(0, 10), 3),
+        (named(), waiting(12, maximum=20), Jobs(7, 3), JobBounds(0, 20), 5),
+        (named(), waiting(12), Jobs(0, 0), JobBounds(0, 10), 10),
+        (named(), waiting(3), Jobs(5, 0), JobBounds(0, 10), 0),
+        (named(), waiting(30, target=10), Jobs(0, 0), JobBounds(0, 10), 3),
+        (named(), waiting(5, active=False), Jobs(0, 0), JobBounds(0, 10), 0),
+        (named(), waiting(0), Jobs(1, 0), JobBounds(3, 10), 2),
+        (named(), waiting(9), Jobs(1, 0), JobBounds(3, 10), 2),
+        (named(), waiting(1), Jobs(2, 0), JobBounds(2, 10), 1),
+        (named(), waiting(5, maximum=0), Jobs(4, 0), JobBounds(4, 0), 0),
+        (named("accurate"), waiting(5), Jobs(4, 0), JobBounds(0, 10), 5),
+        (named("accurate"), waiting(5), Jobs(4, 2), JobBounds(0, 10), 3),
+        (named("accurate"), waiting(8), Jobs(7, 0), JobBounds(0, 10), 3),
+        (named("accurate"), waiting(12), Jobs(10, 10), JobBounds(0, 10), 0),
+        (named("eager"), waiting(4), Jobs(0, 0), JobBounds(0, 10), 4),
+        (named("eager"), waiting(4), Jobs(4, 0), JobBounds(0, 10), 4),
+        (named("eager"), waiting(4), Jobs(8, 0), JobBounds(0, 10), 2),
+        (named("eager"), waiting(9), Jobs(5, 5), JobBounds(0, 10), 0),
+        (named("eager"), waiting(0), Jobs(0, 0), JobBounds(0, 10), 0),
+        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 10), 0),
+        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 12), 2),
+        (named("custom", deduction=2, percentage="0"), waiting(5), Jobs(0, 0), JobBounds(0, 10), 3),
+        (named("custom", deduction=1, percentage="0.5"), waiting(10), Jobs(3, 0), JobBounds(0, 20), 8),
+        (named("custom", deduction=-2, percentage="0"), waiting(0, active=True), Jobs(1, 0), JobBounds(1, 9), 0),
+        (named("custom", percentage="half"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
+        (named("custom"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
+        (named("custom", percentage="nan"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
     ],
     ids=[
         "default: waiting less running, pending makes no difference",
@@ -83,16 +83,16 @@ def waiting(events, *, target=1, maximum=10, active=None):
     ],
 )
 def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
-    seen = Counts(jobs.running, jobs.pending, 0, 0, jobs.pending)
+    seen = JobCounts(jobs.running, jobs.pending, 0, 0, jobs.pending)
     quirks = frozenset({"poll-counting"})
     assert creation.justified(chosen, demand, seen, bounds, quirks) == expected
 
 
 def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
-    return Counts(running, pending, late, made, unstarted if unstarted is not None else pending + late)
+    return JobCounts(running, pending, late, made, unstarted if unstarted is not None else pending + late)
 
 
-BOUNDS = Bounds(0, 10)
+BOUNDS = JobBounds(0, 10)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_what_a_reading_justifies(chosen, demand, seen, expected, fresh):
 
 
 def test_the_minimum_is_filled_on_any_reading():
-    assert creation.justified(named(), waiting(0, active=True), counts(1, late=4, made=5), Bounds(3, 10)) == 2
+    assert creation.justified(named(), waiting(0, active=True), counts(1, late=4, made=5), JobBounds(3, 10)) == 2
 
 
 def test_idle_jobs_of_the_minimum_are_not_counted_against_the_queue():
-    assert creation.justified(named(), waiting(1), counts(2, made=2), Bounds(2, 10)) == 1
-    assert creation.justified(named(), waiting(1), counts(3, made=3), Bounds(2, 10)) == 0
+    assert creation.justified(named(), waiting(1), counts(2, made=2), JobBounds(2, 10)) == 1
+    assert creation.justified(named(), waiting(1), counts(3, made=3), JobBounds(2, 10)) == 0

@@ -31,10 +31,10 @@ from workers.reconcile.plan import (
     Figure,
     PatchStatus,
     Plan,
-    Poll,
+    PollNow,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Reading, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 
 @dataclass
@@ -57,7 +57,7 @@ class World:
         self.now = micros(0)
         self.pushed = self.waiting = self.created = 0
         self.jobs: dict[str, Job] = {}
-        self.mirror: dict[str, Entry] = {}
+        self.mirror: dict[str, CachedObject] = {}
         self.behind: set[str] = set()
         self.reading: Reading | None = None
         self.poll_wanted = True
@@ -70,7 +70,7 @@ class World:
     def see(self, name: str) -> None:
         """The mirror takes in the current version of a Job."""
         ref = Ref(JOB, "default", name)
-        self.mirror[name] = Entry(ref, self.jobs[name].body, self.now)
+        self.mirror[name] = CachedObject(ref, self.jobs[name].body, self.now)
         self.behind.discard(name)
 
     def snapshot(self) -> Snapshot:
@@ -127,7 +127,7 @@ class World:
                                 self.unknown_since = self.reading.id if self.reading else None
                                 return
                             self.create(each.body, known=creates is None or index in known)
-                case Poll():
+                case PollNow():
                     self.poll_wanted = True
                 case PatchStatus(status=status):
                     self.owner = {**self.owner, "status": status}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, child, reading, sample, scaled_job, snapshot
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation, decide
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand
 
 _NAMES = {"min": min, "max": max, "int": int, "ceil": ceil}
@@ -23,7 +23,7 @@ def counts(draw):
     running, late = draw(few), draw(few)
     pending = draw(st.integers(0, running))
     made = draw(st.integers(0, running + late))
-    return Counts(running, pending, late, made, draw(st.integers(pending, running + late)))
+    return JobCounts(running, pending, late, made, draw(st.integers(pending, running + late)))
 
 
 @given(
@@ -35,7 +35,7 @@ def counts(draw):
     ),
     demand=st.builds(Demand, queue=few, scale=few, whole=few, active=st.booleans()),
     counts=counts(),
-    bounds=st.builds(Bounds, few, few),
+    bounds=st.builds(JobBounds, few, few),
 )
 def test_every_sum_gives_its_figure_and_the_last_figure_is_the_decision(strategy, demand, counts, bounds):
     figures = creation.worked_out(strategy, demand, counts, bounds)

@@ -6,7 +6,7 @@ from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, s
 from tests.unit.controllers.plans import status_of
 from workers.controllers.keda.scaledjob import decide
 from workers.reconcile.plan import Create, Plan, Together
-from workers.reconcile.snapshot import Sample
+from workers.reconcile.snapshot import TriggerSample
 
 CPU = sample(0, active=False, target=0.0, name="s1-cpu", type="cpu")
 
@@ -16,7 +16,7 @@ def jobs(plan: Plan) -> int:
     return sum(isinstance(step, Create) for step in (*plan.steps, *together))
 
 
-def ready(*samples: Sample) -> str:
+def ready(*samples: TriggerSample) -> str:
     plan = decide(snapshot(scaled_job(), reading=reading(*samples)), NOW)
     [found] = [each for each in status_of(plan)["conditions"] if each["type"] == "Ready"]
     return f"{found['status']}: {found['message']}"

@@ -10,13 +10,13 @@ from tests.unit.controllers.plans import created, shape, status_of
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers import registry
 from workers.controllers.keda.scaledjob import creation, decide
-from workers.controllers.keda.scaledjob.bounds import Bounds
-from workers.controllers.keda.scaledjob.counting import Counts
+from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.settings import Settings
 
 COUNTING = frozenset({"poll-counting"})
-TEN = Bounds(0, 10)
+TEN = JobBounds(0, 10)
 
 
 def waiting(events):
@@ -26,12 +26,12 @@ def waiting(events):
 @pytest.mark.parametrize(
     ("strategy", "events", "counts", "ours", "kedas"),
     [
-        ("default", 5, Counts(2, 0, 0, 0, 0), 3, 3),
-        ("default", 50, Counts(9, 0, 1, 10, 1), 1, 0),
-        ("default", 5, Counts(3, 0, 2, 5, 2), 0, 0),
-        ("accurate", 5, Counts(4, 0, 0, 0, 1), 4, 4),
-        ("accurate", 5, Counts(4, 0, 2, 0, 2), 3, 3),
-        ("accurate", 50, Counts(9, 0, 1, 10, 1), 1, 0),
+        ("default", 5, JobCounts(2, 0, 0, 0, 0), 3, 3),
+        ("default", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
+        ("default", 5, JobCounts(3, 0, 2, 5, 2), 0, 0),
+        ("accurate", 5, JobCounts(4, 0, 0, 0, 1), 4, 4),
+        ("accurate", 5, JobCounts(4, 0, 2, 0, 2), 3, 3),
+        ("accurate", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
     ],
     ids=[
         "default: where nothing moved they agree",
@@ -64,7 +64,7 @@ def test_counting_per_poll_asks_for_no_reading_out_of_turn():
 )
 def test_no_quirk_goes_beyond_the_maximum(strategy, events, running, late, data):
     made = data.draw(st.integers(0, running + late))
-    counts = Counts(running, 0, late, made, late)
+    counts = JobCounts(running, 0, late, made, late)
     more = creation.justified(ScalingStrategy(strategy=strategy), waiting(events), counts, TEN, COUNTING)
     assert running + more <= max(running, 10)
 

@@ -10,9 +10,9 @@ from tests.unit.controllers.plans import created, status_of
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, binding, controller, decide, names, policy
 from workers.errors import UserError
-from workers.handoff.claims import LEDGER, Claim, Ledger, name_of
-from workers.reconcile.plan import ComeBack, PatchStatus, Poll
-from workers.reconcile.snapshot import Entry
+from workers.handoff.claims import LEDGER, ClaimedItem, ClaimLedger, name_of
+from workers.reconcile.plan import ComeBack, PatchStatus, PollNow
+from workers.reconcile.snapshot import CachedObject
 
 
 def scale_policy(name="quota", *, most=5, **spec):
@@ -131,12 +131,12 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
     """The decision on an object that claims; without claims it has no ledger yet."""
     annotations = {LEDGER: ANNOTATION} if held else {}
     annotations |= {"autoscaling.keda.sh/paused": "true"} if paused else {}
-    claims = tuple(Claim(id, size=1, item="x") for id in held)
+    claims = tuple(ClaimedItem(id, size=1, item="x") for id in held)
     spec = {"scalingStrategy": {"strategy": "claim", "claim": {"retries": 1}}, "maxReplicaCount": 6}
     of = snapshot(
         scaled_job(metadata={"annotations": annotations}, **spec),
         *jobs,
-        reading=reading(sample(waiting, claimable=True), ledger=Ledger(OF, limit, claims) if held else None),
+        reading=reading(sample(waiting, claimable=True), ledger=ClaimLedger(OF, limit, claims) if held else None),
         everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         **more,
     )
@@ -151,7 +151,7 @@ def bound(id, *ended):
         "annotations": {**job.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: "0"},
         "finalizers": [binding.FINALIZER],
     }
-    return Entry(job.ref, {**job.body, "metadata": metadata}, job.seen)
+    return CachedObject(job.ref, {**job.body, "metadata": metadata}, job.seen)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
 def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
     plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)
     assert len(created(plan)) == made
-    orders = [step.order.limit for step in plan.steps if isinstance(step, Poll)]
+    orders = [step.order.limit for step in plan.steps if isinstance(step, PollNow)]
     assert orders == ([limit] if limit != 4 else [])
     assert held_back == (capped(plan)["status"] == "True") == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
     # It does not turn in circles over what must wait.

@@ -15,7 +15,7 @@ from workers.reconcile.plan import (
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Together,
 )
 from workers.reconcile.snapshot import Snapshot
@@ -48,7 +48,7 @@ def message_of(plan, type_="Ready"):
 
 
 def events(plan):
-    return [step.reason for step in plan.steps if isinstance(step, Record)]
+    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
 
 
 def shape(plan):
@@ -85,7 +85,7 @@ def test_jobs_are_created_before_anything_that_can_wait():
     assert created(plan) == ["work-10-0", "work-10-1"]
     assert shape(plan)[:2] == ["Together", "PatchStatus"]
     stage = plan.steps[0]
-    assert stage.then == Record("Normal", "KEDAJobsCreated", "Created {done} jobs")
+    assert stage.then == RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")
     assert stage.otherwise.reason == "KEDAJobCreateFailed"
     assert "{error}" in stage.otherwise.message
     assert plan.why == "2 waiting, 0 running, 0 ended since the reading: 2 to create"
@@ -161,7 +161,7 @@ def test_a_failing_trigger_is_unknown_and_not_zero():
     assert created(plan) == []
     assert "s0-redis-work: connection refused" in message_of(plan)
     assert statuses(plan)[0]["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
-    assert Record("Warning", "KEDAScalerFailed", "s0-redis-work: connection refused") in plan.steps
+    assert RecordEvent("Warning", "KEDAScalerFailed", "s0-redis-work: connection refused") in plan.steps
 
 
 def test_a_problem_with_the_triggers_fails_the_check_and_is_told():
@@ -171,7 +171,7 @@ def test_a_problem_with_the_triggers_fails_the_check_and_is_told():
     assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
     assert condition_of(plan, "Active") == ("Unknown", "UnknownState")
     assert message_of(plan) == problem
-    assert Record("Warning", "ScaledJobCheckFailed", problem) in plan.steps
+    assert RecordEvent("Warning", "ScaledJobCheckFailed", problem) in plan.steps
 
 
 def test_a_wrong_manifest_fails_the_check_and_names_object_and_field():
@@ -203,7 +203,7 @@ def test_a_failed_attempt_is_shown_before_the_next_and_taken_back_after_it():
     body = settled(scaled_job(), reading=reading(sample(1)))
     failing = snapshot(body, reading=reading(sample(1)), failures=1, last_error=refused)
     plan = decide(failing, NOW)
-    assert [each for each in shape(plan) if each != "Record"] == ["PatchStatus", "Together", "PatchStatus"]
+    assert [each for each in shape(plan) if each != "RecordEvent"] == ["PatchStatus", "Together", "PatchStatus"]
     bad, good = statuses(plan)
     assert refused in bad["conditions"][0]["message"]
     assert bad["conditions"][0]["status"] == "False"
@@ -388,7 +388,7 @@ def test_deletion_takes_the_finalizer_off_and_touches_no_job():
     leaving = {"deletionTimestamp": at(0), "finalizers": ["other", "finalizer.keda.sh"]}
     plan = decide(snapshot(scaled_job(metadata=leaving), child("work-z-0"), reading=reading(sample(3))), NOW)
     assert plan.steps[0] == Patch(snapshot(scaled_job()).ref, {"metadata": {"finalizers": ["other"]}}, "7")
-    assert shape(plan) == ["Patch", "Record"]
+    assert shape(plan) == ["Patch", "RecordEvent"]
     assert events(plan) == ["ScaledJobDeleted"]
     assert decide(snapshot(scaled_job(metadata={**leaving, "finalizers": ["other"]})), NOW) == NOTHING
 

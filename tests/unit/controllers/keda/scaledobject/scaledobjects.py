@@ -3,9 +3,9 @@
 from typing import Any
 
 from tests.unit.controllers.factories import NOW, UID, at, micros
-from workers.api.keda.scaledobject import Spec
+from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Kind, Object, Ref
-from workers.reconcile.plan import PatchStatus, Plan, Record, Scale
+from workers.reconcile.plan import PatchStatus, Plan, RecordEvent, Scale
 from workers.reconcile.snapshot import Reading, Scalable, Snapshot
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -13,9 +13,9 @@ TARGET = Ref(DEPLOYMENT, "default", "pool")
 TRIGGER = {"type": "redis", "metadata": {"address": "localhost:6379", "listName": "work"}}
 
 
-def spec(**more: Any) -> Spec:
+def spec(**more: Any) -> ScaledObjectSpec:
     """A typed spec, its fields as a manifest spells them."""
-    return Spec.model_validate({"scaleTargetRef": {"name": "pool"}, "triggers": [TRIGGER], **more})
+    return ScaledObjectSpec.model_validate({"scaleTargetRef": {"name": "pool"}, "triggers": [TRIGGER], **more})
 
 
 def scaled_object(*, metadata: Object | None = None, status: Object | None = None, **more: Any) -> Object:
@@ -69,7 +69,7 @@ def condition(plan: Plan, type_: str) -> tuple[str, str]:
 
 def told(plan: Plan) -> list[str]:
     """Reasons of the Events a plan records whatever becomes of its steps."""
-    return [step.reason for step in plan.steps if isinstance(step, Record)]
+    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
 
 
 __all__ = ["NOW", "condition", "scale", "scaled_object", "scaling", "snapshot", "spec", "status_of", "told"]

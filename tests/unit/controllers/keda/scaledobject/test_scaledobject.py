@@ -20,8 +20,8 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     told,
 )
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
-from workers.reconcile.controller import Target
-from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, Poll, Scale
+from workers.reconcile.controller import ScaleTarget
+from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
 from workers.reconcile.snapshot import Scalable
 
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
@@ -232,7 +232,7 @@ def test_when_it_comes_back(body, current, value, seconds) -> None:
 )
 def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) -> None:
     plan = decide(snapshot(scaled_object(), scale(0), given), NOW)
-    assert any(isinstance(step, Poll) for step in plan.steps) == polls
+    assert any(isinstance(step, PollNow) for step in plan.steps) == polls
     assert (scaling(plan) is None) == polls
 
 
@@ -302,7 +302,7 @@ def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, 
     body = scaled_object(status=ACTIVE, cooldownPeriod=8)
     plan = decided(body, scale(1), sample(0), started=started)
     assert (scaling(plan) is not None) == gone
-    assert any(isinstance(step, Poll) for step in plan.steps) == polls
+    assert any(isinstance(step, PollNow) for step in plan.steps) == polls
     assert condition(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
     assert comes_back(plan) == (31 if gone else 1)
 
@@ -334,7 +334,7 @@ def test_resumed_it_measures_first() -> None:
     paused = decided(annotated("paused-replicas", "3"), scale(9))
     plan = decided(scaled_object(status=status_of(paused)), scale(3), sample(50))
     assert scaling(plan) is None
-    assert any(isinstance(step, Poll) for step in plan.steps)
+    assert any(isinstance(step, PollNow) for step in plan.steps)
     assert condition(plan, "Paused") == ("False", "ScaledObjectUnpaused")
     assert "pausedReplicaCount" not in status_of(plan)
 
@@ -385,15 +385,15 @@ def test_of_nothing_nothing_comes() -> None:
 @pytest.mark.parametrize(
     ("body", "target"),
     [
-        pytest.param(scaled_object(), Target("apps/v1", "Deployment", "pool"), id="a Deployment"),
+        pytest.param(scaled_object(), ScaleTarget("apps/v1", "Deployment", "pool"), id="a Deployment"),
         pytest.param(
             scaled_object(scaleTargetRef={"name": "x", "apiVersion": "example.com/v1", "kind": "Crane"}),
-            Target("example.com/v1", "Crane", "x"),
+            ScaleTarget("example.com/v1", "Crane", "x"),
             id="anything",
         ),
         pytest.param(
             scaled_object(triggers=[{**TRIGGER, "metricType": "Value"}]),
-            Target("apps/v1", "Deployment", "pool", ready=True),
+            ScaleTarget("apps/v1", "Deployment", "pool", ready=True),
             id="with its ready pods",
         ),
         pytest.param(scaled_object(scaleTargetRef={}), None, id="none"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import spec
 from workers.controllers.keda.scaledobject import activation, figures, metrics, modifiers, proposals
-from workers.controllers.keda.scaledobject.activation import State, Verdict
+from workers.controllers.keda.scaledobject.activation import ActivationState, ActivationVerdict
 from workers.controllers.keda.scaledobject.metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.proposals import Tolerance
 from workers.errors import UserError
@@ -20,39 +20,74 @@ FALLBACK = {"failureThreshold": 3, "replicas": 6}
 @pytest.mark.parametrize(
     ("given", "state", "verdict"),
     [
-        pytest.param({}, State(0, True), Verdict("A1", 1), id="A1: from zero to one"),
-        pytest.param({"minReplicaCount": 3}, State(0, True), Verdict("A1", 3), id="A1: from zero to the minimum"),
+        pytest.param({}, ActivationState(0, True), ActivationVerdict("A1", 1), id="A1: from zero to one"),
         pytest.param(
-            {"minReplicaCount": 3, "idleReplicaCount": 1}, State(1, True), Verdict("A1", 3), id="A1: from idle"
+            {"minReplicaCount": 3},
+            ActivationState(0, True),
+            ActivationVerdict("A1", 3),
+            id="A1: from zero to the minimum",
         ),
-        pytest.param({}, State(0, True, hold_out=True), Verdict("A1"), id="A1: scaling out is paused"),
-        pytest.param({}, State(0, True, failing=True), Verdict("A1", 1), id="A1: before a failing trigger"),
-        pytest.param({}, State(2, True, failing=True), Verdict("A2"), id="A2: a trigger fails"),
-        pytest.param({}, State(2, True), Verdict("A3"), id="A3: left to the metrics"),
-        pytest.param({"minReplicaCount": 3}, State(2, True), Verdict("A3"), id="A3: below min without idle"),
-        pytest.param({"fallback": FALLBACK}, State(2, False, failing=True), Verdict("I1"), id="I1: a fallback waits"),
-        pytest.param({}, State(2, False, failing=True), Verdict("I2"), id="I2: unknown is not zero"),
+        pytest.param(
+            {"minReplicaCount": 3, "idleReplicaCount": 1},
+            ActivationState(1, True),
+            ActivationVerdict("A1", 3),
+            id="A1: from idle",
+        ),
+        pytest.param(
+            {}, ActivationState(0, True, hold_out=True), ActivationVerdict("A1"), id="A1: scaling out is paused"
+        ),
+        pytest.param(
+            {}, ActivationState(0, True, failing=True), ActivationVerdict("A1", 1), id="A1: before a failing trigger"
+        ),
+        pytest.param({}, ActivationState(2, True, failing=True), ActivationVerdict("A2"), id="A2: a trigger fails"),
+        pytest.param({}, ActivationState(2, True), ActivationVerdict("A3"), id="A3: left to the metrics"),
+        pytest.param(
+            {"minReplicaCount": 3}, ActivationState(2, True), ActivationVerdict("A3"), id="A3: below min without idle"
+        ),
+        pytest.param(
+            {"fallback": FALLBACK},
+            ActivationState(2, False, failing=True),
+            ActivationVerdict("I1"),
+            id="I1: a fallback waits",
+        ),
+        pytest.param(
+            {}, ActivationState(2, False, failing=True), ActivationVerdict("I2"), id="I2: unknown is not zero"
+        ),
         pytest.param(
             {"fallback": {**FALLBACK, "replicas": 0}},
-            State(2, False, failing=True),
-            Verdict("I3", 0),
+            ActivationState(2, False, failing=True),
+            ActivationVerdict("I3", 0),
             id="I3: a fallback of none",
         ),
-        pytest.param({}, State(2, False), Verdict("I3", 0), id="I3: to zero"),
-        pytest.param({}, State(2, False, cooled=False), Verdict("I3", cooling=True), id="I3: in the cooldown"),
-        pytest.param({}, State(2, False, hold_in=True), Verdict("I3"), id="I3: scaling in is paused"),
+        pytest.param({}, ActivationState(2, False), ActivationVerdict("I3", 0), id="I3: to zero"),
         pytest.param(
-            {"minReplicaCount": 3, "idleReplicaCount": 1}, State(4, False), Verdict("I3", 1), id="I3: to idle"
+            {}, ActivationState(2, False, cooled=False), ActivationVerdict("I3", cooling=True), id="I3: in the cooldown"
         ),
-        pytest.param({"minReplicaCount": 3}, State(2, False), Verdict("I4", 3), id="I4: up to the minimum"),
-        pytest.param({"minReplicaCount": 3}, State(5, False), Verdict("I5"), id="I5: above the minimum"),
-        pytest.param({}, State(0, False), Verdict("I5"), id="I5: nothing there"),
         pytest.param(
-            {"minReplicaCount": 3, "idleReplicaCount": 1}, State(1, False), Verdict("I5"), id="I5: idle already"
+            {}, ActivationState(2, False, hold_in=True), ActivationVerdict("I3"), id="I3: scaling in is paused"
+        ),
+        pytest.param(
+            {"minReplicaCount": 3, "idleReplicaCount": 1},
+            ActivationState(4, False),
+            ActivationVerdict("I3", 1),
+            id="I3: to idle",
+        ),
+        pytest.param(
+            {"minReplicaCount": 3}, ActivationState(2, False), ActivationVerdict("I4", 3), id="I4: up to the minimum"
+        ),
+        pytest.param(
+            {"minReplicaCount": 3}, ActivationState(5, False), ActivationVerdict("I5"), id="I5: above the minimum"
+        ),
+        pytest.param({}, ActivationState(0, False), ActivationVerdict("I5"), id="I5: nothing there"),
+        pytest.param(
+            {"minReplicaCount": 3, "idleReplicaCount": 1},
+            ActivationState(1, False),
+            ActivationVerdict("I5"),
+            id="I5: idle already",
         ),
     ],
 )
-def test_activation(given: dict[str, object], state: State, verdict: Verdict) -> None:
+def test_activation(given: dict[str, object], state: ActivationState, verdict: ActivationVerdict) -> None:
     assert activation.judge(spec(**given), state) == verdict
 
 

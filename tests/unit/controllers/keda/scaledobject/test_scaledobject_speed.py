@@ -10,12 +10,12 @@ from tests.unit.controllers.factories import NOW
 from workers.api.keda.scaledobject import Behavior
 from workers.controllers.keda.scaledobject import memory as memories
 from workers.controllers.keda.scaledobject import speed
-from workers.controllers.keda.scaledobject.memory import Memory
+from workers.controllers.keda.scaledobject.memory import ScalingMemory
 from workers.controllers.keda.scaledobject.proposals import Tolerance
-from workers.controllers.keda.scaledobject.speed import Answer, Bounds
+from workers.controllers.keda.scaledobject.speed import ReplicaBounds, SpeedAnswer
 
-BOUNDS = Bounds(1, 100)
-NONE = Memory()
+BOUNDS = ReplicaBounds(1, 100)
+NONE = ScalingMemory()
 
 
 def later(seconds: float):
@@ -26,9 +26,9 @@ def behavior(**directions: object) -> Behavior:
     return Behavior.model_validate(directions)
 
 
-def proposed(*entries: tuple[float, int], changes: tuple[tuple[float, int], ...] = ()) -> Memory:
+def proposed(*entries: tuple[float, int], changes: tuple[tuple[float, int], ...] = ()) -> ScalingMemory:
     """Proposals and changes so many seconds ago."""
-    known = Memory()
+    known = ScalingMemory()
     for ago, replicas in entries:
         known = known.proposed(replicas, later(-ago))
     for ago, difference in changes:
@@ -132,7 +132,7 @@ def test_replicas(given, current, proposal, known, replicas) -> None:
 
 
 def test_below_the_minimum_it_goes_up_at_once() -> None:
-    assert speed.follow(None, 2, Bounds(5, 100), speed.read(None), NONE, NOW).replicas == 5
+    assert speed.follow(None, 2, ReplicaBounds(5, 100), speed.read(None), NONE, NOW).replicas == 5
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,15 @@ def test_tolerances(quantity, share) -> None:
 
 def test_what_is_remembered_survives_the_status() -> None:
     known = proposed((50, 3), (40, 7), (30, 5), changes=((20, 2), (10, -1)))
-    assert Memory.observed(known.render()) == known
+    assert ScalingMemory.observed(known.render()) == known
     assert [entry.replicas for entry in known.highs] == [7, 5]
     assert [entry.replicas for entry in known.lows] == [3, 5]
 
 
 def test_a_strange_status_is_no_memory() -> None:
-    assert Memory.observed({"highs": [{"at": "yesterday", "replicas": 1}, {}, {"at": None, "replicas": 2}]}) == NONE
+    assert (
+        ScalingMemory.observed({"highs": [{"at": "yesterday", "replicas": 1}, {}, {"at": None, "replicas": 2}]}) == NONE
+    )
 
 
 def test_changes_of_one_second_are_one() -> None:
@@ -202,7 +204,7 @@ entries = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 500)), max_size=2
 @given(entries, st.integers(1, 600))
 def test_the_highest_and_lowest_of_a_window_are_never_missed_and_never_made_up(steps, window) -> None:
     """Against all proposals. A full memory may hold on to an old one, and never lets go of a young one."""
-    known, told, now = Memory(), [], NOW
+    known, told, now = ScalingMemory(), [], NOW
     for wait, replicas in steps:
         now += timedelta(seconds=wait)
         known = known.proposed(replicas, now)
@@ -217,7 +219,7 @@ def test_the_highest_and_lowest_of_a_window_are_never_missed_and_never_made_up(s
 
 
 def test_a_full_memory_holds_on_to_the_extremes() -> None:
-    falling, rising, now = Memory(), Memory(), NOW
+    falling, rising, now = ScalingMemory(), ScalingMemory(), NOW
     for step in range(3 * memories.MOST):
         now += timedelta(seconds=1)
         falling, rising = falling.proposed(1000 - step, now), rising.proposed(step, now)
@@ -227,7 +229,7 @@ def test_a_full_memory_holds_on_to_the_extremes() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=80, max_size=120))
 def test_changes_are_bounded_and_none_is_lost_while_it_counts(steps) -> None:
-    known, now = Memory(), NOW
+    known, now = ScalingMemory(), NOW
     for wait, difference in steps:
         now += timedelta(seconds=wait)
         known = known.changed(difference, now)
@@ -264,7 +266,7 @@ rules = st.one_of(
         },
     ).map(lambda given: behavior(**given)),
 )
-bounds = st.tuples(st.integers(1, 60), st.integers(1, 60)).map(lambda pair: Bounds(*sorted(pair)))
+bounds = st.tuples(st.integers(1, 60), st.integers(1, 60)).map(lambda pair: ReplicaBounds(*sorted(pair)))
 looks = st.lists(st.tuples(st.integers(1, 40), st.one_of(st.none(), st.integers(0, 100))), max_size=25)
 
 
@@ -280,7 +282,7 @@ def test_replicas_are_always_within_the_bounds_and_go_only_where_proposals_point
             assert answer.replicas <= max(current, proposal or 0, limits.minimum)
             assert answer.replicas >= min(current, proposal or current)
         assert answer.again is None or answer.again > now
-        current, known = answer.replicas, Memory.observed(answer.memory.render())
+        current, known = answer.replicas, ScalingMemory.observed(answer.memory.render())
 
 
 @given(rules, bounds, looks, st.integers(1, 60), st.tuples(st.integers(0, 90), st.integers(0, 90)).map(sorted))
@@ -301,7 +303,7 @@ def test_it_never_flaps(steps, current) -> None:
     grown: list = []
     for wait, proposal in steps:
         now += timedelta(seconds=wait)
-        answer: Answer = speed.follow(proposal, current, Bounds(1, 50), read, known, now)
+        answer: SpeedAnswer = speed.follow(proposal, current, ReplicaBounds(1, 50), read, known, now)
         if answer.replicas < current:
             wanted = [each for at, each in grown if now - at < timedelta(seconds=299)]
             assert answer.replicas >= max(wanted, default=0)

@@ -14,16 +14,18 @@ from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.volcano.job import counting, failures, status
-from workers.controllers.volcano.job.observed import Pod, Sight, observe
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, observe
 
 
-def pod(task_: str, index: int, phase: str = "Running", *, version: int = 0, leaving: bool = False, **more) -> Pod:
+def pod(
+    task_: str, index: int, phase: str = "Running", *, version: int = 0, leaving: bool = False, **more
+) -> ObservedPod:
     body = vcpod(f"train-{task_}-{index}", phase, **more)
     metadata = {**body["metadata"], "creationTimestamp": at(-30)}
     if leaving:
         metadata["deletionTimestamp"] = at(0)
     name = metadata["name"]
-    return Pod({**body, "metadata": metadata}, name, f"uid-{name}", task_, index, version)
+    return ObservedPod({**body, "metadata": metadata}, name, f"uid-{name}", task_, index, version)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_why_a_pod_failed(given, told):
     assert failures.told(failures.of(pod("worker", 0, "Failed", **given))) == told
 
 
-def seen(job: Object, *pods: Pod, known: tuple[Failure, ...] = ()) -> Sight:
+def seen(job: Object, *pods: ObservedPod, known: tuple[Failure, ...] = ()) -> ObservedJob:
     """A job as it is observed. known: the failures that its status tells."""
     found = observe(VcJobCluster(job).snapshot())
     return replace(found, pods=pods, memory=found.memory.model_copy(update={"failures": known}))

@@ -14,18 +14,18 @@ from workers.controllers.volcano.job.controlling import glances, relatives
 from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
     Discard,
-    Measure,
     Patch,
     PatchStatus,
     Plan,
-    Record,
+    RecordEvent,
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 SITE = Site()
 
@@ -50,7 +50,7 @@ class VcJobCluster:
         self.phases: list[str] = []
         self.events: list[tuple[str, str]] = []
         self.writes: list[str] = []
-        self.measured: list[Measure] = []
+        self.measured: list[CountMetric] = []
         self.budget: int | None = None
         self.failures, self.error = 0, None
         self.second = 0.0
@@ -95,13 +95,13 @@ class VcJobCluster:
     # The controller
 
     def snapshot(self) -> Snapshot:
-        children: dict[str, list[Entry]] = {}
-        tied: list[Entry] = []
+        children: dict[str, list[CachedObject]] = {}
+        tied: list[CachedObject] = []
         for ref, body in self.objects.items():
             if ref.kind == COMMAND:
-                tied.append(Entry(ref, body, 0))
+                tied.append(CachedObject(ref, body, 0))
             elif any(owner["uid"] == UID for owner in body["metadata"].get("ownerReferences", ())):
-                children.setdefault(ref.kind.id, []).append(Entry(ref, body, 0))
+                children.setdefault(ref.kind.id, []).append(CachedObject(ref, body, 0))
         job = self.job
         return Snapshot(
             Ref(VC_JOB, "default", "train"),
@@ -213,9 +213,9 @@ class VcJobCluster:
             case Together(steps=steps):
                 for each in steps:
                     self._do(each)
-            case Record(reason=reason, message=message):
+            case RecordEvent(reason=reason, message=message):
                 self.events.append((reason, message))
-            case Measure():
+            case CountMetric():
                 self.measured.append(step)
             case ComeBack(at=at):
                 self.back = (at - NOW).total_seconds()

@@ -13,16 +13,16 @@ from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.observed import relatives
 from workers.reconcile.plan import (
     ComeBack,
+    CountMetric,
     Create,
     Delete,
-    Measure,
     PatchStatus,
-    Poll,
-    Record,
+    PollNow,
+    RecordEvent,
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Entry, Reading, Snapshot
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 ENDED = ("Completed", "Failed", "Terminated")
 TASK = {"name": "work", "replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}
@@ -122,7 +122,7 @@ class Cluster(LaggingCluster):
 
     def snapshot(self) -> Snapshot:
         ours = tuple(entry for entry in self.mirror.values() if entry.gone or self._owned(entry.body))
-        flows = tuple(Entry(Ref(JOB_FLOW, "default", name), body, 0) for name, body in self.flows.items())
+        flows = tuple(CachedObject(Ref(JOB_FLOW, "default", name), body, 0) for name, body in self.flows.items())
         return Snapshot(
             self.ref,
             self.shown,
@@ -155,11 +155,11 @@ class _Plan(Carrying):
                         raise Stopped
                 case ComeBack(at=at):
                     self.come_back(at)
-                case Record(reason=reason):
+                case RecordEvent(reason=reason):
                     self.cluster.told[reason] += 1
-                case Measure(metric=metric):
+                case CountMetric(metric=metric):
                     self.cluster.told[metric] += 1
-                case Poll():
+                case PollNow():
                     self.cluster.polls += 1
                 case _:
                     self.write(step)
@@ -189,7 +189,7 @@ class _Plan(Carrying):
             case _:
                 raise AssertionError(step)
 
-    def _create(self, name: str, body: Object, taken: Record | None) -> None:
+    def _create(self, name: str, body: Object, taken: RecordEvent | None) -> None:
         cluster = self.cluster
         if name in cluster.refused:
             self.refused = True

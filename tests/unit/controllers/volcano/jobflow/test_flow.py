@@ -9,12 +9,12 @@ from tests.unit.controllers.factories import NOW, micros
 from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
-from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, Entry
+from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
 from workers.controllers.volcano.jobflow import job_status, status
-from workers.controllers.volcano.jobflow.dependencies import Verdict, verdict
+from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
 from workers.controllers.volcano.jobflow.patching import merged
-from workers.controllers.volcano.jobflow.phases import Counts, following
-from workers.reconcile.snapshot import Reading, Sample
+from workers.controllers.volcano.jobflow.phases import FlowCounts, following
+from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 def entry(name: str, *targets: str, **more: Any) -> Object:
@@ -41,26 +41,28 @@ def run(cluster: Cluster, **ends: str) -> Cluster:
 @pytest.mark.parametrize(
     ("phase", "counts", "expected"),
     [
-        pytest.param(None, Counts(2), "Pending", id="new"),
-        pytest.param("", Counts(2), "Pending", id="empty"),
-        pytest.param("Pending", Counts(2), "Pending", id="nothing runs"),
-        pytest.param("Pending", Counts(2, running=1), "Running", id="one runs"),
-        pytest.param("Pending", Counts(2, completed=2), "Running", id="all completed passes through Running"),
-        pytest.param("Pending", Counts(2, running=1, failed=1), "Failed", id="failed beside a running one"),
-        pytest.param("Pending", Counts(2, terminated=1), "Failed", id="terminated alone"),
-        pytest.param("Pending", Counts(2, running=1, terminated=1), "Running", id="terminated beside a running one"),
-        pytest.param("Pending", Counts(0), "Running", id="no entries"),
-        pytest.param("Running", Counts(0), "Succeed", id="no entries, at once"),
-        pytest.param("Running", Counts(2, completed=1), "Running", id="half"),
-        pytest.param("Running", Counts(2, completed=2), "Succeed", id="all completed"),
-        pytest.param("Running", Counts(2, completed=1, failed=1), "Failed", id="failed"),
-        pytest.param("Running", Counts(2, running=1, terminated=1), "Failed", id="terminated"),
-        pytest.param("Succeed", Counts(2, failed=1), "Succeed", id="Succeed stays"),
-        pytest.param("Failed", Counts(2, completed=2), "Failed", id="Failed stays"),
-        pytest.param("Terminating", Counts(2, completed=2), "Terminating", id="Terminating stays"),
+        pytest.param(None, FlowCounts(2), "Pending", id="new"),
+        pytest.param("", FlowCounts(2), "Pending", id="empty"),
+        pytest.param("Pending", FlowCounts(2), "Pending", id="nothing runs"),
+        pytest.param("Pending", FlowCounts(2, running=1), "Running", id="one runs"),
+        pytest.param("Pending", FlowCounts(2, completed=2), "Running", id="all completed passes through Running"),
+        pytest.param("Pending", FlowCounts(2, running=1, failed=1), "Failed", id="failed beside a running one"),
+        pytest.param("Pending", FlowCounts(2, terminated=1), "Failed", id="terminated alone"),
+        pytest.param(
+            "Pending", FlowCounts(2, running=1, terminated=1), "Running", id="terminated beside a running one"
+        ),
+        pytest.param("Pending", FlowCounts(0), "Running", id="no entries"),
+        pytest.param("Running", FlowCounts(0), "Succeed", id="no entries, at once"),
+        pytest.param("Running", FlowCounts(2, completed=1), "Running", id="half"),
+        pytest.param("Running", FlowCounts(2, completed=2), "Succeed", id="all completed"),
+        pytest.param("Running", FlowCounts(2, completed=1, failed=1), "Failed", id="failed"),
+        pytest.param("Running", FlowCounts(2, running=1, terminated=1), "Failed", id="terminated"),
+        pytest.param("Succeed", FlowCounts(2, failed=1), "Succeed", id="Succeed stays"),
+        pytest.param("Failed", FlowCounts(2, completed=2), "Failed", id="Failed stays"),
+        pytest.param("Terminating", FlowCounts(2, completed=2), "Terminating", id="Terminating stays"),
     ],
 )
-def test_phase(phase: str | None, counts: Counts, expected: str) -> None:
+def test_phase(phase: str | None, counts: FlowCounts, expected: str) -> None:
     assert following(phase, counts) == expected
 
 
@@ -88,17 +90,19 @@ _C, _F, _S = "Completed", "Failed", "Skipped"
 )
 def test_dependencies(when: Any, outcomes: tuple[str | None, ...], expected: str) -> None:
     names = [f"t{index}" for index in range(len(outcomes))]
-    given = Entry.model_validate(entry("x", *names, **({"when": when} if when else {})), strict=False)
+    given = FlowEntry.model_validate(entry("x", *names, **({"when": when} if when else {})), strict=False)
     found = verdict(given, dict(zip(names, outcomes, strict=True)), lambda _: False)
-    assert found == Verdict[expected]
+    assert found == DependencyState[expected]
 
 
 def test_a_probe_that_succeeds_stands_for_completion() -> None:
-    given = Entry.model_validate(entry("x", "a"), strict=False)
-    assert verdict(given, {"a": None}, lambda _: True) == Verdict.START
-    assert verdict(given, {"a": "Failed"}, lambda _: True) == Verdict.SKIP
-    either = Entry.model_validate(entry("x", "a", "b", when={"phases": ["Completed"], "match": "any"}), strict=False)
-    assert verdict(either, {"a": "Failed", "b": None}, lambda name: name == "a") == Verdict.WAIT
+    given = FlowEntry.model_validate(entry("x", "a"), strict=False)
+    assert verdict(given, {"a": None}, lambda _: True) == DependencyState.START
+    assert verdict(given, {"a": "Failed"}, lambda _: True) == DependencyState.SKIP
+    either = FlowEntry.model_validate(
+        entry("x", "a", "b", when={"phases": ["Completed"], "match": "any"}), strict=False
+    )
+    assert verdict(either, {"a": "Failed", "b": None}, lambda name: name == "a") == DependencyState.WAIT
 
 
 @pytest.mark.parametrize(
@@ -712,7 +716,7 @@ def probed(probe: Object) -> Cluster:
 
 
 def answer(active: bool, error: str | None = None) -> Reading:
-    sample = Sample("tcp://f-a/work:80", "tcpSocket", 1.0, active=active, error=error)
+    sample = TriggerSample("tcp://f-a/work:80", "tcpSocket", 1.0, active=active, error=error)
     return Reading(1, micros(0), 1, (sample,), uid="uid-f")
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.controllers.volcano.template import decide
-from workers.reconcile.plan import PatchStatus, Plan, Rest
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.reconcile.plan import HoldKey, PatchStatus, Plan
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_a_look_at_many_jobs_is_followed_by_a_rest(number: int, rest: float | No
     for listed in (names, names[1:]):
         plan = decided(listed, names)
         written = () if listed == names else (PatchStatus({"jobDependsOnList": names}),)
-        assert plan.steps == (*written, *((Rest(rest),) if rest else ()))
+        assert plan.steps == (*written, *((HoldKey(rest),) if rest else ()))
 
 
 def decided(listed: list[str] | None, jobs: list[str]) -> Plan:
     """The decision on a template whose status lists these and that has those."""
     body: Object = {"metadata": {"name": "t", "namespace": "default", "uid": "t"}}
     body["status"] = {"jobDependsOnList": listed} if listed else {}
-    tied = {VC_JOB.id: tuple(Entry(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
+    tied = {VC_JOB.id: tuple(CachedObject(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
     return decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, tied=tied), NOW)

@@ -90,7 +90,7 @@ def check_freshness(cluster: Cluster) -> None:
         if not ran:
             continue
         found = dependencies.verdict(entry, outcomes, lambda _: False)
-        assert found is dependencies.Verdict.START, (entry.name, outcomes)
+        assert found is dependencies.DependencyState.START, (entry.name, outcomes)
         if entry.when and entry.when.match == "any":
             continue
         first = min(cluster.made.index(track.job or "") for track in ran)

@@ -18,7 +18,7 @@ from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.decide import Gangs
 from workers.controllers.volcano.podgroup.members import Member, member
-from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
+from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Together
 
 PATIENCE = timedelta(seconds=60)
@@ -46,7 +46,7 @@ class World:
         self._chance = random.Random(seed)
         self._cut = cut
         self._versions = 100
-        self._gangs = Gangs(Rules(patience=PATIENCE, overtaking=overtaking))
+        self._gangs = Gangs(GangRules(patience=PATIENCE, overtaking=overtaking))
 
     def arrive(
         self,

@@ -9,9 +9,9 @@ from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOU
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup.members import TASK, TASK_INDEX
-from workers.controllers.volcano.podgroup.round import Outcome
-from workers.controllers.volcano.podgroup.rules import DEFAULT, Rules
-from workers.reconcile.snapshot import Entry, Snapshot
+from workers.controllers.volcano.podgroup.round import RoundOutcome
+from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
+from workers.reconcile.snapshot import CachedObject, Snapshot
 
 Amounts = Mapping[str, str | int]
 
@@ -147,33 +147,33 @@ def everything(**of: Iterable[Object]) -> Snapshot:
         ref=Ref(QUEUE, "", ROOT),
         body=root,
         everywhere={
-            kind.id: tuple(Entry(ref_of(kind, body), body, 1) for body in given.get(name, ()))
+            kind.id: tuple(CachedObject(ref_of(kind, body), body, 1) for body in given.get(name, ()))
             for name, kind in kinds.items()
         },
     )
 
 
-def outcome(rules: Rules = DEFAULT, **of: Iterable[Object]) -> Outcome:
+def outcome(rules: GangRules = DEFAULT, **of: Iterable[Object]) -> RoundOutcome:
     """What a round decides."""
     return rounds.held(rounds.observe(everything(**of)), NOW, rules)
 
 
-def names(found: Outcome) -> list[str]:
+def names(found: RoundOutcome) -> list[str]:
     """The groups that may start, in the order in which they were let through."""
     return [each.ref.name for each in found.admitted]
 
 
-def grown(found: Outcome) -> list[str]:
+def grown(found: RoundOutcome) -> list[str]:
     """The pods beyond their gangs that may go, in the order in which they were let go."""
     return [str(each.pod["metadata"]["name"]) for each in found.growth.pods]
 
 
-def reasons(found: Outcome) -> dict[str, str]:
+def reasons(found: RoundOutcome) -> dict[str, str]:
     """Why each of the others waits."""
     return {each.ref.name: refusal.reason for each, refusal in found.waiting}
 
 
-def words(found: Outcome) -> dict[str, str]:
+def words(found: RoundOutcome) -> dict[str, str]:
     """The same for people."""
     return {each.ref.name: refusal.message for each, refusal in found.waiting}
 
@@ -183,5 +183,5 @@ def seen(body: Object, *pods: Object) -> Snapshot:
     return Snapshot(
         ref=ref_of(POD_GROUP, body),
         body=body,
-        tied={POD.id: tuple(Entry(ref_of(POD, each), each, 1) for each in pods)},
+        tied={POD.id: tuple(CachedObject(ref_of(POD, each), each, 1) for each in pods)},
     )

@@ -14,8 +14,8 @@ from workers.controllers.volcano.podgroup import phases
 from workers.controllers.volcano.podgroup.decide import ROUND, Gangs
 from workers.controllers.volcano.podgroup.group import observe
 from workers.controllers.volcano.podgroup.members import member
-from workers.controllers.volcano.podgroup.rules import Rules
-from workers.reconcile.plan import Delete, Mark, Patch, Plan, Together
+from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.reconcile.plan import Delete, MarkObject, Patch, Plan, Together
 
 ONE = 10**9
 LOOKED_FOR = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -37,8 +37,8 @@ def pods(*states: str, **more: Any) -> list[Object]:
     return [pod(f"gang-{index}", **{**STATES[state], **more}) for index, state in enumerate(states)]
 
 
-def decide(body: Object, *made: Object, later: float = 0, rules: Rules | None = None) -> Plan:
-    return Gangs(rules or Rules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
+def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | None = None) -> Plan:
+    return Gangs(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], goin
     plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
     assert let_go(plan) == going
     # The round must hear of pods that wait although their gang is whole.
-    assert (Mark(ROUND) in plan.steps) == (phase != "Inqueue")
+    assert (MarkObject(ROUND) in plan.steps) == (phase != "Inqueue")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whol
     body = {**body, "status": status_of(decide(body, *made))}
     assert "admittedFor" not in body["status"]
     plan = decide(body, *made)
-    assert (status_of(plan)["phase"], let_go(plan), Mark(ROUND) in plan.steps) == ("Pending", [], True)
+    assert (status_of(plan)["phase"], let_go(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
 
 
 @pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
@@ -262,7 +262,7 @@ def test_pods_of_a_group_that_waits_are_held_back() -> None:
     ],
 )
 def test_what_the_round_must_hear_of(told: bool, body: Object, states: list[str]) -> None:
-    assert (Mark(ROUND) in decide(body, *pods(*states)).steps) is told
+    assert (MarkObject(ROUND) in decide(body, *pods(*states)).steps) is told
 
 
 # Backing out.
@@ -279,7 +279,7 @@ def test_an_admitted_gang_has_so_much_time() -> None:
 def test_a_gang_without_enough_nodes_gives_back_what_it_holds() -> None:
     body = group(phase="Inqueue", least=6, status=ADMITTED)
     plan = decide(body, *pods("running", "bound", "waiting", "leaving", "succeeded"))
-    assert shape(plan) == ["PatchStatus", "Record", "Patchs", "Deletes", "Mark"]
+    assert shape(plan) == ["PatchStatus", "Record", "Patchs", "Deletes", "MarkObject"]
     status = status_of(plan)
     assert (status["phase"], "admitted" in status) == ("Pending", False)
     assert status["backOff"] == {"count": 1, "since": at(0), "until": at(10)}
@@ -321,12 +321,12 @@ def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -
 @pytest.mark.parametrize(
     ("given", "rules"),
     [
-        pytest.param({}, Rules(patience=timedelta()), id="no setting"),
-        pytest.param({"annotations": {"penstock.dev/gang-timeout": "0s"}}, Rules(), id="it says so"),
-        pytest.param({"annotations": {"penstock.dev/gang-timeout": "6m"}}, Rules(), id="it has more time"),
+        pytest.param({}, GangRules(patience=timedelta()), id="no setting"),
+        pytest.param({"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules(), id="it says so"),
+        pytest.param({"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules(), id="it has more time"),
     ],
 )
-def test_a_gang_may_wait_longer(given: dict[str, Any], rules: Rules) -> None:
+def test_a_gang_may_wait_longer(given: dict[str, Any], rules: GangRules) -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED, **given), *pods("waiting"), rules=rules)
     assert not events(plan)
 
@@ -346,7 +346,7 @@ def test_what_was_cut_short_goes_on() -> None:
 
 def test_a_back_out_without_pods_is_a_wait() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED))
-    assert shape(plan) == ["PatchStatus", "Record", "Mark"]
+    assert shape(plan) == ["PatchStatus", "Record", "MarkObject"]
 
 
 @pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])

@@ -12,8 +12,8 @@ from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import places, shapes
 from workers.controllers.volcano.podgroup.bins import Bins
 from workers.controllers.volcano.podgroup.places import Machine
-from workers.controllers.volcano.podgroup.rules import Rules
-from workers.controllers.volcano.podgroup.shapes import Shape, shape
+from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.controllers.volcano.podgroup.shapes import PodShape, shape
 
 GPU = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
 
@@ -148,7 +148,7 @@ def test_a_node_is_not_ready_until_it_says_so() -> None:
 def test_several_small_nodes_are_no_large_one_also_where_more_may_be_promised() -> None:
     nodes = [node("a", cpu=2, pods=9), node("b", cpu=2, pods=9)]
     asked = group(least=1, asks={"cpu": "3", "pods": "1"})
-    assert reasons(outcome(Rules(overcommit=Fraction(2)), groups=[asked], nodes=nodes)) == {"gang": "NeverFits"}
+    assert reasons(outcome(GangRules(overcommit=Fraction(2)), groups=[asked], nodes=nodes)) == {"gang": "NeverFits"}
 
 
 def test_what_is_promised_without_pods_takes_room_on_nodes_though_nobody_knows_its_pods() -> None:
@@ -209,5 +209,5 @@ def test_what_does_not_fit_of_those_on_their_way_is_left_out() -> None:
 
 
 def test_a_shape_without_amounts_takes_any_node() -> None:
-    assert _bins(1).take((Shape(()),) * 5)
-    assert not _bins().take((Shape(()),))
+    assert _bins(1).take((PodShape(()),) * 5)
+    assert not _bins().take((PodShape(()),))

@@ -14,10 +14,10 @@ from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import shares, vectors
 from workers.controllers.volcano.podgroup.group import Group
-from workers.controllers.volcano.podgroup.ledger import Ledger
-from workers.controllers.volcano.podgroup.round import Outcome, Scene
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
+from workers.controllers.volcano.podgroup.round import RoundOutcome, Scene
 from workers.controllers.volcano.podgroup.rules import DEFAULT
-from workers.controllers.volcano.podgroup.shares import Claim
+from workers.controllers.volcano.podgroup.shares import QueueDemand
 
 Objects = dict[str, list[Object]]
 
@@ -67,13 +67,13 @@ def _queue(draw: st.DrawFn, name: str, parent: str) -> Object:
     )
 
 
-def _held(cluster: Objects) -> tuple[Scene, Outcome]:
+def _held(cluster: Objects) -> tuple[Scene, RoundOutcome]:
     scene = rounds.observe(everything(**cluster))
     return scene, rounds.held(scene, NOW)
 
 
-def _books(scene: Scene, admitted: tuple[Group, ...] = ()) -> Ledger:
-    ledger = Ledger(scene.tree, scene.nodes, scene.groups, DEFAULT.overcommit)
+def _books(scene: Scene, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
+    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, DEFAULT.overcommit)
     for each in admitted:
         ledger.promise(each)
     return ledger
@@ -162,14 +162,14 @@ def test_everybody_is_asked_once_and_whoever_waits_could_not_start_after_all(clu
 
 _claims = st.dictionaries(
     st.sampled_from("abcdef"),
-    st.builds(Claim, weight=st.integers(1, 9), least=st.integers(0, 20), most=st.integers(0, 90)),
+    st.builds(QueueDemand, weight=st.integers(1, 9), least=st.integers(0, 20), most=st.integers(0, 90)),
     max_size=6,
 )
 
 
 @settings(max_examples=500)
 @given(st.integers(0, 200), _claims)
-def test_shares_fill_like_water(whole: int, claims: dict[str, Claim]) -> None:
+def test_shares_fill_like_water(whole: int, claims: dict[str, QueueDemand]) -> None:
     found = shares.filled(whole, claims)
     for name, each in claims.items():
         assert each.least <= found[name] <= max(each.most, each.least)

@@ -22,8 +22,8 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 )
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup.rules import Rules
-from workers.reconcile.plan import ComeBack, Patch, Record, Rest, Together
+from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.reconcile.plan import ComeBack, HoldKey, Patch, RecordEvent, Together
 
 HALF_RUNNING = [
     group("old", phase="Running"),
@@ -178,7 +178,7 @@ def test_a_queue_bounds_those_below_it_together() -> None:
 
 
 def test_more_than_there_is_may_be_promised() -> None:
-    found = outcome(Rules(overcommit=Fraction("1.5")), groups=[group("a"), group("b")], nodes=[node(cpu=4, pods=9)])
+    found = outcome(GangRules(overcommit=Fraction("1.5")), groups=[group("a"), group("b")], nodes=[node(cpu=4, pods=9)])
     assert names(found) == ["a", "b"]
 
 
@@ -641,7 +641,7 @@ def test_whoever_waits_is_told_why_once_and_the_round_comes_back() -> None:
     status = _patches(plan)["gang"]
     (told,) = status["conditions"]
     assert (told["type"], told["status"], told["reason"]) == ("Unschedulable", "True", "NeverFits")
-    (event,) = [step for step in plan.steps if isinstance(step, Record)]
+    (event,) = [step for step in plan.steps if isinstance(step, RecordEvent)]
     assert (event.type, event.reason) == ("Warning", "Unschedulable")
     assert event.about is not None
     assert event.about[1] is waiting
@@ -660,7 +660,7 @@ def test_new_numbers_are_told_now_and_then_and_without_an_event() -> None:
     assert _patches(rounds.admit(scene, NOW + timedelta(seconds=9))) == {}
     later = rounds.admit(scene, NOW + timedelta(seconds=10))
     assert "2 of 2 cpu" in _patches(later)["gang"]["conditions"][0]["message"]
-    assert not [step for step in later.steps if isinstance(step, Record)]
+    assert not [step for step in later.steps if isinstance(step, RecordEvent)]
 
 
 def test_a_group_that_waited_says_so_no_more_once_it_is_admitted() -> None:
@@ -701,4 +701,4 @@ def test_a_round_over_many_is_followed_by_a_rest() -> None:
         for size in (50, 2000)
     )
     assert few.steps == ()
-    assert many.steps == (Rest(pytest.approx(0.2, rel=0.01)),)
+    assert many.steps == (HoldKey(pytest.approx(0.2, rel=0.01)),)
