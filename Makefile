@@ -6,7 +6,7 @@ FILES  ?= 200
 TASKS  ?= 60
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo demo-pool test check lint types contracts bench crds constraints clean
+.PHONY: demo demo-pool test check lint types contracts bench house crds constraints clean
 
 demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo FILES=2000
 	@$(BIN)/python -m deploy.demo --files $(FILES)
@@ -31,6 +31,9 @@ contracts: $(STAMP)
 
 bench: $(STAMP)  ## measurements, as a table and as JSON (build/bench.json)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+house: $(STAMP)  ## how the source reads, in figures: make house ARGS=--names
+	@$(BIN)/python -m tests.house $(ARGS)
 
 crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds
 	$(BIN)/python -m workers.api.crds deploy/crds
