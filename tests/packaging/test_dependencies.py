@@ -12,8 +12,10 @@ from tests.support.paths import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text()
 LOCKED = {
-    canonicalize_name(name): (version, hashes.split())
-    for name, version, hashes in re.findall(r"^([\w.-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", LOCK, re.M)
+    canonicalize_name(name): (version, hashes)
+    for name, version, hashes in re.findall(
+        r"^([\w.-]+)==(\S+)(?: ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", LOCK, re.MULTILINE
+    )
 }
 
 
@@ -61,4 +63,10 @@ def test_the_lock_has_everything_with_hashes_and_names_no_place() -> None:
     assert "tzdata" in wanted
     assert wanted - set(LOCKED) == set()
     assert "://" not in LOCK
-    assert LOCK.count("--hash=") == sum(len(hashes) // 1 for _, hashes in LOCKED.values())
+    assert len(re.findall(r"^[^\s#]", LOCK, re.MULTILINE)) == len(LOCKED), "each requirement has hashes"
+
+
+def test_development_uses_the_versions_of_the_lock() -> None:
+    text = (ROOT / "constraints.txt").read_text()
+    constraints = {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)$", text, re.M)}
+    assert {name: constraints.get(name) for name in LOCKED} == {name: version for name, (version, _) in LOCKED.items()}
