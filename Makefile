@@ -6,7 +6,7 @@ FILES  ?= 200
 TASKS  ?= 60
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo demo-pool test check lint types contracts bench house crds constraints clean
+.PHONY: demo demo-pool test check lint types contracts licences bench house crds wheel lock constraints clean
 
 demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo FILES=2000
 	@$(BIN)/python -m deploy.demo --files $(FILES)
@@ -17,7 +17,7 @@ demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks wi
 test: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest $(ARGS)
 
-check: lint types contracts test  ## everything that must be green before a change lands
+check: lint types contracts licences test  ## everything that must be green before a change lands
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -28,6 +28,9 @@ types: $(STAMP)
 
 contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+licences: $(STAMP)  ## of everything that an installation brings; fails for one that is not on the list
+	$(BIN)/python -m tests.packaging.licences
 
 bench: $(STAMP)  ## measurements, as a table and as JSON (build/bench.json)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -46,6 +49,19 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# A build folder of before would hand files that are gone to the wheel.
+wheel: $(STAMP)  ## build the wheel into dist
+	rm -rf build/lib build/bdist.*
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The same constraints and the same compiler make the same lock, on every platform and for every one.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes
+COMPILE += --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+EXTRAS  := external github kafka mongodb mysql postgresql rabbitmq
+lock: constraints.txt pyproject.toml  ## lock what an installation brings, with hashes: pip install --require-hashes -r
+	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==0.13.9; }
+	build/uv/bin/$(COMPILE) $(EXTRAS:%=--extra %) --constraint constraints.txt -o requirements.lock pyproject.toml
 
 constraints: $(STAMP)  ## lock the versions that are installed now
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^penstock' > constraints.txt

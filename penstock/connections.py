@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from scalers.errors import Unreached
-from workers.client.rest import Cluster
+from penstock.errors import Unreached
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +38,9 @@ class Connections:
     waits for that: a server that hangs may not let go of it.
     patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
     time for the others and for a second attempt. timeout: seconds that each of several scalers may take that are
-    asked side by side; set by `scalers.polling.batched.BatchedReader`. cluster: the API server that the measured
-    objects come from. idle: seconds after which a client is closed that nobody uses. closing: seconds that closing
-    one may take.
+    asked side by side; set by the poller. cluster: client of the API server that the measured objects come from, for
+    the built-in scalers alone (its type is no part of this interface), or None. idle: seconds after which an unused
+    client is closed. closing: seconds that closing one may take.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Connections:
         limit: int = 256,
         *,
         patience: float = 0.75,
-        cluster: Cluster | None = None,
+        cluster: Any = None,
         idle: float = IDLE,
         closing: float = CLOSING,
     ) -> None:

@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-from workers.errors import UserError
+from penstock.errors import UserError
 
 
 class MissingLibrary(UserError):  # noqa: N818 - what is the matter

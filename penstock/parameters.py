@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from penstock.errors import UserError
 from penstock.extras import MissingLibrary
-from workers.errors import UserError
 
 #: What KEDA appends to a parameter's name to say that an environment variable holds it.
 FROM_ENV = "FromEnv"

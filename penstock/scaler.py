@@ -19,8 +19,8 @@ from functools import partial
 from typing import Self, TypeVar
 
 from penstock.connections import Connections
+from penstock.errors import SourceError, TooSlow, Unreached
 from penstock.parameters import Parameters, Source, parameter
-from scalers.errors import SourceError, TooSlow, Unreached
 
 __all__ = [
     "Connections",

@@ -4,9 +4,12 @@ A message carries nothing but "look again". That is why results, events, retries
 control are all off: none of them can help a message that has nothing to say, and each of them costs or can lose one.
 """
 
+import importlib
+from types import ModuleType
 from typing import Any
 
 from celery import Celery
+from celery.loaders.app import AppLoader
 from pydantic import ValidationError
 
 from workers.settings import Settings
@@ -42,6 +45,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_routes": {task: {"queue": queue} for task, queue in LANES.values()},
         "task_default_queue": "penstock.default",
         "imports": ("workers.tasks", "scalers.tasks"),
+        "beat_scheduler": "scheduler.beat:Scheduler",
         # A tick is a few round trips; more than this between two of them and due keys wait.
         "beat_max_loop_interval": 0.2,
         "penstock_broker": url,
@@ -93,6 +97,14 @@ def from_environment() -> dict[str, Any]:
         raise SystemExit(f"penstock: {'; '.join(problems)}") from error
 
 
-app = Celery("penstock", set_as_current=False)
+class _Loader(AppLoader):  # type: ignore[misc]
+    """Imports tasks from where everything else comes from, and not from the current folder first."""
+
+    def import_from_cwd(self, module: str, imp: Any = None, package: str | None = None) -> ModuleType:  # noqa: ARG002
+        return importlib.import_module(module, package)
+
+
+# Without fix-ups: Django's puts the current folder on the path when the environment names Django settings.
+app = Celery("penstock", set_as_current=False, loader=_Loader, fixups=())
 # A function, so that importing this module reads no environment: Celery asks when it first needs a setting.
 app.add_defaults(from_environment)

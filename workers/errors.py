@@ -18,13 +18,21 @@ the API server into one of these, keeps the original as the cause, and trims wha
 
 from typing import Any
 
+from penstock.errors import PenstockError, UserError
 
-class PenstockError(Exception):
-    """The root of all our errors."""
-
-
-class UserError(PenstockError):
-    """Somebody's input is wrong; the message names the object and the field."""
+__all__ = [
+    "AlreadyExists",
+    "ClusterError",
+    "Conflict",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "NotFound",
+    "PenstockError",
+    "Stale",
+    "Unavailable",
+    "UserError",
+]
 
 
 class Stale(PenstockError):  # noqa: N818 - the field's word for it

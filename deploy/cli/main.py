@@ -39,7 +39,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "About": (crds.command, settings.command, version.command),
 }
 #: Internal parts; they run, but the help does not list them.
-HIDDEN = (embedded.broker, embedded.apiserver, embedded.kubelet)
+HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)
 #: What vcctl calls some of them; understood, and not listed.
 VCCTL = {"jobflow": flow.group, "jobtemplate": template.group}
 

@@ -6,7 +6,6 @@ logs and credentials in one folder, the home. One run owns a home at a time.
 
 import asyncio
 import os
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -160,7 +159,7 @@ def _apiserver(options: UpOptions, store: str) -> Component:
         }
     return Component(
         "apiserver",
-        _module("deploy.local.apiserver", arguments),
+        _part("apiserver", arguments),
         # Not in the command line, which everybody on the machine can read: it carries a password.
         {"PENSTOCK_BROKER": store},
         ready=home.ready("apiserver"),
@@ -177,13 +176,11 @@ def _kubelet(options: UpOptions) -> Component:
         "--max-pods": pods(options.settings.pods),
         "--ready-file": home.ready("kubelet"),
     }
-    return Component(
-        "kubelet", _module("deploy.local.kubelet", arguments), ready=home.ready("kubelet"), timeout=STARTING
-    )
+    return Component("kubelet", _part("kubelet", arguments), ready=home.ready("kubelet"), timeout=STARTING)
 
 
-def _module(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
-    return (sys.executable, "-m", name, *(str(part) for pair in arguments.items() for part in pair))
+def _part(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
+    return command_lines.own(name, *(str(part) for pair in arguments.items() for part in pair))
 
 
 def pods(wanted: int) -> int:

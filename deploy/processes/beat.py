@@ -4,7 +4,7 @@ import os
 
 from celery import signals
 
-from deploy.processes import command_lines, readiness
+from deploy.processes import celery_process, command_lines, readiness
 from workers.settings import Settings
 
 
@@ -12,10 +12,11 @@ def main(settings: Settings) -> None:
     """Run until SIGINT or SIGTERM."""
     # The app reads its settings from the environment when it is first asked for one.
     os.environ.update(command_lines.environment(settings))
+    celery_process.forget_variables()
     from workers.app import app
 
     signals.beat_init.connect(_ready)
-    app.Beat(scheduler=command_lines.SCHEDULER, loglevel=settings.log_level, quiet=True).run()
+    app.Beat(loglevel=settings.log_level, quiet=True).run()
 
 
 def _ready(**_: object) -> None:

@@ -6,12 +6,9 @@ Celery's own flags stand here once; whoever starts a worker (the command, `penst
 import sys
 from typing import Any
 
+from penstock import _place
 from workers.settings import Settings
 
-#: What Celery's beat is to schedule with; `celery -A workers.app beat -S <this>` does the same.
-SCHEDULER = "scheduler.beat:Scheduler"
-
-_CELERY = (sys.executable, "-m", "celery", "-A", "workers.app:app")
 #: Each of these only costs: a second at start, or a message per worker per second to every other worker.
 _QUIET = ("--without-mingle", "--without-gossip", "--without-heartbeat")
 
@@ -29,21 +26,31 @@ def scaler(number: int = 1) -> tuple[str, ...]:
 def _worker(lane: str, number: int) -> tuple[str, ...]:
     threads, queue = ("-P", "threads"), ("-Q", f"penstock.{lane}")
     ready, name = ("-I", "deploy.processes.readiness"), ("-n", f"{lane}-{number}@%h")
-    return (*_CELERY, "worker", *threads, *queue, *_QUIET, *ready, *name)
+    return celery("workers.app:app", "worker", *threads, *queue, *_QUIET, *ready, *name)
 
 
 def beat() -> tuple[str, ...]:
     """The clock: moves what became due and rings the bells. Any number of them may run."""
-    return _own("beat")
+    return own("beat")
 
 
 def watch() -> tuple[str, ...]:
     """The informers: they keep the mirror of the cluster fresh."""
-    return _own("watch")
+    return own("watch")
 
 
-def _own(command: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "deploy.cli.main", command)
+def celery(application: str, *words: str) -> tuple[str, ...]:
+    """Celery's command line on an application of ours, such as the demo's pool, in a process that finds our modules."""
+    return own("celery", application, *words)
+
+
+def own(*words: str) -> tuple[str, ...]:
+    """A process of the `penstock` command.
+
+    It finds this very Penstock by its path, and no module in the folder in which it runs (`-P`). Nothing of that is in
+    its environment, which it may hand to programs of other people.
+    """
+    return (sys.executable, "-P", str(_place.MAIN), *words)
 
 
 def environment(settings: Settings) -> dict[str, str]:

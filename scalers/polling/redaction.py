@@ -17,7 +17,12 @@ def why(error: Exception, *scalers: Scaler) -> str:
     A library may quote them.
     """
     text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
-    server = scalers[0].server
+    try:
+        server = scalers[0].server
+        hash(server)
+    except Exception:
+        # It may be this very property that failed.
+        server = None
     # Of a server that is several, the one that is meant may be named alone.
     if server is not None and not any(place in text for place in str(server).split(",")):
         text = f"{server}: {text}"

@@ -15,6 +15,7 @@ from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.polling.batched import SourceState
+from scalers.polling.redaction import why
 from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
 from scalers.ttl_cache import EVER
@@ -293,7 +294,19 @@ class Triggers:
         scaler = scaler_class.parse(trigger)
         if not self._unset:
             refuse_unset(scaler_class, trigger)
+        _check_properties(bare, scaler)
         return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceState.of(scaler, alone))
+
+
+def _check_properties(trigger: Trigger, scaler: Scaler) -> None:
+    """Raises SettingsError if a property raises that polling relies on: measuring would end for all objects there."""
+    for name in ("server", "metric", "watched", "patience"):
+        try:
+            value = getattr(scaler, name)
+            if name == "server":
+                hash(value)
+        except Exception as error:
+            raise trigger.error(name, why(error, scaler)) from error
 
 
 def _names_variables(specs: Sequence[Object]) -> bool:

@@ -13,9 +13,12 @@ from typing import IO, Any
 
 import psutil
 
+from tests.support.paths import ROOT
+
 #: Seconds anything here may take; a busy machine starts seven Python processes slowly.
 PATIENCE = 90.0
-COMMAND = (sys.executable, "-m", "deploy.cli.main")
+#: The command of this checkout, in whatever folder it is typed.
+COMMAND = (sys.executable, "-P", str(ROOT / "penstock" / "__main__.py"))
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:

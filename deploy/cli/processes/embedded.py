@@ -1,4 +1,4 @@
-"""``penstock broker``, ``apiserver`` and ``kubelet``: the embedded parts one by one, for debugging.
+"""``penstock broker``, ``apiserver`` and ``kubelet``: the embedded parts one by one, for debugging; and the demos.
 
 The arguments are those of the modules, which say what they are with ``--help``.
 """
@@ -11,8 +11,7 @@ import click
 VERBATIM = {"ignore_unknown_options": True, "help_option_names": []}
 
 
-def _part(name: str) -> click.Command:
-    module = f"deploy.local.{name}"
+def _part(name: str, module: str) -> click.Command:
 
     @click.command(name, hidden=True, context_settings=VERBATIM, help=f"Run `python -m {module}`.")
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -23,4 +22,5 @@ def _part(name: str) -> click.Command:
     return command
 
 
-broker, apiserver, kubelet = map(_part, ("broker", "apiserver", "kubelet"))
+broker, apiserver, kubelet = (_part(name, f"deploy.local.{name}") for name in ("broker", "apiserver", "kubelet"))
+demo, demo_pool = _part("demo", "deploy.demo"), _part("demo-pool", "deploy.demo.pool")

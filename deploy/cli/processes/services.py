@@ -59,6 +59,16 @@ def scaler(number: int, flags: dict[str, Any]) -> None:
     become(command_lines.scaler(number), flags)
 
 
+@click.command("celery", hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("application")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def celery(application: str, words: tuple[str, ...]) -> int:
+    """Carry out a command line of Celery on an application of ours."""
+    from deploy.processes import celery_process
+
+    return celery_process.run(application, words)
+
+
 @click.command("beat", cls=options.SettingsCommand)
 def beat(flags: dict[str, Any]) -> None:
     """Run the clock.

@@ -1,8 +1,7 @@
 """The pool's manifests: a Deployment of Celery workers, and the ScaledObject that sizes it by its own queue."""
 
-import sys
-
 from deploy.demo.pool.work import QUEUE
+from deploy.processes import command_lines
 from workers.api.kinds import Object
 
 NAME = "pool"
@@ -16,11 +15,11 @@ def deployment(broker: str) -> Object:
     that has a child do the work (prefork) may miss the child's answer when it is told to end. Then it waits for half a
     minute, and the task runs again, or, if the worker is killed meanwhile, is not seen for an hour.
     """
-    command = ["-m", "celery", "-A", "deploy.demo.pool.tasks", "worker", "--pool=solo"]
+    words = ("worker", "--pool=solo", "--without-gossip", "--without-mingle", "--loglevel=INFO")
     container = {
         "name": "worker",
         "image": "python",
-        "command": [sys.executable, *command, "--without-gossip", "--without-mingle", "--loglevel=INFO"],
+        "command": [*command_lines.celery("deploy.demo.pool.tasks", *words)],
         "env": [{"name": "POOL_BROKER", "value": broker}],
     }
     labels = {"app": NAME}

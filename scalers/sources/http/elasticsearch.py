@@ -28,10 +28,16 @@ class Elasticsearch(WebSource):
     query: str | None = parameter(None, sources=(_M,))
     search_template_name: str | None = parameter(None, sources=(_A, _M))
     parameters: str | None = parameter(None, sources=(_M,))
-    value_location: str = parameter(sources=(_A, _M))
+    value_location: str = parameter(sources=(_A, _M), description="[a path](json-paths.md)")
     target_value: float = parameter(sources=(_A, _M), ge=0)
     activation_target_value: float = parameter(0.0, sources=(_A, _M))
     ignore_null_values: bool = parameter(False, sources=(_M,))
+
+    @field_validator("value_location")
+    @classmethod
+    def _is_path(cls, path: str) -> str:
+        extracting.check_json_path(path)
+        return path
 
     @field_validator("query")
     @classmethod

@@ -1,4 +1,4 @@
-"""One number out of a document: JSON by gjson path, YAML and XML by dotted path, Prometheus' text by selector."""
+"""One number out of a document: JSON, YAML and XML by a path, Prometheus' text by selector."""
 
 import math
 import re
@@ -7,24 +7,34 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from xml.etree import ElementTree
 
-import gjson
 import orjson
 import yaml
 from kubernetes.utils.quantity import parse_quantity
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.scaler import SourceError
+from scalers.sources.http import json_path
 
 
 def from_json(body: bytes, path: str) -> float | None:
-    """The number, or the text that is a quantity (``1k``), at a gjson path; None for null. Raises SourceError."""
+    """The number, or the text that is a quantity (``1k``), at a path; None for null. Raises SourceError."""
     try:
-        found: Any = gjson.get(orjson.loads(body), path)
+        found = json_path.find(orjson.loads(body), json_path.parse(path))
     except orjson.JSONDecodeError:
         raise SourceError("the answer is not JSON") from None
-    except gjson.GJSONError:
-        raise SourceError(f"there is nothing at {path}") from None
+    except ValueError as error:
+        raise SourceError(f"{path}: {error}") from None
+    if found is json_path.MISSING:
+        raise SourceError(f"there is nothing at {path}")
     return number(found, path)
+
+
+def check_json_path(path: str) -> None:
+    """Raises ValueError that names the path and what in it is not supported."""
+    try:
+        json_path.parse(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; docs/json-paths.md has what is understood") from None
 
 
 def from_yaml(body: bytes, path: str) -> float | None:

@@ -33,7 +33,9 @@ class MetricsAPI(WebSource):
     """A URL whose answer holds the value."""
 
     endpoint: str = parameter(name="url", sources=_M)
-    value_location: str = parameter(sources=_M)
+    value_location: str = parameter(
+        sources=_M, description="[a path](json-paths.md), or as `format` has it: a dotted path, or a metric"
+    )
     target_value: float = parameter(sources=_M, gt=0)
     activation_target_value: float = parameter(0.0, sources=_M)
     format: Literal["json", "yaml", "xml", "prometheus"] = parameter("json", sources=_M)
@@ -46,9 +48,10 @@ class MetricsAPI(WebSource):
             raise ParameterError(
                 "url", "must name a Service to aggregate over, such as http://service.namespace:8080/path"
             )
-        if self.format == "prometheus":
+        check = {"prometheus": extracting.selector, "json": extracting.check_json_path}.get(self.format)
+        if check is not None:
             try:
-                extracting.selector(self.value_location)
+                check(self.value_location)
             except ValueError as error:
                 raise ParameterError("valueLocation", str(error)) from None
         return self

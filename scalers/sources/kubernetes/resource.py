@@ -25,7 +25,9 @@ class KubernetesResource(Scaler):
     resource_name: str = parameter(sources=_M)
     key: str = parameter(sources=_M)
     format: Literal["number", "json", "yaml"] = parameter("number", sources=_M)
-    value_location: str | None = parameter(None, sources=_M)
+    value_location: str | None = parameter(
+        None, sources=_M, description="[a path](json-paths.md) for JSON, a dotted one for YAML"
+    )
     value_type: Literal["float64", "int64", "quantity"] = parameter("float64", sources=_M)
     target_value: float = parameter(sources=_M, gt=0)
     activation_target_value: float = parameter(0.0, sources=_M)
@@ -35,6 +37,11 @@ class KubernetesResource(Scaler):
         if (self.format == "number") != (self.value_location is None):
             demand = "has no meaning with" if self.format == "number" else "is required by"
             raise ParameterError("valueLocation", f"{demand} format {self.format}")
+        if self.format == "json" and self.value_location is not None:
+            try:
+                extracting.check_json_path(self.value_location)
+            except ValueError as error:
+                raise ParameterError("valueLocation", str(error)) from None
         return self
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.connections import Connections
-from scalers.errors import SourceError, Unreached
+from penstock.errors import SourceError, Unreached
 
 
 @dataclass

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scalers.errors import SourceError
+from penstock.errors import SourceError
 from scalers.gather import side_by_side
 
 

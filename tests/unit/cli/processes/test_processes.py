@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 
 from deploy.local import up
 from deploy.processes import command_lines, readiness, watch
+from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
 from workers.errors import UserError
@@ -31,7 +32,7 @@ def test_a_worker_becomes_celery_with_its_settings_in_the_environment(
     ((argv, env),) = became
     assert argv[argv.index("-Q") + 1] == lane
     assert argv[argv.index("-n") + 1] == node
-    assert argv[argv.index("-P") + 1] == "threads"
+    assert argv[argv.index("worker") + 1 :][:2] == ("-P", "threads")
     assert {"--without-mingle", "--without-gossip", "--without-heartbeat"} <= set(argv)
     assert not [word for word in argv if "secret" in word]
     assert (env["PENSTOCK_BROKER"], env["PENSTOCK_SLOTS"]) == (secret, "4")
@@ -48,8 +49,9 @@ def test_a_bad_setting_stops_a_process_before_it_becomes_another(
 
 
 def test_beat_and_watch_are_commands_of_ours() -> None:
-    assert command_lines.beat()[-2:] == ("deploy.cli.main", "beat")
-    assert command_lines.watch()[-2:] == ("deploy.cli.main", "watch")
+    main = str(ROOT / "penstock" / "__main__.py")
+    assert command_lines.beat()[1:] == ("-P", main, "beat")
+    assert command_lines.watch()[1:] == ("-P", main, "watch")
 
 
 def test_without_a_cluster_watch_says_so_in_one_line(penstock: Type) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connections
+from penstock.errors import SourceError
 from penstock.parameters import SettingsError, Trigger
-from scalers.errors import SourceError
 from scalers.registry import REGISTRY
 from scalers.sources.celery.backlog import Backlog, BacklogTables, TransportLayout, matches
 from scalers.sources.celery.broker_url import BrokerURL, parse

@@ -1,10 +1,14 @@
 """From specs with authenticationRefs to scalers: when credentials are read again, and when they are not."""
 
 import asyncio
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
+from penstock.scaler import Scaler, parameter
+from scalers.registry import Registry
 from scalers.triggers.parse import Parsed, Triggers
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -202,3 +206,57 @@ async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
         each["metadata"]["uid"] = f"u{number}"
         await triggers.parse(REF, each)
     assert list(triggers._known) == ["u7", "u8", "u9"]
+
+
+class Faulty(Scaler):
+    """Of another project: one of its properties raises."""
+
+    fault: str = parameter()
+    token: SecretStr = parameter(SecretStr("hunter2"))
+
+    @property
+    def metric(self) -> str:
+        return self._or_raise("metric", "faulty")
+
+    @property
+    def target(self) -> float:
+        return 1.0
+
+    @property
+    def server(self) -> Hashable:
+        return self._or_raise("server", "the server")
+
+    @property
+    def watched(self) -> tuple[Hashable, ...]:
+        return self._or_raise("watched", ())
+
+    @property
+    def patience(self) -> float | None:
+        return self._or_raise("patience", None)
+
+    def _or_raise(self, name: str, value: Any) -> Any:
+        if self.fault == f"{name} unhashable":
+            return []
+        if self.fault == name:
+            raise ValueError(f"no port in hunter2's {name}")
+        return value
+
+
+@pytest.mark.parametrize("name", ["metric", "server", "watched", "patience"])
+async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: str) -> None:
+    registry = Registry()
+    registry.register("faulty")(Faulty)
+    triggers = Triggers(registry)
+    parsed = await triggers.parse(REF, body({"type": "faulty", "metadata": {"fault": name}}))
+    told = "the server: " if name != "server" else ""
+    assert parsed.problem == f"trigger 0 (faulty): {name}: {told}ValueError: no port in ***'s {name}"
+    mended = body({"type": "faulty", "metadata": {"fault": "none"}}, generation=2)
+    assert (await triggers.parse(REF, mended)).problem is None
+
+
+async def test_a_server_that_cannot_be_a_key_is_the_triggers_problem() -> None:
+    registry = Registry()
+    registry.register("faulty")(Faulty)
+    spec = body({"type": "faulty", "metadata": {"fault": "server unhashable"}})
+    parsed = await Triggers(registry).parse(REF, spec)
+    assert parsed.problem == "trigger 0 (faulty): server: TypeError: unhashable type: 'list'"

@@ -1,0 +1,35 @@
+"""The `penstock` command, also as `python -m penstock`.
+
+What the command starts is run by this file's path (`python -P …/penstock/__main__.py beat`): it then finds the package
+beside itself, and never in the current folder.
+"""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+
+def main() -> None:
+    """Runs the command line of this process, and ends the process with its exit code."""
+    from penstock import _place
+
+    _place.forget_current_folder()
+    _place.enter()
+    from deploy.cli.main import main as command
+
+    command()
+
+
+def _load_package() -> None:
+    folder = Path(__file__).resolve().parent
+    spec = spec_from_file_location("penstock", folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["penstock"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+if __name__ == "__main__":
+    if not __package__:
+        _load_package()
+    main()
