@@ -6,7 +6,13 @@ FILES  ?= 200
 TASKS  ?= 60
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo demo-pool test check lint types contracts licences bench house crds wheel lock constraints clean
+# The tests start thousands of Python processes, and no two of them should compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo demo-pool environment test collected check lint types contracts licences bench house crds wheel lock \
+        constraints clean
+
+environment: $(STAMP)  ## everything that the other targets run
 
 demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo FILES=2000
 	@$(BIN)/python -m deploy.demo --files $(FILES)
@@ -14,8 +20,11 @@ demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo F
 demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks with its queue: make demo-pool TASKS=200
 	@$(BIN)/python -m deploy.demo.pool --tasks $(TASKS)
 
-test: $(STAMP)  ## the whole test suite
-	$(BIN)/python -m pytest $(ARGS)
+test: $(STAMP)  ## the test suite, two processes per core: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+collected: $(STAMP)  ## import all tests, and compile them for the processes of a parallel run
+	$(BIN)/python -m pytest --collect-only -qqq
 
 check: lint types contracts licences test  ## everything that must be green before a change lands
 

@@ -1,7 +1,9 @@
 """Fixtures that every tier shares: brokers (fake and real) with a fresh, empty keyspace per test."""
 
+import gc
 import logging
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,7 +12,9 @@ import pytest
 import redis.asyncio as redis_async
 from hypothesis import HealthCheck, settings
 
-from tests.support.valkeys import ValkeyServer
+from tests.support import parallel
+from tests.support.paths import ROOT
+from tests.support.valkeys import ValkeyServer, installed
 from workers.logs import JsonLines
 from workers.runtime import redis_client
 
@@ -23,6 +27,78 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 # A shell ignores SIGINT for what it starts in the background, and so would every process that a test starts and stops.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("penstock")
+    group.addoption(
+        "--broker-only",
+        action="store_true",
+        help="only tests that talk to the server that PENSTOCK_TEST_REDIS names, or start one like it",
+    )
+    group.addoption("--strict-skips", action="store_true", help="fail on skips that tests/allowed-skips.txt lacks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    server = os.environ.get("PENSTOCK_TEST_REDIS", "")
+    if "://" in server and getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError("tests empty the server that PENSTOCK_TEST_REDIS names: one process only, with -n 0")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.broker_only:
+        chosen = [_talks_to_the_broker(item) for item in items]
+        config.hook.pytest_deselected(items=[item for item, wanted in zip(items, chosen, strict=True) if not wanted])
+        items[:] = [item for item, wanted in zip(items, chosen, strict=True) if wanted]
+    items.sort(key=lambda item: parallel.rank(item.nodeid))
+
+
+def _talks_to_the_broker(item: pytest.Item) -> bool:
+    """Returns true for a test that uses the fixture `redis_server`, or has the marker since it uses it otherwise."""
+    return "redis_server" in getattr(item, "fixturenames", ()) or item.get_closest_marker("broker") is not None
+
+
+def pytest_collection_finish() -> None:
+    # Ten thousand tests are a million objects that stay: no garbage collection needs to look at them again.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if strange := _strange_skips(terminalreporter) if config.option.strict_skips else set():
+        terminalreporter.section("skips that tests/allowed-skips.txt lacks", red=True)
+        for reason in sorted(strange):
+            terminalreporter.line(reason)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.option.strict_skips and not session.exitstatus and reporter and _strange_skips(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _strange_skips(reporter: pytest.TerminalReporter) -> set[str]:
+    """The reasons of skipped tests that no pattern in the file allows."""
+    lines = (ROOT / "tests" / "allowed-skips.txt").read_text().splitlines()
+    allowed = [line for line in lines if line and not line.startswith("#")]
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.stats.get("skipped", ())}
+    return {reason for reason in reasons if not any(re.fullmatch(pattern, reason) for pattern in allowed)}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> parallel.Units:
+    config.option.loadscopereorder = False
+    return parallel.Units(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    if "://" in os.environ.get("PENSTOCK_TEST_REDIS", ""):
+        return 0
+    # Half of the time tests wait for processes that they have started.
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +114,17 @@ def _own_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[str]:
-    """The URL of a real server: PENSTOCK_TEST_REDIS names one (it will be flushed!), else the bundled Valkey."""
-    if url := os.environ.get("PENSTOCK_TEST_REDIS"):
-        yield url
+    """The URL of a real server: PENSTOCK_TEST_REDIS names one (it will be flushed!), else the bundled Valkey.
+
+    It may name a program too, such as `redis-server`: each process of a parallel run starts one of its own then.
+    """
+    given = os.environ.get("PENSTOCK_TEST_REDIS", "")
+    if "://" in given:
+        yield given
+        return
+    if given:
+        with installed(given) as url:
+            yield url
         return
     with ValkeyServer(config={"notify-keyspace-events": "KEA", "save": ""}) as server:
         yield f"{server.connection_url}/0"

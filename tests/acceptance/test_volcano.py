@@ -1,6 +1,7 @@
 """Volcano's kinds as a user meets them: vcctl's lines with `penstock` in front, on the embedded cluster."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,9 @@ def test_a_queue_is_made_used_closed_and_deleted(cluster: Terminal, tmp_path: Pa
         file.write_text(yaml.safe_dump(job))
         cluster.type("job", "run", "-f", str(file))
         until(lambda name=name: name in cluster.type("get", "podgroups"), "it has its PodGroup")
+        # A queue's order is that of creation times, which count seconds.
+        second = int(time.time())
+        until(lambda second=second: int(time.time()) > second, "the next one is younger")
     until(lambda: phase(cluster, "first") == "Running", "the first runs")
     until(lambda: cluster.type("queue", "get", "-n", "tight").count("TooManyRunning") == 2, "the others say why not")
     waiting = [line.split() for line in cluster.type("queue", "get", "-n", "tight").splitlines()[4:]]

@@ -13,12 +13,17 @@ from typing import IO, Any
 
 import psutil
 
+from tests.support.forks import ForkServer
 from tests.support.paths import ROOT
 
 #: Seconds anything here may take; a busy machine starts seven Python processes slowly.
 PATIENCE = 90.0
 #: The command of this checkout, in whatever folder it is typed.
 COMMAND = (sys.executable, "-P", str(ROOT / "penstock" / "__main__.py"))
+
+_forks = ForkServer()
+#: Commands that were carried out by a process of their own.
+_typed: set[str] = set()
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
@@ -44,16 +49,24 @@ class Terminal:
     folder: Path
 
     def type(self, *words: str, stdin: str = "", code: int = 0) -> str:
-        """One command line that must end with this exit code; what it printed, errors last."""
-        done = subprocess.run(
-            [*COMMAND, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=environment(**self.variables),
-            timeout=PATIENCE,
-        )
+        """One command line that must end with this exit code; what it printed, errors last.
+
+        The first line of each command is a process of its own; what follows are forks that need not import anything.
+        """
+        variables = environment(**self.variables)
+        if words[0] in _typed:
+            done = _forks.run(words, stdin=stdin, folder=self.folder, environment=variables, timeout=PATIENCE)
+        else:
+            _typed.add(words[0])
+            done = subprocess.run(
+                [*COMMAND, *words],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                cwd=self.folder,
+                env=variables,
+                timeout=PATIENCE,
+            )
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr

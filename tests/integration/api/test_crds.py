@@ -51,21 +51,32 @@ async def cluster(kubeconfig: Path) -> AsyncIterator[Cluster]:
         yield connected
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Major and minor of a version text; empty for one without."""
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+@pytest.fixture
+async def release(cluster: Cluster) -> tuple[int, int]:
+    """Major and minor version of the API server. A build without one comes from Debian's source, which is 1.20."""
+    version = await cluster.request("GET", "/version")
+    return int(version["major"] or 1), int(version["minor"].rstrip("+") or 20)
+
+
+@pytest.fixture
+async def keeps_empty_strings(cluster: Cluster) -> None:
+    """Skips on an API server that takes an empty string in a custom resource for null."""
+    body = example()
+    body["spec"]["envSourceContainerName"] = ""
+    try:
+        await cluster.request("POST", SCALED_JOB.path("default"), body=body, query={"dryRun": "All"})
+    except Invalid as error:
+        # Seen with Debian's source of 1.20 and a newer reflect2: no build of Kubernetes itself does that.
+        if 'in body must be of type string: "null"' in str(error):
+            pytest.skip(
+                "this kube-apiserver takes an empty string in a custom resource for null: NOT tested against it"
+            )
+        raise
 
 
 @pytest.fixture
 async def objects(cluster: Cluster) -> AsyncIterator[Cluster]:
     """The same, for tests that store objects of our kinds; they are gone afterwards."""
-    version = await cluster.request("GET", "/version")
-    release = _numbers(version["gitVersion"])
-    go = _numbers(version.get("goVersion", ""))
-    if release < (1, 24) and go >= (1, 18):
-        # Seen with 1.20 and Go 1.19: the first custom resource of any kind ends the process with SIGSEGV, in its
-        # vendored reflect2. Nothing about ours is special there.
-        pytest.skip(f"{version['gitVersion']} built with {version['goVersion']} CRASHES on any custom resource")
     yield cluster
     for kind in (SCALED_JOB, SCHEDULED_JOB):
         for body in (await cluster.list(kind))[0]:
@@ -93,7 +104,7 @@ async def test_a_scaledjob_is_kept_as_it_was_written(objects):
     assert stored["metadata"]["generation"] == 1
 
 
-async def test_status_has_a_subresource_of_its_own(objects):
+async def test_status_has_a_subresource_of_its_own(objects, keeps_empty_strings):
     await objects.create(SCALED_JOB, example())
     status = {
         "conditions": [{"type": "Ready", "status": "True", "reason": "ScaledJobReady", "message": "ready"}],
@@ -135,7 +146,7 @@ async def test_a_scheduledjob_is_kept_with_its_defaults_filled_in(objects):
     assert filled == {"suspend": False, "jitterSeconds": 0, "outcomesLimit": 10, "successfulJobsHistoryLimit": 3}
 
 
-async def test_a_scheduledjobs_status_keeps_what_ended(objects):
+async def test_a_scheduledjobs_status_keeps_what_ended(objects, keeps_empty_strings):
     created = await objects.create(SCHEDULED_JOB, example("scheduledjob-seconds"))
     reference = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "heartbeat-1", "uid": "u"}
     outcome = {
@@ -185,9 +196,11 @@ async def test_a_scheduledjobs_status_keeps_what_ended(objects):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, change, field):
+async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, release, change, field):
     body = example("scheduledjob-seconds")
     spec = {**body["spec"], **change}
     body["spec"] = {name: value for name, value in spec.items() if value is not None}
-    with pytest.raises(Invalid, match=re.escape(field)):
+    # 1.20 says in which list, not at which place of it.
+    named = field if release > (1, 20) else field.partition("[")[0]
+    with pytest.raises(Invalid, match=re.escape(named)):
         await objects.create(SCHEDULED_JOB, body)

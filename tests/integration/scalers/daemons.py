@@ -20,7 +20,12 @@ from tests.support.ports import free_port
 
 def needs(program: str, package: str) -> str:
     """The program's path; the test is skipped, saying why, where it is not installed."""
-    path = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/lib/postgresql/15/bin")
+    # Debian keeps each release of PostgreSQL in a folder of its own; the newest one serves.
+    releases = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True
+    )
+    folders = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin", *map(str, releases)]
+    path = shutil.which(program, path=":".join(folders))
     if path is None:
         pytest.skip(f"{program} is not installed (Debian: {package})")
     return path

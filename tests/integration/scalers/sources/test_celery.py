@@ -358,6 +358,7 @@ async def test_a_broker_that_is_not_there(tmp_path: Path, connections: Connectio
         assert "hush" not in str(failed.value)
 
 
+@pytest.mark.broker
 async def test_behind_sentinels(tmp_path: Path, connections: Connections) -> None:
     async with valkeys.sentinel(tmp_path, password="hush", own_password="own") as watched:
         port = watched.sentinel.port

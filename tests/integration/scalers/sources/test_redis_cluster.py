@@ -20,7 +20,7 @@ from tests.integration.scalers.servers import count_writes, refusing
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, SLOTS, Cluster, Server, cluster
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 
 NAMES = [f"list{number}" for number in range(60)]
 LENGTHS = [float(number % 5) for number in range(60)]

@@ -17,7 +17,7 @@ from tests.integration.scalers.servers import count_writes, hanging, refusing
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, Watched, sentinel
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
