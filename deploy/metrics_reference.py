@@ -77,8 +77,8 @@ _LANES = (
     workers.OLDEST,
     workers.ACTIVE,
     workers.CLAIMED,
-    workers.BELLS,
-    workers.EMPTY_BELLS,
+    workers.NOTIFICATIONS,
+    workers.EMPTY_NOTIFICATIONS,
     workers.LEASES_LOST,
     workers.STALE_DONE,
 )

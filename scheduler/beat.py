@@ -33,7 +33,7 @@ from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
-from scheduler.runs import EmitAttempt, PeriodicRuns
+from scheduler.runs import LastRuns, RunLease
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +148,8 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         return Keys(self.app.conf.get("penstock_prefix") or Keys().prefix)
 
     @cached_property
-    def _runs(self) -> PeriodicRuns:
-        return PeriodicRuns(self._client, self._keys, clock=self._clock)
+    def _runs(self) -> LastRuns:
+        return LastRuns(self._client, self._keys, clock=self._clock)
 
     @property
     def _lane_tasks(self) -> Mapping[str, tuple[str, str]]:
@@ -173,26 +173,26 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         """Answers the seconds until a booked key is due."""
         sleep = LONGEST_SLEEP
         for lane in self._lanes:
-            bells, due = self._run(self._sweep(lane))
-            self._ring(lane.name, bells)
+            notifications, due = self._run(self._sweep(lane))
+            self._notify(lane.name, notifications)
             sleep = min(sleep, due)
         return sleep
 
     async def _sweep(self, lane: Lane) -> tuple[int, float]:
-        bells = 0
+        notifications = 0
         for _ in range(CALLS):
             swept = await lane.sweep(PIECE)
-            bells += swept.bells
+            notifications += swept.notifications
             if swept.moved < PIECE:
                 break
         if swept.next is None:
-            return bells, LONGEST_SLEEP
-        return bells, swept.next - await self._runs.now() / 1e6
+            return notifications, LONGEST_SLEEP
+        return notifications, swept.next - await self._runs.now() / 1e6
 
-    def _ring(self, lane: str, bells: int) -> None:
+    def _notify(self, lane: str, notifications: int) -> None:
         task, queue = self._lane_tasks[lane]
         with self.app.producer_pool.acquire(block=True) as producer:
-            for _ in range(bells):
+            for _ in range(notifications):
                 self.app.send_task(task, queue=queue, producer=producer, ignore_result=True)
 
     # What Celery's users configured.
@@ -258,7 +258,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         if run is not None:
             self._expect(name, entry, run, now)
 
-    def _publish(self, attempt: EmitAttempt, upcoming: Upcoming) -> bool:
+    def _publish(self, attempt: RunLease, upcoming: Upcoming) -> bool:
         entry = copy.copy(upcoming.entry)
         run_id = str(uuid.uuid5(_RUN_IDS, f"{self._keys.tag} {entry.name} {upcoming.last}"))
         entry.options = {"task_id": run_id, **entry.options}

@@ -71,12 +71,12 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Requeue:
     """It worked, and there is more to do at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class FinishLater:
+class RequeueAt:
     """It worked; again at this moment (seconds since the epoch, broker's clock) at the latest."""
 
     at: float
@@ -94,7 +94,7 @@ class Failed:
     within: float | None = None
 
 
-Outcome = Done | Again | FinishLater | Failed
+Outcome = Done | Requeue | RequeueAt | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Marked:
     """ready: how many keys became ready by it. bells: how many the caller must ring."""
 
     ready: int
-    bells: int
+    notifications: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Finished:
     """stale: leases that were not held any more; their outcomes changed nothing. bells: to be rung by the caller."""
 
     stale: tuple[Lease, ...]
-    bells: int
+    notifications: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Swept:
     """
 
     moved: int
-    bells: int
+    notifications: int
     next: float | None
 
 
@@ -155,7 +155,7 @@ class Stats:
     expired: int
     dirty: int
     failing: int
-    bells: int
+    notifications: int
     oldest: float | None
 
 
@@ -198,13 +198,13 @@ class Lane:
         priority: a head start of so many thousand keys of its own namespace, -10 to 10. forgive: forget failures,
         and with them the wait for the backoff. Marking nothing answers how many bells are missing.
         """
-        ready = bells = 0
+        ready = notifications = 0
         for piece in list(_pieces(keys)) or [[]]:
             args: tuple[Arg, ...] = (self._now(), self.slots, priority, "1" if forgive else "0", *piece)
             newly, missing = await SCRIPTS["mark"](self._client, self._lane, args)
             ready += newly
-            bells += missing
-        return Marked(ready, bells)
+            notifications += missing
+        return Marked(ready, notifications)
 
     async def book(self, due: Mapping[str, float]) -> None:
         """Make each key ready at its moment (seconds since the epoch); of two bookings of a key the earlier stays."""
@@ -214,7 +214,7 @@ class Lane:
                 args += (_micros(at), key)
             await SCRIPTS["book"](self._client, self._lane, args)
 
-    async def claim(self, n: int, *, bell: bool = False) -> ClaimedKeys:
+    async def claim(self, n: int, *, notified: bool = False) -> ClaimedKeys:
         """Take up to `n` ready keys, whose turn it is, under a lease each. bell: the caller answers a bell."""
         call = uuid.uuid4().hex
         # Before the call: the lease may begin at any moment after this one, and never before.
@@ -222,7 +222,7 @@ class Lane:
         now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
             self._client,
             (self._generation, self.keys.call(call), *self._lane),
-            (self._now(), n, self._lease, "1" if bell else "0", call),
+            (self._now(), n, self._lease, "1" if notified else "0", call),
         )
         id = generation.decode()
         leases = tuple(
@@ -244,7 +244,7 @@ class Lane:
     async def finish(self, outcomes: Iterable[tuple[Lease, Outcome]]) -> Finished:
         """Give leases back, each with what came of it."""
         stale: list[Lease] = []
-        bells = 0
+        notifications = 0
         for piece in _pieces(outcomes):
             leases, args = self._outcomes(piece)
             missing, *places = await SCRIPTS["finish"](
@@ -253,27 +253,27 @@ class Lane:
                 (self._now(), self.slots, self._lease, self._base, self._cap, *args),
             )
             stale += (leases[place] for place in places)
-            bells += missing
-        return Finished(tuple(stale), bells)
+            notifications += missing
+        return Finished(tuple(stale), notifications)
 
     async def sweep(self, limit: int = 1000) -> Swept:
         """Make ready what is due and what a holder let expire, at most `limit` of each; ring for a forgotten lane.
 
         An expired lease counts as a failure of its key; the time it lasted counts as waiting.
         """
-        moved, bells, due = await SCRIPTS["sweep"](
+        moved, notifications, due = await SCRIPTS["sweep"](
             self._client,
             self._lane,
             (self._now(), self.slots, self._lease, self._base, self._cap, limit, _micros(PATIENCE)),
         )
-        return Swept(moved, bells, due / 1e6 if due else None)
+        return Swept(moved, notifications, due / 1e6 if due else None)
 
     async def stats(self) -> Stats:
         """The lane in numbers."""
         answer: list[int] = await SCRIPTS["stats"](self._client, self._lane, (self._now(),))
-        ready, later, due, leased, expired, dirty, failing, bells, oldest = answer
+        ready, later, due, leased, expired, dirty, failing, notifications, oldest = answer
         age = oldest / 1e6 if oldest >= 0 else None
-        return Stats(ready, later, due, leased, expired, dirty, failing, bells, age)
+        return Stats(ready, later, due, leased, expired, dirty, failing, notifications, age)
 
     async def open(self) -> None:
         """Allow claims at once, without the quarantine of a new generation.
@@ -307,9 +307,9 @@ class Lane:
         match outcome:
             case Done():
                 return 0, ()
-            case Again():
+            case Requeue():
                 return 1, ()
-            case FinishLater(at):
+            case RequeueAt(at):
                 return 2, (_micros(at),)
             case Failed(reason, after, within):
                 longest = self._cap if within is None else _micros(within)

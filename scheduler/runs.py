@@ -21,7 +21,7 @@ _END = Script(load("scheduler", "end_run"))
 
 
 @dataclass(frozen=True, slots=True)
-class EmitAttempt:
+class RunLease:
     """One beat's right to emit one run. deadline: on `time.monotonic()`; after it another beat may take over."""
 
     name: str
@@ -34,7 +34,7 @@ class EmitAttempt:
         return time.monotonic() > self.deadline - MARGIN
 
 
-class PeriodicRuns:
+class LastRuns:
     """The last runs, by entry name, in microseconds since the epoch on the broker's clock.
 
     clock: replaces that clock; for tests only.
@@ -64,19 +64,19 @@ class PeriodicRuns:
             known = (await pipe.execute())[-1]
         return {name: int(moment) for name, moment in zip(last, known, strict=True) if moment is not None}
 
-    async def begin(self, name: str, last: int) -> EmitAttempt | int | None:
+    async def begin(self, name: str, last: int) -> RunLease | int | None:
         """Ask to emit the run that follows the one at `last`.
 
         Answers the attempt if it is the caller's, None while another beat is at it, or the moment of the last run if
         that is not the one the caller knew.
         """
-        attempt = EmitAttempt(name, uuid.uuid4().hex, time.monotonic() + EMITTING)
+        attempt = RunLease(name, uuid.uuid4().hex, time.monotonic() + EMITTING)
         answer = await _BEGIN(self._client, self._names(name), (name, last, attempt.id, round(EMITTING * 1000)))
         if isinstance(answer, bytes):
             return int(answer)
         return attempt if answer else None
 
-    async def end(self, attempt: EmitAttempt, run: int | None) -> bool:
+    async def end(self, attempt: RunLease, run: int | None) -> bool:
         """Say that the run was emitted, as the one of this moment, or (None) that it was not and is to be tried again.
 
         False if the attempt took too long and another beat has taken over.

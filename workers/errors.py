@@ -5,7 +5,7 @@ the API server into one of these, keeps the original as the cause, and trims wha
 
     PenstockError
     ├── UserError             the input is wrong: say so, do not retry by ourselves
-    ├── Stale                 we know too little to decide (mirror behind, reading missing): come back later
+    ├── Stale                 we know too little to decide (store behind, reading missing): come back later
     └── ClusterError          the API server refused or could not be reached
         ├── NotFound            404
         ├── AlreadyExists       409, reason AlreadyExists

@@ -12,7 +12,7 @@ process = LoopThread(lambda: reconciling(Settings()))
 @app.task(name=LANES["reconcile"][0])
 def reconcile() -> None:
     """Look into the reconcile lane."""
-    process.run(lambda drain: drain.bell())
+    process.run(lambda consumer: consumer.consume())
 
 
 serve("reconcile", process)

@@ -6,7 +6,7 @@
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most keys to claim
 --       3      lease (us)
---       4      '1' if a bell made the caller come, which is then no longer on its way; else '0'
+--       4      '1' if a notification made the caller come, which is then no longer on its way; else '0'
 --       5      the id to give a new generation
 -- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
 --         failure: '' or '<failures in a row> <reason of the last>'
@@ -21,7 +21,7 @@ local from = lane(KEYS, 2)
 local now = clock(ARGV[1])
 local most = tonumber(ARGV[2])
 local lease = tonumber(ARGV[3])
-local rung = ARGV[4] == '1'
+local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
 local id, opens = adopt(generation, from.meta, candidate, now, lease)
@@ -55,14 +55,14 @@ if kept then
   return replayed(kept)
 end
 
-local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'bells')
-if rung then
-  redis.call('HSET', from.meta, 'bells', math.max(0, tonumber(meta[3] or 0) - 1))
+local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'notifications')
+if notified then
+  redis.call('HSET', from.meta, 'notifications', math.max(0, tonumber(meta[3] or 0) - 1))
 end
 if now < opens then
   return answer(0, {})
 end
--- Somebody is there to claim: no bell is missing (see sweep).
+-- Somebody is there to claim: no notification is missing (see sweep).
 redis.call('HSET', from.meta, 'claimed', now, 'repairs', 0)
 
 local first = redis.call('ZPOPMIN', from.ready, most)

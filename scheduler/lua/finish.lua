@@ -3,7 +3,7 @@
 -- KEYS  1      this call's answer, kept for one lease
 --       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
 --       6..9   how many leases are done, again, come back and failed; they follow in that order:
@@ -11,7 +11,7 @@
 --         again      key, token
 --         come back  key, token, due moment (us)
 --         failed     key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
--- Answer: {bells to ring, the stale ones, as their places in the order above, from 0, ...}
+-- Answer: {notifications to send, the stale ones, as their places in the order above, from 0, ...}
 -- Replay: answers the same again.
 -- include: clock
 -- include: backoff
@@ -51,7 +51,7 @@ local dirty = ask('SMISMEMBER', of.dirty, keys)
 local booked = ask('SMISMEMBER', of.booked, keys)
 
 local released, clean, kept_bookings, forgiven, unbooked, later, earlier, failing = {}, {}, {}, {}, {}, {}, {}, {}
-local bells_and_stale = { 0 }
+local answer = { 0 }
 
 local function back_off(key, at)
   local known = redis.call('HGET', of.failures, key)
@@ -65,7 +65,7 @@ end
 for i, key in ipairs(keys) do
   local at = places[i]
   if holders[i] ~= ARGV[at + 1] then
-    bells_and_stale[#bells_and_stale + 1] = i - 1
+    answer[#answer + 1] = i - 1
   else
     released[#released + 1] = key
     if dirty[i] == 1 then
@@ -105,7 +105,7 @@ tell('HSET', of.failures, failing)
 tell('ZREM', of.later, unbooked)
 tell('ZADD', of.later, later)
 tell('ZADD', of.later, earlier, 'LT')
-local _, bells = settle(of, slots)
-bells_and_stale[1] = bells
-redis.call('SET', call, table.concat(bells_and_stale, ' '), 'PX', math.ceil(lease / 1000))
-return bells_and_stale
+local _, notifications = settle(of, slots)
+answer[1] = notifications
+redis.call('SET', call, table.concat(answer, ' '), 'PX', math.ceil(lease / 1000))
+return answer

@@ -2,7 +2,7 @@
 --
 --   local news = lane(KEYS, offset)                   -- offset: how many KEYS come before the lane's first
 --   mark(news, key, now_us, priority, forgive)        -- as often as you like; the same key twice costs nothing
---   local newly_ready, bells = settle(news, slots)    -- decides and writes; the caller rings so many bells
+--   local newly_ready, notifications = settle(news, slots)    -- decides and writes; the caller sends so many notifications
 --
 -- Fairness is start-time fair queueing over namespaces in the one ready set: a key's score is its virtual start, the
 -- later of the lane's virtual time (the start of what was claimed last) and of its namespace's virtual finish, which
@@ -15,8 +15,8 @@ local LANE_KEYS = 10
 local HEAD_START = 1000
 -- Priorities beyond this many steps count as this many.
 local MOST_STEPS = 10
--- One more bell per so many ready keys: a bell claims many, and one that finds nothing costs as much as a full one.
-local KEYS_PER_BELL = 8
+-- One more notification per so many ready keys: a notification claims many, and one that finds nothing costs as much as a full one.
+local KEYS_PER_NOTIFICATION = 8
 
 local function lane(keys, offset)
   return {
@@ -75,23 +75,23 @@ local function head_start(priority)
   return math.max(-MOST_STEPS, math.min(MOST_STEPS, priority)) * HEAD_START
 end
 
--- How many bells to ring so that enough are on their way for what is ready. None while claims are refused.
-local function bells_missing(into, slots, outstanding, opens)
+-- How many notifications to send so that enough are on their way for what is ready. None while claims are refused.
+local function notifications_missing(into, slots, outstanding, opens)
   if into.now < opens then
     return 0
   end
-  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / KEYS_PER_BELL), slots)
+  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / KEYS_PER_NOTIFICATION), slots)
   local missing = wanted - outstanding
   if missing <= 0 then
     return 0
   end
-  redis.call('HSET', into.meta, 'bells', outstanding + missing)
+  redis.call('HSET', into.meta, 'notifications', outstanding + missing)
   return missing
 end
 
--- Decides for every marked key, writes all of it, and answers how many keys became ready and how many bells to ring.
+-- Decides for every marked key, writes all of it, and answers how many keys became ready and how many notifications to send.
 local function settle(into, slots)
-  local meta = redis.call('HMGET', into.meta, 'virtual', 'bells', 'opens')
+  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens')
   local keys = into.news
   local newly = 0
   if #keys > 0 then
@@ -144,5 +144,5 @@ local function settle(into, slots)
     tell('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  return newly, bells_missing(into, slots, tonumber(meta[2] or 0), tonumber(meta[3] or 0))
+  return newly, notifications_missing(into, slots, tonumber(meta[2] or 0), tonumber(meta[3] or 0))
 end

@@ -4,7 +4,7 @@
 -- KEYS  1      generation
 --       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      most leases to take back in this call
 --       4      the id to give a new generation
 -- Answer: how many leases are left to take back: call again until 0
@@ -21,7 +21,7 @@ local most = tonumber(ARGV[3])
 local candidate = ARGV[4]
 
 local id = adopt(generation, of.meta, candidate, now, 0)
-redis.call('HSET', of.meta, 'opens', 0, 'bells', 0)
+redis.call('HSET', of.meta, 'opens', 0, 'notifications', 0)
 
 local keys = redis.call('ZRANGE', of.leases, 0, most - 1)
 for _, key in ipairs(keys) do
@@ -32,5 +32,5 @@ tell('ZREM', of.leases, keys)
 tell('SREM', of.dirty, keys)
 tell('SREM', of.booked, keys)
 settle(of, slots)
-redis.call('HSET', of.meta, 'bells', 0)
+redis.call('HSET', of.meta, 'notifications', 0)
 return redis.call('ZCARD', of.leases)

@@ -1,16 +1,16 @@
--- Moves what is due, and what a holder let expire, into the ready set; rings again for a lane nobody claims from.
+-- Moves what is due, and what a holder let expire, into the ready set; notifies again for a lane that nothing claims from.
 --
 -- A lease that expired counts as a failure (its holder died, stood still, or was killed by this very key). The time
 -- the lease lasted counts as waiting, and so only a key that fails this way again and again waits for longer.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
---       7      patience: how long ready keys may go unclaimed before a bell counts as lost (us)
--- Answer: {moved, bells to ring, due moment of the next entry (us; 0: none)}
+--       7      patience: how long ready keys may go unclaimed before a notification counts as lost (us)
+-- Answer: {moved, notifications to send, due moment of the next entry (us; 0: none)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff
@@ -25,7 +25,7 @@ local most = tonumber(ARGV[6])
 local patience = tonumber(ARGV[7])
 of.now = now
 
--- A lost bell is rung once more, and again after twice the time: without workers bells must not pile up.
+-- A lost notification is sent once more, and again after twice the time: without workers notifications must not pile up.
 local MOST_DOUBLINGS = 5
 
 local function take(set)
@@ -54,8 +54,8 @@ local function expire(keys)
   tell('ZADD', of.later, later)
 end
 
--- Whether ready keys have gone unclaimed for longer than bells on their way can explain.
-local function bells_lost()
+-- Whether ready keys have gone unclaimed for longer than notifications under way can explain.
+local function notifications_lost()
   local oldest = redis.call('ZRANGE', of.since, 0, 0, 'WITHSCORES')
   if #oldest == 0 then
     return false
@@ -79,10 +79,10 @@ tell('ZREM', of.later, due)
 for _, key in ipairs(due) do
   requeue(of, key, now)
 end
-local _, bells = settle(of, slots)
-if bells == 0 and bells_lost() then
-  redis.call('HSET', of.meta, 'bells', 1)
-  bells = 1
+local _, notifications = settle(of, slots)
+if notifications == 0 and notifications_lost() then
+  redis.call('HSET', of.meta, 'notifications', 1)
+  notifications = 1
 end
 local next_due = redis.call('ZRANGE', of.later, 0, 0, 'WITHSCORES')
-return { #due + #expired, bells, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }
+return { #due + #expired, notifications, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }

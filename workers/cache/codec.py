@@ -1,4 +1,4 @@
-"""How one object is written into the mirror and read from it again; workers/lua/entries.lua is the other side."""
+"""How one object is written into the store and read from it again; workers/lua/entries.lua is the other side."""
 
 import zlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from workers.reconcile.snapshot import CachedObject
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9
 _GONE = b"-"
-#: Kinds whose objects are secrets: everybody who can read the broker can read the mirror.
+#: Kinds whose objects are secrets: everybody who can read the broker can read the store.
 NEVER_KEPT = frozenset({SECRET.id})
 #: Kinds whose objects may hold secrets.
 _SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATION.id})
@@ -98,7 +98,7 @@ def arguments(
     watched: Callable[[Object], bool],
     *,
     adopted: bool,
-    tie: Callable[[Object], Ref | None] | None,
+    refers_to: Callable[[Object], Ref | None] | None,
 ) -> list[Arg]:
     """A change as workers/lua/apply.lua takes it.
 
@@ -119,7 +119,7 @@ def arguments(
         metadata["resourceVersion"],
         metadata["uid"],
         *_owner(state, adopted=adopted),
-        _named(state, tie),
+        _named(state, refers_to),
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
@@ -140,9 +140,9 @@ def _owner(body: Object, *, adopted: bool) -> tuple[str, str]:
     return reference["uid"], Ref(kind, namespace, reference["name"]).key
 
 
-def _named(body: Object, tie: Callable[[Object], Ref | None] | None) -> str:
+def _named(body: Object, refers_to: Callable[[Object], Ref | None] | None) -> str:
     """The key of the object that this one names. A name that users write may be no name at all; nobody has those."""
-    ref = tie(body) if tie else None
+    ref = refers_to(body) if refers_to else None
     return ref.key if ref and " " not in ref.key and ref.key.isprintable() else NONE
 
 
@@ -150,7 +150,7 @@ def _trimmed(kind: Kind, body: Object) -> Object:
     """Without managedFields, which are often half of an object and no decision reads them.
 
     Of what may hold secrets itself nothing is kept but who it is and who uses it: everybody who can read the broker
-    can read the mirror. An annotation may repeat the rest.
+    can read the store. An annotation may repeat the rest.
     """
     left_out = {"managedFields", "annotations"} if kind.id in _SECRETIVE else {"managedFields"}
     metadata = {name: value for name, value in body["metadata"].items() if name not in left_out}

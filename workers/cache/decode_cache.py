@@ -1,4 +1,4 @@
-"""What a process read of the mirror lately: an object that stands as it stood is not decoded again."""
+"""What a process read of the store lately: an object that stands as it stood is not decoded again."""
 
 from collections import OrderedDict
 
@@ -6,7 +6,7 @@ from workers.api.kinds import Kind
 from workers.cache import codec
 from workers.reconcile.snapshot import CachedObject
 
-#: Bytes of the mirror's values that a process keeps; decoded they take about five times as much beside.
+#: Bytes of the store's values that a process keeps; decoded they take about five times as much beside.
 SIZE = 4 << 20
 
 

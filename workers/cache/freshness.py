@@ -1,4 +1,4 @@
-"""How fresh the kinds of the mirror are, and what is too old to be believed."""
+"""How fresh the kinds of the store are, and what is too old to be believed."""
 
 from collections.abc import Iterable, Mapping
 

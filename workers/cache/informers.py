@@ -15,17 +15,17 @@ from workers.cache.store import LeadershipLost, Store
 from workers.client.leader_election import Elector, Terms, Work
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
-from workers.metrics.objects import CENSUS
-from workers.runtime.leases import Ring
+from workers.metrics.objects import OBJECT_METRICS
+from workers.runtime.leases import Notify
 from workers.settings import Settings
 
 
 async def run_informers(
     settings: Settings,
     cluster: Cluster,
-    mirror: Store,
+    store: Store,
     kinds: Mapping[Kind, str],
-    ring: Ring,
+    notify: Notify,
 ) -> None:
     """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
 
@@ -37,16 +37,16 @@ async def run_informers(
         for kind, selector in kinds.items():
             informer = Reflector(
                 cluster,
-                mirror,
+                store,
                 kind,
-                ring,
+                notify,
                 namespaces=settings.namespaces if kind.namespaced else (),
                 selector=selector,
                 pace=pace(settings),
-                roll=CENSUS.roll(kind),
+                table=OBJECT_METRICS.table(kind),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
-            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(mirror, kind))
+            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(store, kind))
             group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
 
 
@@ -62,15 +62,15 @@ def lease_name(prefix: str, kind: Kind) -> str:
 
 
 class _Floor:
-    """The epoch that the mirror has seen already; a Lease that was deleted would count from the start again."""
+    """The epoch that the store has seen already; a Lease that was deleted would count from the start again."""
 
-    def __init__(self, mirror: Store, kind: Kind) -> None:
-        self._mirror = mirror
+    def __init__(self, store: Store, kind: Kind) -> None:
+        self._store = store
         self._kind = kind
 
     async def __call__(self) -> int:
         try:
-            return await self._mirror.epoch(self._kind)
+            return await self._store.epoch(self._kind)
         except RedisError as error:
             raise Unavailable(f"the broker does not answer: {error}") from error
 

@@ -1,7 +1,7 @@
-"""The informer: one kind's objects from the API server into the mirror, from the first list to the last event.
+"""The informer: one kind's objects from the API server into the store, from the first list to the last event.
 
 It lists, then watches on from there; marks ride along with every write (workers/lua/moving.lua). It says how fresh the
-mirror is only when it has handed on everything that arrived and has proof that the server still lives: a stopped,
+store is only when it has handed on everything that arrived and has proof that the server still lives: a stopped,
 backlogged or cut-off informer makes its kind stale, never silently old.
 """
 
@@ -23,7 +23,7 @@ from workers.cache.store import Listing, ObjectVersion, Store, StoreLost
 from workers.client.rest import WatchEvent
 from workers.logs import Outage
 from workers.metrics.objects import ObjectTable
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
 
@@ -89,24 +89,24 @@ class Reflector:
     def __init__(
         self,
         cluster: ReflectorApi,
-        mirror: Store,
+        store: Store,
         kind: Kind,
-        ring: Ring,
+        notify: Notify,
         *,
         namespaces: Sequence[str] = (),
         selector: str = "",
         pace: Pace = Pace(),
-        roll: ObjectTable | None = None,
+        table: ObjectTable | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
-        self._mirror = mirror
+        self._store = store
         self._kind = kind
-        self._ring = ring
+        self._notify = notify
         self._namespaces = tuple(namespaces) or ("",)
         self._selector = selector
         self._pace = pace
-        self._roll = roll
+        self._table = table
         self._clock = clock
         self._probed = -math.inf
         self._offset: float | None = None
@@ -116,8 +116,8 @@ class Reflector:
         try:
             await self._run(epoch)
         finally:
-            if self._roll:
-                self._roll.clear()
+            if self._table:
+                self._table.clear()
 
     async def _run(self, epoch: int) -> None:
         failures = 0
@@ -135,16 +135,16 @@ class Reflector:
             await asyncio.sleep(self._pace.pause(failures))
 
     async def _list(self, epoch: int) -> list[_Stream]:
-        """Brings the whole kind into the mirror; answers where to watch on from."""
-        listing = await self._mirror.begin(self._kind, epoch)
+        """Brings the whole kind into the store; answers where to watch on from."""
+        listing = await self._store.begin(self._kind, epoch)
         await self._tell(epoch, None)
-        if self._roll:
-            self._roll.begin()
+        if self._table:
+            self._table.begin()
         started = self._clock()
         versions = {namespace: await self._list_one(listing, namespace) for namespace in self._namespaces}
-        await self._ring(await self._mirror.finish(listing, versions))
-        if self._roll:
-            self._roll.finish()
+        await self._notify(await self._store.finish(listing, versions))
+        if self._table:
+            self._table.finish()
         await self._tell(epoch, started)
         return [_Stream(namespace, version, started) for namespace, version in versions.items()]
 
@@ -154,9 +154,9 @@ class Reflector:
         async with aclosing(pages):
             async for objects, page_version in pages:
                 changes = [ObjectVersion(body) for body in objects]
-                await self._ring(await self._mirror.apply(self._kind, changes, listing=listing))
-                if self._roll:
-                    self._roll.listed(objects)
+                await self._notify(await self._store.apply(self._kind, changes, listing=listing))
+                if self._table:
+                    self._table.listed(objects)
                 version = page_version
         return version
 
@@ -221,11 +221,11 @@ class Reflector:
             if event.type != "BOOKMARK"
         ]
         if changes:
-            await self._ring(await self._mirror.apply(self._kind, changes, epoch=epoch))
-        if self._roll:
+            await self._notify(await self._store.apply(self._kind, changes, epoch=epoch))
+        if self._table:
             for event in burst:
                 if event.type != "BOOKMARK":
-                    self._roll.told(event.object, deleted=event.type == "DELETED")
+                    self._table.update(event.object, deleted=event.type == "DELETED")
         # Only now: a burst that could not be handed on is asked for again.
         stream.version = burst[-1].object["metadata"]["resourceVersion"]
 
@@ -254,11 +254,11 @@ class Reflector:
         self._probed = started
 
     async def _tell(self, epoch: int, fresh: float | None) -> None:
-        """Tells the mirror that everything before `fresh` (our clock; None: nothing) is in it."""
+        """Tells the store that everything before `fresh` (our clock; None: nothing) is in it."""
         moment = None
         if fresh is not None and self._offset is not None:
             moment = round((fresh + self._offset) * 1e6)
-        now = await self._mirror.touch(self._kind, epoch, moment)
+        now = await self._store.touch(self._kind, epoch, moment)
         # Read after the answer, the offset between the broker's clock and ours is too small by the answer's way back,
         # even if this process was stopped meanwhile: we never claim to be fresher than we are.
         self._offset = now / 1e6 - self._clock()

@@ -1,8 +1,8 @@
-"""The mirror: the cluster's objects as far as we watch them, shared by all workers, in the broker.
+"""The store: the cluster's objects as far as we watch them, shared by all workers, in the broker.
 
 One informer per kind fills it; whatever a worker itself creates, changes or deletes is written through before it
 decides again. The later version of an object always wins, whoever brings it when, and in the same script the keys it
-concerns are marked in the work queue: nothing can die between the two. docs/mirror.md tells the whole story.
+concerns are marked in the work queue: nothing can die between the two. docs/cache.md tells the whole story.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class LeadershipLost(PenstockError):  # noqa: N818 - what happened, not what bro
 
 
 class StoreLost(PenstockError):  # noqa: N818
-    """The mirror no longer knows this informer (the broker was flushed): list everything again."""
+    """The store no longer knows this informer (the broker was flushed): list everything again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ class ObserveRequest:
 
     ref: Ref
     children: tuple[Kind, ...] = ()
-    loose: tuple[Kind, ...] = ()
-    tied: tuple[Kind, ...] = ()
+    unowned: tuple[Kind, ...] = ()
+    referrers: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An object (None: the mirror does not know it) and, by kind id, its children, tombstones included.
+    """An object (None: the store does not know it) and, by kind id, its children, tombstones included.
 
     loose: by kind id, the living objects of its namespace that nobody controls. tied: by kind id, the living objects
     that name it.
@@ -86,8 +86,8 @@ class Observation:
 
     entry: CachedObject | None
     children: Mapping[str, tuple[CachedObject, ...]]
-    loose: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-    tied: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    unowned: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    referrers: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The mirror's keys in the broker; workers/lua says what each holds."""
+    """The store's keys in the broker; workers/lua says what each holds."""
 
     keys: Keys
 
@@ -135,7 +135,7 @@ class StoreKeys:
 
 
 class Store:
-    """The mirror in one broker.
+    """The store in one broker.
 
     client: it must answer bytes. lanes_of: by kind id, the lanes that objects of this kind have keys in: the first
     hears of every version that moved (also of its children), further ones only when an object comes, goes, or its
@@ -155,7 +155,7 @@ class Store:
         *,
         accepts: Mapping[str, Callable[[Object], bool]] | None = None,
         adopted: Collection[str] = (),
-        ties: Mapping[str, Callable[[Object], Ref | None]] | None = None,
+        references: Mapping[str, Callable[[Object], Ref | None]] | None = None,
         tombstone: float = TOMBSTONE,
         clock: Callable[[], int] | None = None,
     ) -> None:
@@ -164,7 +164,7 @@ class Store:
         self._watched = {kind: lanes for kind, lanes in lanes_of.items() if lanes}
         self._accepts = dict(accepts or {})
         self._adopted = frozenset(adopted)
-        self._ties = dict(ties or {})
+        self._ties = dict(references or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         self._recall = DecodeCache()
@@ -195,17 +195,17 @@ class Store:
         """
         if kind.id in codec.NEVER_KEPT:
             return {}
-        bells: dict[str, int] = {}
+        notifications: dict[str, int] = {}
         number = listing.epoch if listing else epoch
-        watched, adopted, tie = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
+        watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
             args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
             args += ["" if number is None else number, listing.id if listing else ""]
             for change in changes[first : first + BATCH]:
-                args += codec.arguments(kind, change, watched, adopted=adopted, tie=tie)
+                args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
             answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
-            _ring(bells, answer[2])
-        return bells
+            _notify(notifications, answer[2])
+        return notifications
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
         """Begins a relist. Informers of earlier epochs can write no more. Raises `LeadershipLost` in such an informer.
@@ -213,7 +213,7 @@ class Store:
         Raises ValueError for a kind that is never kept: what is not taken in would look as if it did not exist.
         """
         if kind.id in codec.NEVER_KEPT:
-            raise ValueError(f"{kind.id} are not kept in the mirror, and cannot be followed")
+            raise ValueError(f"{kind.id} are not kept in the store, and cannot be followed")
         args: list[Arg] = [self._now(), kind.id, epoch]
         keys = [self.keys.freshness, self.keys.listed(kind.id)]
         answer = _accepted(kind, await _SCRIPTS["begin"](self._client, keys, args))
@@ -224,16 +224,16 @@ class Store:
 
         versions: by namespace ("" for all), the resourceVersion of its list. Objects of other namespaces are gone.
         """
-        bells: dict[str, int] = {}
+        notifications: dict[str, int] = {}
         cursor = b"0"
         pairs: list[Arg] = [part for pair in versions.items() for part in pair]
         while True:
             args: list[Arg] = [self._now(), listing.kind.id, self._routes, listing.epoch, listing.id, cursor, BATCH]
             answer = await _SCRIPTS["absent"](self._client, self._writing(listing.kind), args + pairs)
             _, cursor, settled = _accepted(listing.kind, answer)
-            _ring(bells, settled)
+            _notify(notifications, settled)
             if cursor == b"0":
-                return bells
+                return notifications
 
     async def epoch(self, kind: Kind) -> int:
         """The epoch of the informer that may write, 0 if there was none yet."""
@@ -249,7 +249,7 @@ class Store:
     # Reading
 
     async def get(self, ref: Ref) -> CachedObject | None:
-        """The object, its tombstone, or None if the mirror does not know it."""
+        """The object, its tombstone, or None if the store does not know it."""
         return (await self.get_many([ref]))[0]
 
     async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
@@ -281,21 +281,21 @@ class Store:
         What nobody controls is read once for all requests of one namespace.
         """
         wanted = [(codec.field(request.ref), request.ref.kind, request.children) for request in requests]
-        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.loose))
+        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.unowned))
         wanted += [(f"={codec.nobody(namespace)}", kind, (kind,)) for kind, namespace in places]
-        wanted += [(f"={codec.naming(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.tied]
+        wanted += [(f"={codec.naming(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.referrers]
         now, ages, found = await self._observe(wanted)
         answers = iter(found)
         own = [next(answers) for _ in requests]
-        loose = {
+        unowned = {
             (kind, namespace): tuple(entry for entry in next(answers).children[kind.id] if not entry.gone)
             for kind, namespace in places
         }
         observations = (
             replace(
                 answer,
-                loose={kind.id: loose[kind, of.ref.namespace] for kind in of.loose},
-                tied={kind.id: next(answers).children[kind.id] for kind in of.tied},
+                unowned={kind.id: unowned[kind, of.ref.namespace] for kind in of.unowned},
+                referrers={kind.id: next(answers).children[kind.id] for kind in of.referrers},
             )
             for of, answer in zip(requests, own, strict=True)
         )
@@ -381,12 +381,12 @@ def _accepted(kind: Kind, answer: Sequence[Any]) -> Sequence[Any]:
     if answer[0] == b"deposed":
         raise LeadershipLost(f"another informer leads {kind.id}")
     if answer[0] == b"lost":
-        raise StoreLost(f"the mirror of {kind.id} has to be filled again")
+        raise StoreLost(f"the store of {kind.id} has to be filled again")
     return answer
 
 
-def _ring(bells: dict[str, int], settled: Sequence[Any]) -> None:
+def _notify(notifications: dict[str, int], settled: Sequence[Any]) -> None:
     """Adds up what the settled lanes ask for: {moved, name, bells, name, bells, ...}."""
     for name, count in zip(settled[1::2], settled[2::2], strict=True):
         if count:
-            bells[name.decode()] = bells.get(name.decode(), 0) + count
+            notifications[name.decode()] = notifications.get(name.decode(), 0) + count

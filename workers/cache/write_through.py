@@ -1,23 +1,23 @@
-"""What a plan has done so far, on its way into the mirror."""
+"""What a plan has done so far, on its way into the store."""
 
 from workers.api.kinds import Kind
 from workers.cache.store import ObjectVersion, Store
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
-#: Effects put into the mirror in one call while a stage is under way. One call per handful of effects would cost a
+#: Effects put into the store in one call while a stage is under way. One call per handful of effects would cost a
 #: stage of a thousand Jobs a third of its speed.
 LANDING = 64
 
 
 class WriteThrough:
-    """The effects of one plan, written through to the mirror so that the next decision sees them.
+    """The effects of one plan, written through to the store so that the next decision sees them.
 
     acting: the key in whose name the plan is carried out: it is not marked for what its own plan did.
     """
 
-    def __init__(self, mirror: Store, ring: Ring, acting: str) -> None:
-        self._mirror = mirror
-        self._ring = ring
+    def __init__(self, store: Store, notify: Notify, acting: str) -> None:
+        self._store = store
+        self._notify = notify
         self._acting = acting
         self._waiting: dict[Kind, list[ObjectVersion]] = {}
 
@@ -29,12 +29,12 @@ class WriteThrough:
             await self.land()
 
     async def land(self) -> None:
-        """Put the effects so far into the mirror; those that did not come in wait for the next call."""
+        """Put the effects so far into the store; those that did not come in wait for the next call."""
         while self._waiting:
             kind, waiting = self._waiting.popitem()
             try:
-                bells = await self._mirror.apply(kind, waiting, acting=self._acting)
+                notifications = await self._store.apply(kind, waiting, acting=self._acting)
             except BaseException:
                 self._waiting.setdefault(kind, []).extend(waiting)
                 raise
-            await self._ring(bells)
+            await self._notify(notifications)

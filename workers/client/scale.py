@@ -1,6 +1,6 @@
 """Reading workloads that objects scale: anything with a scale subresource, as it is at this moment.
 
-Not through the mirror: which kinds there are is known only from manifests, and a replica count that is a second old has
+Not through the store: which kinds there are is known only from manifests, and a replica count that is a second old has
 no use.
 """
 

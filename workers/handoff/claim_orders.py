@@ -31,8 +31,8 @@ class ClaimOrders:
     async def put(self, key: str, order: ClaimOrder, lane: Lane) -> int:
         """Keep the order unless a later one is there, and mark the object; answers how many bells to ring."""
         args = ("", lane.slots, key, order.id, orjson.dumps(order))
-        bells: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
-        return bells
+        notifications: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        return notifications
 
     async def get_many(self, keys: Iterable[str]) -> list[ClaimOrder | None]:
         """The orders of these objects in their sequence, None where there is none; one round trip."""

@@ -26,7 +26,7 @@ class ReadingsStored:
     """refused: keys whose stored reading is newer than the one given. bells: to be rung by the caller."""
 
     refused: frozenset[str]
-    bells: int
+    notifications: int
 
 
 class Readings:
@@ -60,9 +60,9 @@ class Readings:
         args: list[Arg] = ["", lane.slots]
         for key, reading in readings.items():
             args += (key, reading.id, "1" if key in news else "0", orjson.dumps(reading))
-        bells, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        notifications, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
         order = list(readings)
-        return ReadingsStored(frozenset(order[place] for place in refused), bells)
+        return ReadingsStored(frozenset(order[place] for place in refused), notifications)
 
     async def drop(self, keys: Iterable[str]) -> None:
         """Forget the readings of these objects."""

@@ -14,7 +14,7 @@
 --       7      how many objects to look at, about
 --       8..    pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
 --              listed at all are gone too: nobody watches them any more
--- Answer: {'ok', next cursor, {moved, lane name, bells, ...}}, or {'deposed'} or {'lost'}
+-- Answer: {'ok', next cursor, {moved, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
 -- Replay: what is gone already does not go again.
 -- include: clock
 -- include: freshness

@@ -1,4 +1,4 @@
--- Takes versions of objects of one kind into the mirror; the later version of two wins, whoever brings it when. What
+-- Takes versions of objects of one kind into the store; the later version of two wins, whoever brings it when. What
 -- moved marks the object's key, its owner's, and the key of the one it names.
 --
 -- KEYS  1      freshness
@@ -12,7 +12,7 @@
 --       6      id of the listing these objects were read in, or ''
 --       7..    per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', tie or '-',
 --              generation, stamp, two flags (watched, deleting), JSON or '-'
--- Answer: {'ok', now, {moved, lane name, bells, ...}}, or {'deposed'} or {'lost'} (see freshness.lua): nothing was done
+-- Answer: {'ok', now, {moved, lane name, notifications, ...}}, or {'deposed'} or {'lost'} (see freshness.lua): nothing was done
 -- Replay: the same versions again move nothing.
 -- include: clock
 -- include: freshness

@@ -1,4 +1,4 @@
--- How one object stands in the mirror. A value of the hash of its kind (field: <namespace>/<name>) is
+-- How one object stands in the store. A value of the hash of its kind (field: <namespace>/<name>) is
 --
 --   <resourceVersion> <seen> <uid> <owner uid> <owner key> <tie> <generation> <stamp> <watched><deleting> <JSON>
 --

@@ -1,5 +1,5 @@
 -- What a kind's field of the freshness hash says: '<us> <epoch> <listing>'. us: everything that happened in the cluster
--- before this moment is in the mirror (0: nothing is known yet). epoch: of the one informer that may write.
+-- before this moment is in the store (0: nothing is known yet). epoch: of the one informer that may write.
 -- listing: the last relist that was begun.
 
 local function freshness(key, kind)
@@ -15,7 +15,7 @@ local function set_freshness(key, kind, f)
   redis.call('HSET', key, kind, string.format('%.0f %.0f %s', f.us, f.epoch, f.listing))
 end
 
--- Why an informer of this epoch may not write: 'deposed' if a later one leads, 'lost' if the mirror does not know it
+-- Why an informer of this epoch may not write: 'deposed' if a later one leads, 'lost' if the store does not know it
 -- (it was flushed) and must be filled again; nil if it may. listing: '' or the relist it is in the middle of.
 local function refused(f, epoch, listing)
   if f and f.epoch > epoch then

@@ -1,4 +1,4 @@
--- Taking versions of objects into the mirror, and marking what they concern, in one go.
+-- Taking versions of objects into the store, and marking what they concern, in one go.
 --
 --   local m = mover(keys, at, kind, now, acting, routes)
 --   m.known(fields)               -- read what is there, once for all
@@ -6,7 +6,7 @@
 --   m.take(field, new, json)      -- a version; answers whether it moved anything
 --   m.bury(field, version)        -- it is gone
 --   m.remind(field)               -- mark a watched object again although nothing moved
---   return m.settle()             -- write; answers {moved, lane name, bells, lane name, bells, ...}
+--   return m.settle()             -- write; answers {moved, lane name, notifications, lane name, notifications, ...}
 --
 -- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: what `routes` says, in its order:
 -- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys. A move
@@ -236,9 +236,9 @@ local function mover(keys, at, kind, now, acting, routes)
     scored(gone, buried, now)
     local answer = { moved }
     for _, name in ipairs(names) do
-      local _, bells = settle(lanes[name], lanes[name].slots)
+      local _, notifications = settle(lanes[name], lanes[name].slots)
       answer[#answer + 1] = name
-      answer[#answer + 1] = bells
+      answer[#answer + 1] = notifications
     end
     return answer
   end

@@ -1,4 +1,4 @@
--- Purpose: brings a limit's ledger in line with what was counted in the mirror.
+-- Purpose: brings a limit's ledger in line with what was counted in the store.
 -- KEYS: 1 the ledger (see reserve.lua)
 -- ARGV: 1 clock override (us) or '', 2 seconds after which a reservation that was not used is none, 3 seconds that the
 --       ledger is kept, then three per object that is covered or has Jobs: its key, its uid, its Jobs; a uid that is

@@ -1,4 +1,4 @@
--- The informer says how far it is: all that happened before a moment is in the mirror. Tombstones that are old enough
+-- The informer says how far it is: all that happened before a moment is in the store. Tombstones that are old enough
 -- to have outlived every late echo are forgotten on the way, a bounded number each time.
 --
 -- KEYS  1      freshness

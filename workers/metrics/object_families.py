@@ -62,11 +62,11 @@ FAMILIES = (RESOURCES, TRIGGERS, PAUSED, COMPLETED, FAILED, *POD_GROUPS.values()
 
 
 def _registered(type_: str) -> Callable[[Object], Iterator[FamilySample]]:
-    def say(body: Object) -> Iterator[FamilySample]:
+    def sample(body: Object) -> Iterator[FamilySample]:
         # KEDA says this of objects that have no namespace.
         yield FamilySample(RESOURCES, (type_, body["metadata"].get("namespace") or "default"))
 
-    return say
+    return sample
 
 
 def _triggers(body: Object) -> Iterator[FamilySample]:
@@ -103,7 +103,7 @@ def _queue(body: Object) -> Iterator[FamilySample]:
 
 
 #: By kind id, what an object of it says.
-SAYS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
+SAMPLERS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
     kinds.SCALED_JOB.id: _scaled_job,
     kinds.SCALED_OBJECT.id: _scaled_object,
     kinds.TRIGGER_AUTHENTICATION.id: _registered("trigger_authentication"),

@@ -30,8 +30,10 @@ KEYS = Gauge(
 )
 OLDEST = Gauge("penstock_oldest_ready_seconds", "How long the longest waiting ready key has been ready", ["lane"])
 CLAIMED = Counter("penstock_claimed_keys_total", "Keys claimed", ["lane"])
-EMPTY_BELLS = Counter("penstock_empty_bells_total", "Bells that found nothing to claim", ["lane"])
-BELLS = Counter("penstock_bells_total", "Bells rung", ["lane"])
+EMPTY_NOTIFICATIONS = Counter(
+    "penstock_empty_notifications_total", "Notifications that found nothing to claim", ["lane"]
+)
+NOTIFICATIONS = Counter("penstock_notifications_total", "Notifications sent", ["lane"])
 LEASES_LOST = Counter("penstock_leases_lost_total", "Leases lost while work ran under them", ["lane"])
 STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the lease was somebody else's", ["lane"])
 WRITES = Counter("penstock_cluster_writes_total", "Writes to the API server by outcome", ["step", "outcome"])

@@ -39,7 +39,7 @@ from workers.reconcile.plan import (
     Unfinalize,
 )
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
 #: Pauses (seconds) before a create that got no answer is posted again.
 REPEATS = (0.1, 0.5)
@@ -56,7 +56,7 @@ Check = Callable[[], None]
 
 
 class Actor:
-    """Carries plans out against one cluster and writes every effect through to the mirror before its step ends.
+    """Carries plans out against one cluster and writes every effect through to the store before its step ends.
 
     The write-through is what makes the next decision see what this one did, without waiting for the watch.
     """
@@ -65,21 +65,21 @@ class Actor:
         self,
         *,
         cluster: Cluster,
-        mirror: Store,
+        store: Store,
         recorder: Recorder,
         orders: ClaimOrders,
         reconcile: Lane,
         poll: Lane,
-        ring: Ring,
+        notify: Notify,
         in_flight: int,
     ) -> None:
         self.cluster = cluster
-        self.mirror = mirror
+        self.store = store
         self.recorder = recorder
         self.orders = orders
         self.reconcile = reconcile
         self.poll = poll
-        self.ring = ring
+        self.notify = notify
         self.in_flight = in_flight
         # As many as `workers.client.rest` has connections: a write that waited for one there would run into the
         # deadline of its own answer, and after its lease had been checked.
@@ -108,7 +108,7 @@ class _Run:
         self._snapshot = snapshot
         self._body = snapshot.body
         self._check = check
-        self._effects = WriteThrough(actor.mirror, actor.ring, snapshot.ref.key)
+        self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key)
         # Of what the plan makes, references to what its status names: the objects themselves are not kept.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
@@ -170,11 +170,11 @@ class _Run:
         except AlreadyExists as error:
             created = await self._existing(ref)
             if not self._owns(created) and not _same_controller(step.body, created):
-                if step.anybodys:
+                if step.any_owner:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             # It may have come far since: unlike what we do ourselves, that is news for our own key too.
-            await self._actor.ring(await self._actor.mirror.apply(step.kind, [ObjectVersion(created)]))
+            await self._actor.notify(await self._actor.store.apply(step.kind, [ObjectVersion(created)]))
         else:
             process.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._effects.add(step.kind, ObjectVersion(created))
@@ -279,7 +279,7 @@ class _Run:
         body = {"metadata": {"resourceVersion": step.resource_version}, "spec": {"replicas": step.replicas}}
         try:
             async with self._turn():
-                # Not into the mirror: nobody looks at workloads there.
+                # Not into the store: nobody looks at workloads there.
                 await self._actor.cluster.patch(step.ref, body, subresource="scale")
         except ClusterError as error:
             if step.otherwise and not isinstance(error, Conflict):
@@ -322,10 +322,10 @@ class _Run:
                 except Exception as error:
                     errors.append(error)
 
-        hands: list[Coroutine[Any, Any, None]] = [
+        keeper: list[Coroutine[Any, Any, None]] = [
             one_after_the_other() for _ in range(min(self._actor.in_flight, len(waiting)))
         ]
-        await asyncio.gather(*hands)
+        await asyncio.gather(*keeper)
         if stage.then and done:
             await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
         for message, error in islice({str(error): error for error in errors}.items(), self._actor.in_flight):
@@ -373,11 +373,11 @@ class _Run:
             await self._want(lane, self._snapshot.ref)
             return
         self._check()
-        await self._actor.ring({lane.name: await self._actor.orders.put(key, step.order, lane)})
+        await self._actor.notify({lane.name: await self._actor.orders.put(key, step.order, lane)})
 
     async def _want(self, lane: Lane, ref: Ref) -> None:
         marked = await lane.mark((ref.key,))
-        await self._actor.ring({lane.name: marked.bells})
+        await self._actor.notify({lane.name: marked.notifications})
 
     async def _keep(self, ref: Ref, body: Object) -> None:
         if ref == self._snapshot.ref:

@@ -70,14 +70,14 @@ class Controller:
     children: tuple[Kind, ...] = ()
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
-    tied: tuple[Kind, ...] = ()
+    referrers: tuple[Kind, ...] = ()
     peers: bool = False
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
-    glances: Callable[[Object], tuple[Ref, ...]] = _no_refs
+    optional_relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
     scales: Callable[[Object], ScaleTarget | None] = _no_target
-    everywhere: tuple[Kind, ...] = ()
-    surveys: Callable[[Object], bool] = _everything
+    cluster_wide: tuple[Kind, ...] = ()
+    reads_cluster_wide: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

@@ -24,6 +24,7 @@ from workers.reconcile.plan import (
     PatchStatus,
     Plan,
     PollNow,
+    RecordEvent,
     Step,
     Together,
 )
@@ -85,8 +86,10 @@ def done(steps: Iterable[Step]) -> Iterable[str]:
             yield "ask for a fresh reading"
         elif isinstance(step, PatchStatus):
             yield "write the status"
+        elif isinstance(step, RecordEvent):
+            yield f"Record {step.reason}"
         elif not isinstance(step, _SILENT):
-            yield f"{type(step).__name__} {getattr(step, 'reason', None) or _kind(step)}"
+            yield f"{type(step).__name__} {_kind(step)}"
 
 
 def _kind(step: Any) -> str:

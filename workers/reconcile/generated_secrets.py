@@ -16,7 +16,7 @@ async def minted(step: Create, cluster: Cluster, ours: Callable[[Object], bool])
 
     Raises AlreadyExists when somebody else's object has the name.
     """
-    if step.mint is None:
+    if step.generate is None:
         return step
     ref = ref_of(step.kind, step.body)
     try:

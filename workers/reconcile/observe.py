@@ -9,7 +9,7 @@ from typing import TypeVar
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 from workers.cache import codec
 from workers.cache.freshness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Observer:
     """Sees what these controllers must see.
 
-    controllers: by kind id. stale: seconds of silence after which a kind's mirror is no longer believed. scales: reads
+    controllers: by kind id. stale: seconds of silence after which a kind's store is no longer believed. scales: reads
     the workloads that objects scale; without it no decision is shown any.
     """
 
@@ -35,13 +35,13 @@ class Observer:
         self,
         *,
         controllers: Mapping[str, Controller],
-        mirror: Store,
+        store: Store,
         readings: Readings,
         stale: float,
         scales: Scales | None = None,
     ) -> None:
         self.controllers = controllers
-        self.mirror = mirror
+        self.store = store
         self.readings = readings
         self.stale = stale
         self.scales = scales
@@ -77,7 +77,7 @@ class _Observation:
     grandchildren: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     relatives: dict[Ref, Object | None] = field(default_factory=dict)
     scale: Scalable | None = None
-    everywhere: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    cluster_wide: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
     reading: Reading | None = None
     error: Exception | None = None
@@ -88,9 +88,9 @@ class _Observation:
             ref=self.ref,
             body=self.body,
             children={**self.found.children, **self.grandchildren},
-            loose=self.found.loose,
-            tied=self.found.tied,
-            everywhere=self.everywhere,
+            unowned=self.found.unowned,
+            referrers=self.found.referrers,
+            cluster_wide=self.cluster_wide,
             peers=self.peers,
             relatives=self.relatives,
             scale=self.scale,
@@ -106,7 +106,7 @@ class _ObserveBatch:
 
     def __init__(self, observer: Observer) -> None:
         self._controllers = observer.controllers
-        self._mirror = observer.mirror
+        self._store = observer.store
         self._readings = observer.readings
         self._stale = observer.stale
         self._scales = observer.scales
@@ -117,8 +117,8 @@ class _ObserveBatch:
         requests = []
         for ref in refs.values():
             of = self._controllers[ref.kind.id]
-            requests.append(ObserveRequest(ref, of.children, of.adopts, of.tied))
-        observed = await self._mirror.observe(requests)
+            requests.append(ObserveRequest(ref, of.children, of.adopts, of.referrers))
+        observed = await self._store.observe(requests)
         answers = self._sort(refs, observed)
         await self._see_grandchildren()
         await self._see_relatives()
@@ -156,7 +156,9 @@ class _ObserveBatch:
         for kind in of:
             controller = self._controllers[kind.id]
             try:
-                observed.require_fresh((kind, *controller.children, *controller.adopts, *controller.tied), self._stale)
+                observed.require_fresh(
+                    (kind, *controller.children, *controller.adopts, *controller.referrers), self._stale
+                )
             except Stale as error:
                 stale[kind] = error
         return stale
@@ -171,7 +173,7 @@ class _ObserveBatch:
         if not wanted:
             return
         try:
-            answers = await self._mirror.children_many([(kind, uid) for _, kind, uid in wanted], limit=self._stale)
+            answers = await self._store.children_many([(kind, uid) for _, kind, uid in wanted], limit=self._stale)
         except Stale as error:
             for sight, _, _ in wanted:
                 sight.error = error
@@ -182,13 +184,13 @@ class _ObserveBatch:
     async def _see_relatives(self) -> None:
         """The other objects that decisions ask for."""
         asked = self._ask(lambda controller, body: controller.relatives(body))
-        glances = self._ask(lambda controller, body: controller.glances(body))
-        wanted = list(dict.fromkeys(ref for each in (asked, glances) for _, refs in each for ref in refs))
+        optional_relatives = self._ask(lambda controller, body: controller.optional_relatives(body))
+        wanted = list(dict.fromkeys(ref for each in (asked, optional_relatives) for _, refs in each for ref in refs))
         if not wanted:
             return
-        observed = await self._mirror.observe([ObserveRequest(ref) for ref in wanted])
+        observed = await self._store.observe([ObserveRequest(ref) for ref in wanted])
         entries = {ref: one.entry for ref, one in zip(wanted, observed.observations, strict=True)}
-        for sight, refs in glances:
+        for sight, refs in optional_relatives:
             sight.relatives = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
         for sight, refs in asked:
             assert sight.found.entry is not None
@@ -210,26 +212,28 @@ class _ObserveBatch:
 
     async def _see_everywhere(self) -> None:
         """All objects of the kinds that decisions must see whole, read once for all who ask."""
-        asked = self._ask(lambda controller, body: controller.everywhere if controller.surveys(body) else ())
+        asked = self._ask(
+            lambda controller, body: controller.cluster_wide if controller.reads_cluster_wide(body) else ()
+        )
         wanted = dict.fromkeys(kind for _, whole in asked for kind in whole)
         if not wanted:
             return
-        ages = await self._mirror.freshness(wanted)
-        read = {kind.id: tuple([entry async for entry in self._mirror.scan(kind)]) for kind in wanted}
+        ages = await self._store.freshness(wanted)
+        read = {kind.id: tuple([entry async for entry in self._store.scan(kind)]) for kind in wanted}
         for sight, whole in asked:
             try:
                 require_fresh(ages, whole, self._stale)
-                sight.everywhere = {kind.id: read[kind.id] for kind in whole}
+                sight.cluster_wide = {kind.id: read[kind.id] for kind in whole}
             except Stale as error:
                 sight.error = error
 
     async def _see_peers(self) -> None:
         """The others that name what these objects name."""
-        asked = self._ask(lambda controller, body: (TIES[controller.kind.id](body),) if controller.peers else ())
+        asked = self._ask(lambda controller, body: (REFERENCES[controller.kind.id](body),) if controller.peers else ())
         wanted = [(sight, named) for sight, (named,) in asked if named is not None]
         if not wanted:
             return
-        answers = await self._mirror.children_many(
+        answers = await self._store.children_many(
             [(sight.ref.kind, codec.naming(named.key)) for sight, named in wanted]
         )
         for (sight, _), entries in zip(wanted, answers, strict=True):

@@ -29,8 +29,8 @@ class Create:
     kind: Kind
     body: Object
     taken: "RecordEvent | None" = None
-    mint: Literal["ssh-key"] | None = None
-    anybodys: bool = False
+    generate: Literal["ssh-key"] | None = None
+    any_owner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from scheduler.queue import Again, ClaimedKeys, Done, Failed, FinishLater, Lease, Outcome
+from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.metrics import process
 from workers.reconcile import plan as steps
@@ -53,7 +53,7 @@ class Reconciler:
         self._clock = clock
         self._deadline = deadline
 
-    async def handle(self, claim: ClaimedKeys, hands: LeaseKeeper) -> None:
+    async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
         """Reconcile every key of the claim side by side, each under its own lease."""
         snapshots = await self._observer.observe(claim.leases)
         idle: list[tuple[Lease, Outcome]] = []
@@ -82,8 +82,8 @@ class Reconciler:
                 idle.append((lease, Done()))
         if idle:
             process.RECONCILES.labels("any", "nothing to do").inc(sum(outcome == Done() for _, outcome in idle))
-            await hands.settle_all(idle)
-        works = (hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
+            await keeper.settle_all(idle)
+        works = (keeper.work(lease, self._carry_out(lease, snapshot, plan, keeper)) for lease, snapshot, plan in busy)
         # All of them are waited for: whoever hears of an error gives every lease back, and no work may go on then.
         for ended in await asyncio.gather(*works, self._decisions.note(made), return_exceptions=True):
             if isinstance(ended, BaseException):
@@ -99,12 +99,12 @@ class Reconciler:
         answered = replace(snapshot, allowance=await self._reservations.ask(snapshot, asked))
         return answered, self._decide(answered)
 
-    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: LeaseKeeper) -> Outcome:
+    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, keeper: LeaseKeeper) -> Outcome:
         started = time.monotonic()
         kind = snapshot.ref.kind.id
         try:
             async with asyncio.timeout(self._deadline):
-                back = await self._actor.act(snapshot, plan, lambda: hands.check(lease))
+                back = await self._actor.act(snapshot, plan, lambda: keeper.check(lease))
         except LeaseLost:
             raise
         except TimeoutError as error:
@@ -126,7 +126,7 @@ class Reconciler:
         if back is None:
             return Done()
         # A moment that is over already would wait in the table of due times for somebody to look.
-        return FinishLater(back.timestamp()) if back > self._clock() else Again()
+        return RequeueAt(back.timestamp()) if back > self._clock() else Requeue()
 
     def _unseen(self, lease: Lease, error: Exception) -> Outcome:
         """What cannot be seen cannot be decided on; a watch that is behind may have caught up at any moment."""

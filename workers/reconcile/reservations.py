@@ -3,7 +3,7 @@
 A reservation is an absolute number: the most unfinished Jobs its object may have. It is made before Jobs are, by one
 script for all the object's limits, and made anew with every decision on the object, so that it can be repeated, and one
 whose holder died is put right by the next decision on the same object. What the ledger cannot know (it was lost, or
-objects went without a word) is counted in the mirror: before a ledger is used for the first time, and when somebody
+objects went without a word) is counted in the store: before a ledger is used for the first time, and when somebody
 gets less than it wants.
 """
 
@@ -22,7 +22,7 @@ from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import policy
 from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
 #: Seconds: how long a ledger that nobody asks is kept; how long what an object wanted is believed; after which a
 #: reservation that was not used is counted anew (longer than any plan, and than the answer to a create may stay away);
@@ -37,12 +37,12 @@ _RESERVE, _RECOUNT = Script(load("workers", "reserve")), Script(load("workers", 
 class Reservations:
     """The ledgers of one broker. lane, ring: objects that wait for room are marked there when some is given back."""
 
-    def __init__(self, client: Redis, keys: Keys, mirror: Store, lane: Lane, ring: Ring, *, stale: float) -> None:
+    def __init__(self, client: Redis, keys: Keys, store: Store, lane: Lane, notify: Notify, *, stale: float) -> None:
         self._client = client
         self._tag = keys.tag
-        self._mirror = mirror
+        self._store = store
         self._lane = lane
-        self._ring = ring
+        self._notify = notify
         self._stale = stale
         self._recounted: dict[str, float] = {}
 
@@ -77,10 +77,10 @@ class Reservations:
     async def _wake(self, keys: list[str]) -> None:
         if keys:
             marked = await self._lane.mark(keys)
-            await self._ring({self._lane.name: marked.bells})
+            await self._notify({self._lane.name: marked.notifications})
 
     async def _recount(self, cap: JobLimit) -> int:
-        """Bring the ledger in line with the mirror; answers how many Jobs less are reserved."""
+        """Bring the ledger in line with the store; answers how many Jobs less are reserved."""
         counted = await self._counted(cap)
         args: list[Arg] = ["", SETTLED, KEPT]
         for key, (uid, alive) in counted.items():
@@ -92,10 +92,10 @@ class Reservations:
 
     async def _counted(self, cap: JobLimit) -> Mapping[str, tuple[str, int]]:
         """By key of every covered ScaledJob, its uid and its unfinished Jobs; without a uid those that are gone."""
-        await self._mirror.require_fresh((SCALED_JOB, JOB), self._stale)
+        await self._store.require_fresh((SCALED_JOB, JOB), self._stale)
         alive: defaultdict[tuple[str, str], int] = defaultdict(int)
         covered: dict[str, bool] = {}
-        async for job in self._mirror.scan(JOB):
+        async for job in self._store.scan(JOB):
             owner = controller_of(job.body) if job.body else None
             if job.body and owner and owner["kind"] == SCALED_JOB.kind and not conditions.finished(job.body):
                 key = Ref(SCALED_JOB, job.ref.namespace, owner["name"]).key
@@ -104,7 +104,7 @@ class Reservations:
                 covered[key] = covered.get(key, False) or policy.covers(cap, job.body)
         counted: dict[str, tuple[str, int]] = {}
         there = set()
-        async for entry in self._mirror.scan(SCALED_JOB):
+        async for entry in self._store.scan(SCALED_JOB):
             if entry.body is not None:
                 there.add(entry.ref.key)
                 if policy.covers(cap, entry.body):

@@ -14,10 +14,10 @@ from workers.handoff.claims import ClaimLedger
 
 @dataclass(frozen=True, slots=True)
 class CachedObject:
-    """One object of the mirror.
+    """One object of the store.
 
     body: the object; of a gone object its last known state is not kept, and body is None.
-    seen: when the mirror took this version in (microseconds, broker's clock).
+    seen: when the store took this version in (microseconds, broker's clock).
     """
 
     ref: Ref
@@ -124,11 +124,11 @@ class Snapshot:
     ref: Ref
     body: Object | None
     children: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-    loose: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-    tied: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    unowned: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    referrers: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
     relatives: Mapping[Ref, Object | None] = field(default_factory=dict)
-    everywhere: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    cluster_wide: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     allowance: int | None = None
     reading: Reading | None = None
     scale: Scalable | None = None

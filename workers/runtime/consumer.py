@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from scheduler.queue import ClaimedKeys, Failed
 from workers.logs import Outage
 from workers.metrics import process
-from workers.runtime.leases import LeaseKeeper, Ring
+from workers.runtime.leases import LeaseKeeper, Notify
 
 log = logging.getLogger(__name__)
 
@@ -29,44 +29,44 @@ class Consumer:
 
     def __init__(
         self,
-        hands: LeaseKeeper,
+        keeper: LeaseKeeper,
         handle: Handler,
-        ring: Ring,
+        notify: Notify,
         *,
         batch: int,
         work: float,
         linger: float | None = None,
         lingering: int = 256,
     ) -> None:
-        self._hands = hands
+        self._keeper = keeper
         self._handle = handle
-        self._ring = ring
+        self._notify = notify
         self._batch = batch
         self._work = work
         self._linger = linger
         self._most = lingering
         self._lingering: set[asyncio.Task[None]] = set()
 
-    async def bell(self) -> int:
+    async def consume(self) -> int:
         """Answer one bell; answers how many keys were worked off."""
-        lane = self._hands.lane
+        lane = self._keeper.lane
         until = time.monotonic() + self._work
         worked, first = 0, True
         while True:
-            claim = await lane.claim(self._batch, bell=first)
+            claim = await lane.claim(self._batch, notified=first)
             if not claim.leases:
                 if first:
-                    process.EMPTY_BELLS.labels(lane.name).inc()
+                    process.EMPTY_NOTIFICATIONS.labels(lane.name).inc()
                 return worked
             first = False
             worked += len(claim.leases)
             process.CLAIMED.labels(lane.name).inc(len(claim.leases))
-            self._hands.take(claim.leases)
+            self._keeper.take(claim.leases)
             await self._begin(claim)
             if time.monotonic() > until:
                 # Marking nothing answers how many bells are missing for what is ready.
                 marked = await lane.mark(())
-                await self._ring({lane.name: marked.bells})
+                await self._notify({lane.name: marked.notifications})
                 return worked
 
     async def close(self) -> None:
@@ -97,24 +97,24 @@ class Consumer:
     async def _answer(self, claim: ClaimedKeys) -> None:
         """Hand the claim over; whatever happens, none of its leases is renewed afterwards."""
         try:
-            with process.ACTIVE.labels(self._hands.lane.name).track_inprogress():
-                await self._handle(claim, self._hands)
+            with process.ACTIVE.labels(self._keeper.lane.name).track_inprogress():
+                await self._handle(claim, self._keeper)
         except Exception as error:
-            log.exception("a claim could not be worked off", extra={"lane": self._hands.lane.name})
-            left = [lease for lease in claim.leases if self._hands.holds(lease)]
+            log.exception("a claim could not be worked off", extra={"lane": self._keeper.lane.name})
+            left = [lease for lease in claim.leases if self._keeper.holds(lease)]
             reason = f"{type(error).__name__}: {error}"[:500]
-            await self._hands.settle_all([(lease, Failed(reason)) for lease in left])
+            await self._keeper.settle_all([(lease, Failed(reason)) for lease in left])
         finally:
-            self._hands.drop(claim.leases)
+            self._keeper.drop(claim.leases)
 
     async def sweep_forever(self, every: float = 1.0) -> None:
         """Keep the lane moving when beat or a bell got lost: what is due becomes ready, missing bells are rung."""
-        lane, outage = self._hands.lane, Outage(log)
+        lane, outage = self._keeper.lane, Outage(log)
         while True:
             await asyncio.sleep(every)
             try:
                 swept = await lane.sweep()
-                await self._ring({lane.name: swept.bells})
+                await self._notify({lane.name: swept.notifications})
                 process.lane(lane.name, await lane.stats())
             except RedisError as error:
                 # The broker may be away for a while; the sweep is what gets things moving when it is back.

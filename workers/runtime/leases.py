@@ -16,7 +16,7 @@ from workers.runtime.batcher import Batcher
 log = logging.getLogger(__name__)
 
 #: Rings so many bells of each named lane.
-Ring = Callable[[Mapping[str, int]], Awaitable[None]]
+Notify = Callable[[Mapping[str, int]], Awaitable[None]]
 
 #: No write is started in the last second of a lease: the answer could come after somebody else took the key.
 MARGIN = 1.0
@@ -33,9 +33,9 @@ class LeaseKeeper:
     because this process stood still, stops the work under it before the work can do harm.
     """
 
-    def __init__(self, lane: Lane, ring: Ring, *, lease: float) -> None:
+    def __init__(self, lane: Lane, notify: Notify, *, lease: float) -> None:
         self.lane = lane
-        self._ring = ring
+        self._notify = notify
         self._lease = lease
         self._held: dict[Lease, asyncio.Task[Any] | None] = {}
         self._deadlines: dict[Lease, float] = {}
@@ -105,8 +105,8 @@ class LeaseKeeper:
 
     async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> Sequence[bool]:
         finished = await self.lane.finish(outcomes)
-        if finished.bells:
-            await self._ring({self.lane.name: finished.bells})
+        if finished.notifications:
+            await self._notify({self.lane.name: finished.notifications})
         for lease in finished.stale:
             process.STALE_DONE.labels(self.lane.name).inc()
             log.info("a stale outcome was refused", extra={"key": lease.key})

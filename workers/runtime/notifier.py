@@ -26,12 +26,12 @@ class Notifier:
         self._lanes = lanes
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bells")
 
-    async def ring(self, bells: Mapping[str, int]) -> None:
+    async def notify(self, notifications: Mapping[str, int]) -> None:
         """Ring so many bells of each lane.
 
         Raises nothing for a broker that is away for a moment; the caller's work is not lost with the bell.
         """
-        wanted = {lane: count for lane, count in bells.items() if count > 0}
+        wanted = {lane: count for lane, count in notifications.items() if count > 0}
         if wanted:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._publish, wanted)
 
@@ -39,13 +39,13 @@ class Notifier:
         """Publish what is under way, then stop."""
         self._thread.shutdown(wait=True)
 
-    def _publish(self, bells: Mapping[str, int]) -> None:
+    def _publish(self, notifications: Mapping[str, int]) -> None:
         try:
             with self._app.producer_pool.acquire(block=True, timeout=5) as producer:
-                for lane, count in bells.items():
+                for lane, count in notifications.items():
                     task, queue = self._lanes[lane]
                     for _ in range(count):
                         self._app.send_task(task, queue=queue, producer=producer, ignore_result=True)
-                    process.BELLS.labels(lane).inc(count)
+                    process.NOTIFICATIONS.labels(lane).inc(count)
         except (OSError, KombuError, RedisError) as error:
-            log.warning("bells could not be rung", extra={"lanes": sorted(bells), "error": str(error)})
+            log.warning("bells could not be rung", extra={"lanes": sorted(notifications), "error": str(error)})

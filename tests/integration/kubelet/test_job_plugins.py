@@ -70,7 +70,7 @@ async def run(lab: Lab, name: str, *tasks: Object, **given: list[str]) -> None:
     """Makes everything a job would, by hand."""
     job = parsed(*tasks, metadata={"name": name}, plugins=given)
     for step in plugins.objects(job, SITE):
-        minted = {"stringData": {**step.body["stringData"], **keypairs.make()}} if step.mint else {}
+        minted = {"stringData": {**step.body["stringData"], **keypairs.make()}} if step.generate else {}
         await lab.cluster.create(step.kind, unowned({**step.body, **minted}))
     for each in job.spec.tasks:
         for index in range(each.replicas):

@@ -18,7 +18,7 @@ AGAIN = timedelta(seconds=5)
 
 def caps(snapshot: Snapshot, body: Object) -> tuple[JobLimit, ...]:
     """The limits that the object is under. Raises UserError for a policy that is wrong."""
-    policies = (entry.body for entry in snapshot.everywhere.get(SCALE_POLICY.id, ()) if entry.body is not None)
+    policies = (entry.body for entry in snapshot.cluster_wide.get(SCALE_POLICY.id, ()) if entry.body is not None)
     return caps_of(sorted(policies, key=lambda policy: policy["metadata"]["name"]), body)
 
 

@@ -74,7 +74,7 @@ def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **sp
         scaled_job(**spec, **({"status": status} if status else {})),
         *jobs,
         reading=reading(sample(queue)),
-        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        cluster_wide={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         allowance=allowance,
     )
     return decide(of, NOW)
@@ -137,7 +137,7 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
         scaled_job(metadata={"annotations": annotations}, **spec),
         *jobs,
         reading=reading(sample(waiting, claimable=True), ledger=ClaimLedger(OF, limit, claims) if held else None),
-        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        cluster_wide={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         **more,
     )
     return decide(of, NOW)
@@ -242,7 +242,7 @@ def test_a_maximum_that_was_lowered_holds_for_items_that_were_taken_before():
 
 
 def test_policies_are_looked_at_where_they_are_obeyed():
-    assert controller(policies=True).everywhere == (SCALE_POLICY,)
+    assert controller(policies=True).cluster_wide == (SCALE_POLICY,)
     assert controller(policies=False) == CONTROLLER
 
 
