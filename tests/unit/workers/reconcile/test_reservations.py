@@ -25,7 +25,7 @@ HANDS = 8
 
 def cap(limit, name="quota", **spec):
     policy = {"metadata": {"name": name, "uid": f"uid-{name}", "generation": 1}, "spec": {"maxJobs": limit, **spec}}
-    return JobLimit(policy, limit)
+    return JobLimit(policy, limit, SCALED_JOB, lambda body: True)
 
 
 class LimitsRig:
@@ -137,14 +137,14 @@ async def test_work_in_hand_that_nothing_was_granted_for_gets_no_more_than_its_s
     assert await rig.ask("b", 9) == 4
     assert await rig.ask("a", 9, held=9) == 2
     assert await rig.ask("b", 9, held=9) == 4
-    await rig.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
     assert [await rig.ask(name, 9, held=9) for name in "ba"] == [6, 0]
 
 
 async def test_work_in_hand_waits_while_there_are_jobs_beyond_the_limit(rig):
     await rig.works("a", 6)
     await rig.jobs_of("b", 3)
-    await rig.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
     assert await rig.ask("b", 3) == 3
     await rig.jobs_of("a", 2)
     assert await rig.ask("a", 9, held=6) == 3
@@ -230,7 +230,7 @@ async def test_several_limits_all_hold(rig):
 
 async def test_a_ledger_that_was_lost_is_counted_again(rig):
     await rig.works("a", 4)
-    await rig.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
     assert await rig.ask("b", 9) == 2
 
 
@@ -336,7 +336,7 @@ async def _never_more(limit, steps):
                     # A plan that is not carried out yet; its Jobs come later, in whole or in part, or never.
                     reserved[name] = await rig.ask(name, max(number, rig.jobs[name]))
                 case "lose" if not reserved:
-                    await client.delete(f"{KEYS.tag}:cap:{cap(limit).id}")
+                    await client.delete(f"{KEYS.tag}:limit:{cap(limit).id}")
                 case "go":
                     await rig.drop(name)
                     reserved.pop(name, None)

@@ -56,8 +56,8 @@ def test_groups_and_changed_policies_are_limits_of_their_own():
     changed = {**grouped, "metadata": {**grouped["metadata"], "generation": 2}}
     caps = [policy.caps_of([of], body(**labels))[0] for of in (grouped, changed) for labels in ({"team": "a"}, {})]
     assert len({cap.id for cap in caps}) == 4
-    assert policy.covers(caps[0], body(team="a"))
-    assert not policy.covers(caps[0], body(team="b"))
+    assert caps[0].covers(body(team="a"))
+    assert not caps[0].covers(body(team="b"))
     assert str(caps[0]) == "ScalePolicy quota, team=a"
 
 
@@ -88,7 +88,7 @@ def test_first_it_asks_and_does_nothing():
     plan = decided(child("work-z-0"))
     assert plan.steps == ()
     assert (plan.reservation.alive, plan.reservation.wanted) == (1, 4)
-    assert [str(cap) for cap in plan.reservation.caps] == ["ScalePolicy quota"]
+    assert [str(cap) for cap in plan.reservation.limits] == ["ScalePolicy quota"]
 
 
 @pytest.mark.parametrize(
