@@ -1,4 +1,4 @@
--- Gives leases back with what came of them. A lease whose token is not the holder's changes nothing: it is stale.
+-- Settles leases with their outcomes. A lease whose token is not the current one is stale and changes nothing.
 --
 -- KEYS  1      this call's answer, kept for one lease
 --       2..11  the lane
@@ -6,13 +6,13 @@
 --       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
---       6..9   how many leases are done, again, come back and failed; they follow in that order:
---         done       key, token
---         again      key, token
---         come back  key, token, due moment (us)
---         failed     key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
+--       6..9   numbers of leases that are done, requeue, requeue at and failed; they follow in that order:
+--         done        key, token
+--         requeue     key, token
+--         requeue at  key, token, due moment (us)
+--         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
 -- Answer: {notifications to send, the stale ones, as their places in the order above, from 0, ...}
--- Replay: answers the same again.
+-- Replay: returns the kept answer: after the first call the tokens are gone, and all leases would look stale.
 -- include: clock
 -- include: backoff
 -- include: marking
@@ -34,7 +34,7 @@ if kept then
   return answer
 end
 
--- Where each lease stands in ARGV, and where each kind ends.
+-- The position of each lease in ARGV, and the last lease of each kind.
 local keys, places, ends = {}, {}, {}
 local place = 10
 for kind, stride in ipairs({ 2, 2, 3, 6 }) do
@@ -46,9 +46,9 @@ for kind, stride in ipairs({ 2, 2, 3, 6 }) do
   ends[kind] = #keys
 end
 
-local holders = ask('HMGET', of.leased, keys)
-local dirty = ask('SMISMEMBER', of.dirty, keys)
-local booked = ask('SMISMEMBER', of.booked, keys)
+local holders = read_many('HMGET', of.leased, keys)
+local dirty = read_many('SMISMEMBER', of.dirty, keys)
+local booked = read_many('SMISMEMBER', of.booked, keys)
 
 local released, clean, kept_bookings, forgiven, unbooked, later, earlier, failing = {}, {}, {}, {}, {}, {}, {}, {}
 local answer = { 0 }
@@ -75,7 +75,7 @@ for i, key in ipairs(keys) do
       kept_bookings[#kept_bookings + 1] = key
     end
     if i > ends[3] then
-      -- Dirty or not: what is new is seen when the wait is over.
+      -- Even if dirty: the backoff bounds the attempts, and a later decision sees all changes.
       back_off(key, at)
     else
       forgiven[#forgiven + 1] = key
@@ -84,7 +84,7 @@ for i, key in ipairs(keys) do
           unbooked[#unbooked + 1] = key
         end
       elseif i > ends[2] then
-        -- The decision was made afresh and replaces an older booking, but not one made while it was being made.
+        -- The decision replaces an older booking, but not one made during the lease, which it has not seen.
         local bookings = booked[i] == 1 and earlier or later
         bookings[#bookings + 1] = ARGV[at + 2]
         bookings[#bookings + 1] = key
@@ -96,15 +96,15 @@ for i, key in ipairs(keys) do
   end
 end
 
-tell('HDEL', of.leased, released)
-tell('ZREM', of.leases, released)
-tell('SREM', of.dirty, clean)
-tell('SREM', of.booked, kept_bookings)
-tell('HDEL', of.failures, forgiven)
-tell('HSET', of.failures, failing)
-tell('ZREM', of.later, unbooked)
-tell('ZADD', of.later, later)
-tell('ZADD', of.later, earlier, 'LT')
+write_many('HDEL', of.leased, released)
+write_many('ZREM', of.leases, released)
+write_many('SREM', of.dirty, clean)
+write_many('SREM', of.booked, kept_bookings)
+write_many('HDEL', of.failures, forgiven)
+write_many('HSET', of.failures, failing)
+write_many('ZREM', of.later, unbooked)
+write_many('ZADD', of.later, later)
+write_many('ZADD', of.later, earlier, 'LT')
 local _, notifications = settle(of, slots)
 answer[1] = notifications
 redis.call('SET', call, table.concat(answer, ' '), 'PX', math.ceil(lease / 1000))

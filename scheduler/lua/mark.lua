@@ -1,4 +1,4 @@
--- Marks keys: each is ready now, or dirty if somebody holds it, or coalesces into what it waits for already.
+-- Marks keys: each becomes ready, or dirty if it is leased, or stays ready or in backoff.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)

@@ -1,4 +1,4 @@
--- The lane in numbers, of one moment.
+-- Returns the lane in numbers, as of one moment.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)

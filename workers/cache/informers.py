@@ -1,4 +1,4 @@
-"""All informers of one process: each kind's, while this process leads that kind."""
+"""The shared informers of a process: a reflector per kind, running while this process leads the kind."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ async def run_informers(
     kinds: Mapping[Kind, str],
     notify: Notify,
 ) -> None:
-    """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
+    """Campaigns for each kind and follows it while leading, until cancelled; any number of processes may.
 
     kinds: by kind, the label selector of the objects to follow ("": all).
     """
@@ -35,7 +35,7 @@ async def run_informers(
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
         for kind, selector in kinds.items():
-            informer = Reflector(
+            reflector = Reflector(
                 cluster,
                 store,
                 kind,
@@ -47,22 +47,22 @@ async def run_informers(
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
             elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(store, kind))
-            group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
+            group.create_task(elector.lead(_until_deposed(reflector)), name=f"inform {kind.id}")
 
 
 def pace(settings: Settings) -> Pace:
-    """The usual pace, quick enough that a kind that is being followed never counts as stale."""
+    """Returns the default pace, made quick enough that a followed kind never counts as stale."""
     usual = Pace()
     return Pace(beat=min(usual.beat, settings.stale / 8), probe=min(usual.probe, settings.stale / 4))
 
 
 def lease_name(prefix: str, kind: Kind) -> str:
-    """The name of a kind's Lease: an object's name knows lower case, digits, dots and dashes only."""
+    """Returns the name of a kind's Lease, with the prefix reduced to the characters that names may have."""
     return f"{re.sub('[^a-z0-9.-]', '-', prefix.lower()).strip('.-') or 'x'}-informer-{kind.id}"
 
 
 class _Floor:
-    """The epoch that the store has seen already; a Lease that was deleted would count from the start again."""
+    """Reads the store's epoch of a kind: a Lease that was deleted would count from 0 again."""
 
     def __init__(self, store: Store, kind: Kind) -> None:
         self._store = store
@@ -75,10 +75,11 @@ class _Floor:
             raise Unavailable(f"the broker does not answer: {error}") from error
 
 
-def _until_deposed(informer: Reflector) -> Work:
+def _until_deposed(reflector: Reflector) -> Work:
     async def work(epoch: int) -> None:
-        # Deposed before our Lease ran out: its next leader came from a clock that runs faster. Campaign again.
+        # A later epoch writes although our Lease has not run out: the other candidate's clock runs faster. Campaign
+        # again.
         with suppress(LeadershipLost):
-            await informer.run(epoch)
+            await reflector.run(epoch)
 
     return work

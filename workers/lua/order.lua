@@ -1,9 +1,10 @@
--- Purpose: keeps an object's order, and in the same step marks the object in the lane of those who carry it out.
--- KEYS: 1 the hash of orders; 2..11 the lane in which orders are carried out
--- ARGV: 1 clock override (us) or '', 2 most notifications outstanding, 3 the object's key, 4 the order's id, 5 the order as JSON
+-- Stores the claim order of an object, and marks the object in the lane whose workers carry orders out.
+-- KEYS: 1 the hash of orders; 2..11 the lane
+-- ARGV: 1 clock override (us) or '', 2 most notifications under way, 3 the object's key, 4 the order's id, 5 the order
+--       as JSON
 -- Answer: notifications to send
--- Replay: the same order again changes nothing and marks again, which coalesces. An order older than the one that is
--- kept comes from a decision that lost its lease, and is dropped.
+-- Replay: the same order again changes nothing and marks again, which coalesces. An order older than the stored one is
+-- dropped: it comes from a decision that lost its lease.
 -- include: clock
 -- include: marking
 

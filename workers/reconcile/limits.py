@@ -19,7 +19,7 @@ class JobLimit:
     policy: Object
     limit: int
     owners: Kind
-    # The controller that asks knows the policy's rules; a ledger that is counted afresh applies them to others' objects.
+    # The asking controller knows the policy's rules; a recount applies them to other objects.
     covers: Callable[[Object], bool] = field(compare=False, repr=False)
     group: str | None = None
 

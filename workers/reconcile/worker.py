@@ -1,4 +1,4 @@
-"""A reconcile worker: the controllers, and everything their decisions are carried out with."""
+"""The wiring of a reconcile worker: controllers, observer, executor and their services."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +19,7 @@ from workers.settings import Settings
 
 @asynccontextmanager
 async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
-    """A reconcile worker: answers the bells of the reconcile lane."""
+    """Opens the consumer of the reconcile lane."""
     async with AsyncExitStack() as stack:
         controllers = registry.configured(settings)
         parts = await stack.enter_async_context(base(settings, controllers))

@@ -1,4 +1,4 @@
-"""What every process of ours stands on: the broker and what is kept in it, opened in one place and closed again."""
+"""The wiring of a process: the broker's client and the services that keep their state in the broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -51,7 +51,7 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
 @dataclass(frozen=True)
 class BrokerServices:
-    """What every process of ours has: the broker, the lanes, the store, the readings, the orders and the bells."""
+    """The services of every process. notify: sends notifications for lanes."""
 
     settings: Settings
     client: redis.Redis
@@ -73,7 +73,7 @@ def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -
 def store_of(
     client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
 ) -> Store:
-    """The store as these controllers need it: all processes that write to one must know the same ones."""
+    """Returns the store for these controllers; all processes that write to one must know the same controllers."""
     return Store(
         client,
         keys,
@@ -92,9 +92,9 @@ def store_of(
 async def base(
     settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})
 ) -> AsyncIterator[BrokerServices]:
-    """Open the broker's side of a process.
+    """Opens the broker's services.
 
-    controllers: by kind id. A process that writes to the store must know them: they say whose keys are marked.
+    controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
@@ -102,7 +102,7 @@ async def base(
     lanes = {
         name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
     }
-    notifications = Notifier(app, LANES)
+    notifier = Notifier(app, LANES)
     try:
         yield BrokerServices(
             settings=settings,
@@ -111,10 +111,10 @@ async def base(
             store=store_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
             orders=ClaimOrders(client, keys),
-            notify=notifications.notify,
+            notify=notifier.notify,
         )
     finally:
-        notifications.close()
+        notifier.close()
         await client.aclose()
 
 
@@ -122,9 +122,9 @@ async def base(
 async def consuming(
     base: BrokerServices, lane: str, handle: Handler, *, linger: float | None = None
 ) -> AsyncIterator[Consumer]:
-    """Answer the bells of one lane with this handler, and keep the lane moving between bells.
+    """Opens the consumer of one lane with this handler, and sweeps the lane every second.
 
-    linger: seconds after which what a bell claimed goes on without it.
+    linger: seconds after which an unfinished claim continues in the background.
     """
     keeper = LeaseKeeper(base.lanes[lane], base.notify, lease=base.settings.lease)
     consumer = Consumer(keeper, handle, base.notify, batch=base.settings.batch, work=base.settings.work, linger=linger)
@@ -139,7 +139,7 @@ async def consuming(
 
 
 async def connect(settings: Settings) -> Cluster:
-    """The API server these settings name."""
+    """Returns a client of the API server that the settings name."""
     return await Cluster.connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,

@@ -135,7 +135,7 @@ class QueueMachine(RuleBasedStateMachine):
         keys = [lease.key for lease in claim.leases]
         for lease in claim.leases:
             believers = [holder for holder in self.holders if holder.lease.key == lease.key and self.now < holder.until]
-            assert not believers, f"I2: {lease.key} is in two hands"
+            assert not believers, f"I2: {lease.key} has two holders"
             older = [holder.lease.token for holder in self.holders + self.spent if holder.lease.key == lease.key]
             assert all(token < lease.token for token in older), "I6: a later claim has the higher token"
             self.holders.append(Holder(lease, self.now + LEASE * SECOND))

@@ -162,7 +162,7 @@ async def test_in_one_batch_the_last_version_decides_whose_child_an_object_is(ri
     assert await rig.store.children(JOB, "uid-other") == ()
 
 
-async def test_a_move_marks_the_object_and_its_owner_and_answers_the_bells(rig: StoreRig) -> None:
+async def test_a_change_marks_the_object_and_its_owner_and_returns_the_notifications(rig: StoreRig) -> None:
     await rig.put(OWNER)
     assert await rig.marked() == {key(SCALED_JOB, "work")}
     notifications = await rig.put(job("a", 2, owner=OWNER))

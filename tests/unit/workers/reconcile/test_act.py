@@ -66,7 +66,7 @@ async def test_a_status_refers_to_what_its_plan_has_made(rig):
     assert all(each["uid"] for each in status["active"])
 
 
-async def test_another_object_is_marked_and_its_bell_rung(rig):
+async def test_another_object_is_marked_and_notified(rig):
     await rig.act(MarkObject(Ref(JOB, "default", "parent")))
     claim = await rig.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]

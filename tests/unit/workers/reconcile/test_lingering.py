@@ -1,4 +1,4 @@
-"""A claim that takes long goes on by itself: its bell goes on to the next, and what is under way stays bounded."""
+"""A claim that takes long goes on by itself: its notification goes on to the next, and what is under way stays bounded."""
 
 import asyncio
 
@@ -51,7 +51,7 @@ async def worker(fake_redis):
         await each.keeper.close()
 
 
-async def test_a_bell_goes_on_while_what_it_claimed_before_is_under_way(worker):
+async def test_a_notification_continues_while_its_earlier_claims_are_under_way(worker):
     worker = await worker(5, linger=0.001)
     assert await worker.consumer.consume() == 5
     assert sorted(worker.begun) == [key(number) for number in range(5)]
@@ -72,13 +72,13 @@ async def test_more_than_so_many_are_waited_for(worker):
     for _ in range(50):
         await asyncio.sleep(0)
     assert (len(worker.begun), notified.done()) == (4, False), (
-        "three by themselves, and the one that the bell waits for"
+        "three by themselves, and the one that the notification waits for"
     )
     worker.free.set()
     assert await notified == 5
 
 
-async def test_without_a_time_to_linger_a_bell_waits(worker):
+async def test_without_a_time_to_linger_a_notification_waits(worker):
     worker = await worker(2)
     notified = asyncio.create_task(worker.consumer.consume())
     while not worker.begun:
@@ -98,7 +98,7 @@ async def test_what_lingers_is_given_up_when_the_process_ends_and_its_leases_run
     assert await worker.leased() == 3, "nobody said what became of them: they expire"
 
 
-async def test_an_error_in_what_lingers_is_told(worker, caplog, monkeypatch):
+async def test_an_error_of_a_claim_in_the_background_is_logged(worker, caplog, monkeypatch):
     worker = await worker(1, linger=0.001)
 
     async def refuse(_):
@@ -110,4 +110,4 @@ async def test_an_error_in_what_lingers_is_told(worker, caplog, monkeypatch):
     while worker.consumer._lingering:
         await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert "a claim that went on by itself could not be settled" in caplog.text
+    assert "a claim in the background could not be settled" in caplog.text

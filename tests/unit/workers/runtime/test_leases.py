@@ -125,7 +125,7 @@ async def test_a_process_that_stood_still_past_its_deadline_stops_even_if_nobody
         keeper.check(lease)
 
 
-async def test_a_bell_drains_the_lane_in_batches(lane, keeper, notify):
+async def test_a_notification_consumes_the_lane_in_batches(lane, keeper, notify):
     seen = []
 
     async def handle(claim, keeper):
@@ -137,7 +137,7 @@ async def test_a_bell_drains_the_lane_in_batches(lane, keeper, notify):
     assert seen == [4, 4, 2]
 
 
-async def test_a_bell_that_worked_long_enough_hands_over_to_the_next(lane, keeper, notify):
+async def test_a_notification_that_worked_long_enough_sends_the_next(lane, keeper, notify):
     async def handle(claim, keeper):
         await keeper.settle_all([(lease, Done()) for lease in claim.leases])
 
@@ -148,7 +148,7 @@ async def test_a_bell_that_worked_long_enough_hands_over_to_the_next(lane, keepe
     assert notify.notified["reconcile"] >= 1
 
 
-async def test_a_bell_too_many_finds_nothing_and_is_harmless(lane, keeper, notify):
+async def test_a_notification_too_many_claims_nothing(lane, keeper, notify):
     async def handle(claim, keeper):
         raise AssertionError("there is nothing to handle")
 
@@ -181,7 +181,7 @@ async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, keep
     assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
 
 
-async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever(lane, keeper, notify):
+async def test_a_cancelled_notification_leaves_no_renewed_lease(lane, keeper, notify):
     started = asyncio.Event()
 
     async def handle(claim, keeper):
