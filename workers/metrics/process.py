@@ -24,10 +24,8 @@ RECONCILE_SECONDS = Histogram(
     buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 ACTIVE = Gauge("penstock_active_reconciles", "Reconciles running now", ["lane"])
-READY = Gauge("penstock_workqueue_depth", "Keys that are ready, in the broker", ["lane"])
-KEYS = Gauge(
-    "penstock_workqueue_keys", "Other keys of the lane, in the broker, by what they wait for", ["lane", "state"]
-)
+READY = Gauge("penstock_workqueue_depth", "Ready keys, in the broker", ["lane"])
+KEYS = Gauge("penstock_workqueue_keys", "Other keys of the lane, in the broker, by state", ["lane", "state"])
 OLDEST = Gauge("penstock_oldest_ready_seconds", "How long the longest waiting ready key has been ready", ["lane"])
 CLAIMED = Counter("penstock_claimed_keys_total", "Keys claimed", ["lane"])
 EMPTY_NOTIFICATIONS = Counter(

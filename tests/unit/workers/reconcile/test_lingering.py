@@ -1,4 +1,4 @@
-"""A claim that takes long goes on by itself: its notification goes on to the next, and what is under way stays bounded."""
+"""A claim that takes long continues in the background: the next one is made, and the number of those is bounded."""
 
 import asyncio
 
