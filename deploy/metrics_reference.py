@@ -1,4 +1,4 @@
-"""docs/metrics.md, made from what is registered: ``python -m deploy.metrics_reference > docs/metrics.md``."""
+"""The generator of docs/metrics.md, from the registered metrics: ``python -m deploy.metrics_reference``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,51 +12,52 @@ from workers.metrics.object_families import FAMILIES
 
 INTRODUCTION = """# Metrics
 
-<!-- Made by `python -m deploy.metrics_reference`; a test keeps it in step with what is registered. -->
+<!-- Made by `python -m deploy.metrics_reference`; a test compares it with the registered metrics. -->
 
 Every process serves Prometheus metrics on `/metrics` of its `--metrics-port` (`PENSTOCK_METRICS_PORT`; 0, the default,
 serves none). `penstock up` counts ports up from it: the workers', the scalers', then the watch's. Scrape all of them.
-`penstock beat` serves none. Of the tables below the webhook and the external scaler have something to say only in the
-first. Each process also shows `process_*` and `python_*` of the Prometheus client.
+`penstock beat` serves none. Of the tables below the webhook and the external scaler show only the first. Each process
+also shows `process_*` and `python_*` of the Prometheus client.
 
-**Names.** `keda_*` and `volcano_*` are those of KEDA and of Volcano's controllers, with the labels they have there, so
-that dashboards made for those go on. `penstock_job_controller_*`, `penstock_cronjob_controller_*` and
+**Names.** `keda_*` and `volcano_*` are those of KEDA and of Volcano's controllers, with the same labels, so that their
+dashboards work. `penstock_job_controller_*`, `penstock_cronjob_controller_*` and
 `penstock_ttl_after_finished_controller_*` are Kubernetes' names behind `penstock_`. The rest is Penstock's own.
 
-**Types.** Volcano's `*_phase_count` are counters whose names do not end in `_total`. Dashboards ask for exactly these
-names, and the formats know no such counter: they are served without a type (`unknown`), which PromQL does not mind.
+**Types.** Volcano's `*_phase_count` are counters whose names do not end in `_total`. Dashboards query exactly these
+names, and the formats know no such counter: they are served without a type (`unknown`), which PromQL ignores.
 Histograms have `_bucket`, `_sum` and `_count`.
 
 **Several processes.**
 
-- A *standing* number belongs to objects as they are. It is shown by the one `watch` process that leads the objects'
-  kind: nothing is shown twice, a restart loses nothing, and what is deleted is not shown any more. When another
-  process takes over, the series moves to it, and its `instance` changes: take the `max without (instance, pod)`.
-- A *fading* gauge is what one process saw last of an object; of several processes' the newest is right. It is shown
-  for five minutes after that, also when the object is gone by then, and there are 10,000 series of it at most.
-- A *fading* counter belongs to an object, too: take the `sum without (instance, pod)` of its `increase`. It is kept for
-  an hour after it was last touched, and begins at zero when it comes back.
-- Lanes are read from the broker by every process that works on them, as far as they are gauges other than
-  `penstock_active_reconciles`: take the maximum, not the sum.
-- All other counters and histograms count what one process did: take the sum of their rates.
+- An *object* metric describes objects as they are now. The one `watch` process that leads the objects' kind shows it:
+  no series is shown twice, a restart loses none, and those of deleted objects vanish. When another process takes over,
+  the series moves to it, and its `instance` changes: take the `max without (instance, pod)`.
+- An *expiring* gauge is the value that one process saw last of an object; of several processes' values the newest is
+  right. It is shown for five minutes after its last update, even if the object is deleted meanwhile, and has 10,000
+  series at most.
+- An *expiring* counter belongs to an object, too: take the `sum without (instance, pod)` of its `increase`. It is kept
+  for an hour after its last update, and begins at zero when it comes back.
+- Gauges of lanes, except `penstock_active_reconciles`, are read from the broker by every process of the lane: take the
+  maximum, not the sum.
+- All other counters and histograms count the work of one process: take the sum of their rates.
 """
 
 DIFFERENCES = """Differences: `keda_scaler_detail_errors_total` counts triggers of ScaledJobs, too, where KEDA's
-never rises. A poll that is woken before its time is not late. `volcano_job_*_phase_count` survives a restart, which
-forgets Volcano's. A pod's latency is taken when it is made, to the millisecond; the Job's own time has whole seconds.
+never rises. A poll that a push woke early is not late. `volcano_job_*_phase_count` survives a restart, which resets
+Volcano's. A pod's latency is measured when it is created, to the millisecond; the Job's own time has whole seconds.
 """
 
-#: Metrics of KEDA and Volcano that are not there, and why.
+#: Metrics of KEDA and Volcano that Penstock does not have, and the reasons.
 ABSENT = {
-    "`keda_build_info`": "there is no KEDA; `penstock_build_info` says what there is",
+    "`keda_build_info`": "`penstock_build_info` replaces it",
     "`keda_scaler_http_*`, `keda_scaler_empty_upstream_responses_total`": (
-        "a server is asked once for many triggers; what fails counts in `keda_scaler_detail_errors_total`"
+        "one request measures many triggers; failures count in `keda_scaler_detail_errors_total`"
     ),
     "`keda_internal_metricsservice_grpc_*`": "there is no metrics adapter: Penstock scales by itself",
-    "`keda_cloudeventsource_*`": "there is no CloudEventSource; `penstock_pushed_events_total` counts what comes in",
-    "`keda_webhook_scaled_object_*`": "ScaledObjects are checked where they are decided on, and say so in `Ready`",
+    "`keda_cloudeventsource_*`": "there is no CloudEventSource; `penstock_pushed_events_total` counts incoming events",
+    "`keda_webhook_scaled_object_*`": "ScaledObjects are validated by their decision; errors are in the condition `Ready`",
     "those of Volcano's scheduler (`volcano_queue_allocated_*`, `volcano_queue_share`, ...)": (
-        "it is not needed; what the pods of a queue take is in its status (`allocated`)"
+        "it is not needed; the resources of a queue's pods are in its status (`allocated`)"
     ),
 }
 
@@ -77,8 +78,8 @@ _LANES = (
     workers.OLDEST,
     workers.ACTIVE,
     workers.CLAIMED,
-    workers.BELLS,
-    workers.EMPTY_BELLS,
+    workers.NOTIFICATIONS,
+    workers.EMPTY_NOTIFICATIONS,
     workers.LEASES_LOST,
     workers.STALE_DONE,
 )
@@ -105,8 +106,8 @@ _RECONCILES = (
 
 def sections() -> dict[str, tuple[MetricRow, ...]]:
     """All metrics, by heading."""
-    standing = tuple(
-        MetricRow(family.name, "unknown, standing" if family.counts else "gauge, standing", family.labels, family.text)
+    objects = tuple(
+        MetricRow(family.name, "unknown, object" if family.counts else "gauge, object", family.labels, family.text)
         for family in FAMILIES
     )
     return {
@@ -114,7 +115,7 @@ def sections() -> dict[str, tuple[MetricRow, ...]]:
         "Workers and scalers: their lane": _rows(_LANES),
         "Scalers": _rows(_POLLS),
         "Workers": _rows(_RECONCILES),
-        "Watch": standing,
+        "Watch": objects,
     }
 
 

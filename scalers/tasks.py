@@ -12,7 +12,7 @@ process = LoopThread(lambda: measuring(Settings()))
 @app.task(name=LANES["poll"][0])
 def poll() -> None:
     """Look into the poll lane."""
-    process.run(lambda drain: drain.bell())
+    process.run(lambda consumer: consumer.consume())
 
 
 serve("poll", process)

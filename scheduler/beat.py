@@ -1,15 +1,14 @@
-"""The beat: what became due is made ready, bells are rung, and Celery's own periodic entries are emitted.
+"""The beat: makes due keys ready, notifies workers, and emits Celery's own periodic entries.
 
-``celery -A workers.app beat -S scheduler.beat:Scheduler``. Any number of beats may run, none of them leads: a key that
-is due is moved once by the broker, and a run of a periodic entry is emitted by the beat that began it. The app's
-configuration says what there is to do:
+``celery -A workers.app beat -S scheduler.beat:Scheduler``. Any number of beats may run without a leader: one script
+moves a due key, and a run of a periodic entry is leased to one beat. The app's configuration:
 
     penstock_broker   URL of the broker that holds the lanes; without it, Celery's broker_url
     penstock_prefix   first part of every key there; without it, penstock
-    penstock_lanes    lane name -> (task that answers its bells, Celery queue the bells travel in)
-    penstock_lease    how long leases last there, seconds
+    penstock_lanes    lane name -> (Celery task that consumes it, Celery queue of its notifications)
+    penstock_lease    duration of leases in the lanes, seconds
     penstock_backoff  (base, cap) of the backoff of failing keys, seconds
-    penstock_slots    most bells of a lane on their way at once
+    penstock_slots    most notifications of a lane under way at once
     beat_schedule     periodic entries, as Celery knows them
 """
 
@@ -33,31 +32,31 @@ from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
-from scheduler.runs import EmitAttempt, PeriodicRuns
+from scheduler.runs import LastRuns, RunLease
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two ticks at most: how late a key may be that was booked after the beat went to sleep.
+#: Longest pause between two ticks, seconds: the delay of a key that is booked while the beat sleeps.
 LONGEST_SLEEP = 0.2
 
-#: Entries moved by one call; more are moved by the next one at once, and the broker serves others in between.
+#: Entries moved by one call; the broker serves other clients between two calls.
 PIECE = 2000
 
-#: Calls of one tick and lane: a lane with more due than this waits for the other lanes' turn.
+#: Most calls per tick and lane: a lane with more due entries continues after the other lanes.
 CALLS = 20
 
-#: What a broker that is away for a moment looks like, to redis-py and to kombu.
+#: Errors of redis-py and kombu while the broker is away.
 BROKER_ERRORS = (RedisError, KombuError, OSError)
 
-#: Names the runs of periodic entries: the same run has the same task id, whoever emits it.
+#: Namespace of task ids: a run has the same task id in every beat.
 _RUN_IDS = uuid.UUID("5f1c1cf3-58a5-4a6b-8a2d-3e0b7f1d9c64")
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """When an entry runs next. Moments are microseconds since the epoch."""
+    """The next run of an entry. Moments are microseconds since the epoch."""
 
     entry: Any
     last: int
@@ -65,10 +64,10 @@ class Upcoming:
 
 
 class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
-    """A beat scheduler for Celery that keeps everything it must remember in the broker.
+    """A beat scheduler for Celery whose state is in the broker.
 
-    A broker that is away is logged and waited for; nothing that was due meanwhile is lost, except that a periodic
-    entry that missed several runs catches up with one.
+    While the broker is away the beat logs and waits; nothing that was due meanwhile is lost, but a periodic entry that
+    missed several runs catches up with one.
 
     clock: replaces the broker's clock, microseconds since the epoch; for tests only.
     """
@@ -84,16 +83,16 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
 
     @property
     def info(self) -> str:
-        """The lines that `celery beat` prints about its scheduler."""
+        """The line that `celery beat` prints about its scheduler."""
         return f"    . lanes -> {', '.join(self._lane_tasks) or 'none'}"
 
     def install_default_entries(self, data: Any) -> None:
-        """Celery's clean-up of old results, but only where results are kept."""
+        """Adds Celery's clean-up of old results, but only where results are stored."""
         if self.app.conf.result_backend:
             super().install_default_entries(data)
 
     def tick(self, *_: Any, **__: Any) -> float:
-        """Do what is due; answers the seconds until the next tick is."""
+        """Does what is due. Returns the seconds until the next tick."""
         try:
             sleep = min(self._sweep_lanes(), self._emit_entries(), self.max_interval)
         except BROKER_ERRORS as error:
@@ -107,27 +106,27 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         return max(sleep, 0.0)
 
     def sync(self) -> None:
-        """Tell the broker again what it may have lost: when each entry last ran."""
+        """Stores the last runs again, in case the broker lost them."""
         if self._upcoming:
             try:
-                self._run(self._runs.learn({name: upcoming.last for name, upcoming in self._upcoming.items()}))
+                self._run(self._runs.load({name: upcoming.last for name, upcoming in self._upcoming.items()}))
             except BROKER_ERRORS as error:
                 log.warning("last runs could not be written", extra={"error": str(error)})
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Closes the connection to the broker."""
         super().close()
         if "_loop" in self.__dict__:
             self._run(self._client.aclose())
             self.__dict__.pop("_loop").close()
 
-    # Opened when first needed: Celery makes schedulers only to look at them, and forks after making them.
+    # Opened on first use: Celery makes schedulers only to print them, and forks after making them.
 
     @cached_property
     def _loop(self) -> asyncio.Runner:
         return asyncio.Runner()
 
-    def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self._loop.run(work)
 
     @cached_property
@@ -148,8 +147,8 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         return Keys(self.app.conf.get("penstock_prefix") or Keys().prefix)
 
     @cached_property
-    def _runs(self) -> PeriodicRuns:
-        return PeriodicRuns(self._client, self._keys, clock=self._clock)
+    def _runs(self) -> LastRuns:
+        return LastRuns(self._client, self._keys, clock=self._clock)
 
     @property
     def _lane_tasks(self) -> Mapping[str, tuple[str, str]]:
@@ -167,50 +166,50 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             options["slots"] = slots
         return [Lane(self._client, name, self._keys, **options) for name in self._lane_tasks]
 
-    # What is booked in the lanes.
+    # Booked keys of the lanes.
 
     def _sweep_lanes(self) -> float:
-        """Answers the seconds until a booked key is due."""
+        """Returns the seconds until a booked key is due."""
         sleep = LONGEST_SLEEP
         for lane in self._lanes:
-            bells, due = self._run(self._sweep(lane))
-            self._ring(lane.name, bells)
+            notifications, due = self._run(self._sweep(lane))
+            self._notify(lane.name, notifications)
             sleep = min(sleep, due)
         return sleep
 
     async def _sweep(self, lane: Lane) -> tuple[int, float]:
-        bells = 0
+        notifications = 0
         for _ in range(CALLS):
             swept = await lane.sweep(PIECE)
-            bells += swept.bells
+            notifications += swept.notifications
             if swept.moved < PIECE:
                 break
         if swept.next is None:
-            return bells, LONGEST_SLEEP
-        return bells, swept.next - await self._runs.now() / 1e6
+            return notifications, LONGEST_SLEEP
+        return notifications, swept.next - await self._runs.now() / 1e6
 
-    def _ring(self, lane: str, bells: int) -> None:
+    def _notify(self, lane: str, notifications: int) -> None:
         task, queue = self._lane_tasks[lane]
         with self.app.producer_pool.acquire(block=True) as producer:
-            for _ in range(bells):
+            for _ in range(notifications):
                 self.app.send_task(task, queue=queue, producer=producer, ignore_result=True)
 
-    # What Celery's users configured.
+    # Celery's own periodic entries.
 
     def _emit_entries(self) -> float:
-        """Answers the seconds until a periodic entry is due."""
+        """Returns the seconds until a periodic entry is due."""
         if not self.schedule:
             return LONGEST_SLEEP
         now = self._run(self._runs.now())
-        self._look_up_entries(now)
+        self._load_entries(now)
         for upcoming in list(self._upcoming.values()):
             if upcoming.due <= now:
                 self._emit(upcoming, now)
         due = min((upcoming.due for upcoming in self._upcoming.values()), default=now)
         return (due - now) / 1e6
 
-    def _look_up_entries(self, now: int) -> None:
-        """Know when every entry of the schedule runs next, also of those that were added or changed meanwhile."""
+    def _load_entries(self, now: int) -> None:
+        """Determines the next run of entries that were added or changed, and forgets removed ones."""
         for name in self._upcoming.keys() - self.schedule.keys():
             del self._upcoming[name]
         new = {
@@ -219,7 +218,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             if name not in self._upcoming or self._upcoming[name].entry is not entry
         }
         if new:
-            last = self._run(self._runs.learn(dict.fromkeys(new, now)))
+            last = self._run(self._runs.load(dict.fromkeys(new, now)))
             for name, entry in new.items():
                 self._expect(name, entry, last.get(name, now), now)
 
@@ -227,42 +226,42 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         self._upcoming[name] = Upcoming(entry, last, self._due(entry, last, now))
 
     def _due(self, entry: Any, last: int, now: int) -> int:
-        """The first moment after `last` at which the entry's schedule wants it."""
+        """Returns the first moment after `last` at which the entry's schedule is due."""
         schedule = copy.copy(entry.schedule)
         schedule.app = self.app
         schedule.nowfun = lambda: _moment(now)
         try:
             left = schedule.remaining_estimate(_moment(last))
         except Exception:
-            # One entry that cannot be reckoned must not stop the others.
-            log.exception("the next run of an entry cannot be reckoned", extra={"entry": entry.name})
+            # One entry with a broken schedule must not stop the others.
+            log.exception("the next run of an entry cannot be calculated", extra={"entry": entry.name})
             return now + 60_000_000
         return now + int(left.total_seconds() * 1_000_000)
 
     def _emit(self, upcoming: Upcoming, now: int) -> None:
         entry, name = upcoming.entry, upcoming.entry.name
-        attempt = self._run(self._runs.begin(name, upcoming.last))
-        if attempt is None:
+        lease = self._run(self._runs.acquire(name, upcoming.last))
+        if lease is None:
             return
-        if isinstance(attempt, int):
-            self._expect(name, entry, attempt, now)
+        if isinstance(lease, int):
+            self._expect(name, entry, lease, now)
             return
         published = False
         try:
-            published = self._publish(attempt, upcoming)
+            published = self._publish(lease, upcoming)
         finally:
-            # A run that is behind by more than one is caught up with once, not run by run.
+            # An entry that missed several runs is emitted once, not once per run.
             on_time = self._due(entry, upcoming.due, now) > now
             run = (upcoming.due if on_time else now) if published else None
-            self._run(self._runs.end(attempt, run))
+            self._run(self._runs.release(lease, run))
         if run is not None:
             self._expect(name, entry, run, now)
 
-    def _publish(self, attempt: EmitAttempt, upcoming: Upcoming) -> bool:
+    def _publish(self, lease: RunLease, upcoming: Upcoming) -> bool:
         entry = copy.copy(upcoming.entry)
         run_id = str(uuid.uuid5(_RUN_IDS, f"{self._keys.tag} {entry.name} {upcoming.last}"))
         entry.options = {"task_id": run_id, **entry.options}
-        if attempt.expired:
+        if lease.expired:
             return False
         with self.app.producer_pool.acquire(block=True) as producer:
             try:

@@ -1,4 +1,4 @@
-"""The names of the queue's keys in the broker. Nothing else spells them out."""
+"""The names of the queue's keys in the broker; no other module spells them."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class LaneKeys:
     name: str
 
     def all(self) -> list[str]:
-        """Every key of the lane that outlives a call, in the order in which the Lua helper `lane` reads them."""
+        """Returns the lane's keys, in the order in which the Lua helper `lane` reads them."""
         return [
             self._of(part)
             for part in (
@@ -32,7 +32,7 @@ class LaneKeys:
         ]
 
     def call(self, id: str) -> str:
-        """Where the answer of one call is kept for as long as that call may be replayed."""
+        """Returns the key of one call's answer, kept while that call may be replayed."""
         return self._of(f"call:{id}")
 
     def _of(self, part: str) -> str:
@@ -41,10 +41,7 @@ class LaneKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """All key names under one prefix.
-
-    Every name starts with the same hash tag, so that one script may touch any of them in a cluster-mode server.
-    """
+    """All key names under one prefix, with one hash tag: on a cluster-mode server one script may use any of them."""
 
     prefix: str = "penstock"
 
@@ -55,13 +52,13 @@ class Keys:
 
     @property
     def generation(self) -> str:
-        """The random id of this keyspace; gone after a FLUSHALL, which is how that is noticed."""
+        """The random id of this keyspace; its absence reveals a FLUSHALL."""
         return f"{self.tag}:generation"
 
     def lane(self, name: str) -> LaneKeys:
-        """The keys of the lane of this name."""
+        """Returns the keys of the lane of this name."""
         return LaneKeys(self.tag, name)
 
     def beat(self, part: str) -> str:
-        """A key of the beat scheduler."""
+        """Returns a key of the beat scheduler."""
         return f"{self.tag}:beat:{part}"

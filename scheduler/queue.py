@@ -1,8 +1,7 @@
-"""The keyed work queue: which keys are ready, which come back later, who holds which until when.
+"""The keyed work queue: ready keys, due times, leases and backoffs (docs/queue.md).
 
-The truth is in the broker and every transition is one Lua script (``scheduler/lua``), atomic, idempotent under replay
-and on the broker's own clock; this module only carries arguments to them and answers back. docs/queue.md tells how
-the pieces fit and which invariants they keep.
+Its state is in the broker. Every transition is one Lua script (``scheduler/lua``): atomic, idempotent under replay, and
+on the broker's own clock; this module encodes arguments and decodes answers.
 """
 
 import time
@@ -21,7 +20,7 @@ from scheduler.scripts import Arg, Script, load
 #: Most keys that travel in one call, so that no call keeps the broker from its other work for long.
 PIECE = 1000
 
-#: Seconds that ready keys may go unclaimed before a bell counts as lost.
+#: Seconds that ready keys may stay unclaimed before a notification counts as lost.
 PATIENCE = 1.0
 
 #: The transitions, by name.
@@ -35,12 +34,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class RetryBackoff:
-    """How long a failing key waits.
+    """The backoff of failing keys.
 
-    base: seconds after the first failure in a row; each further one doubles them. cap: the longest wait in seconds.
-
-    jitter: the wait is shortened by up to this part of it (0..1), at random, so that keys that failed together do not
-    come back together.
+    base: seconds after the first failure in a row, doubled by each further one. cap: longest wait in seconds. jitter:
+    the wait is shortened at random by up to this part (0..1), so that keys that failed together return spread out.
     """
 
     base: float = 0.25
@@ -50,11 +47,11 @@ class RetryBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One key in one holder's hands.
+    """One key leased to this process.
 
     token: the fence; every later claim of the key has a higher one. deadline: the moment on this process's
-    `time.monotonic()` after which the key may be in other hands, unless renewed. failures: in a row, before this
-    claim; reason: of the last of them. generation: of the keyspace the claim was made in.
+    `time.monotonic()` after which another process may claim the key, unless renewed. failures: in a row before this
+    claim; reason: of the last one. generation: of the keyspace the claim was made in.
     """
 
     key: str
@@ -67,26 +64,26 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It worked. A booking made before the claim is dropped: the decision was made afresh."""
+    """Success. A booking made before the claim is dropped: the decision replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """It worked, and there is more to do at once."""
+class Requeue:
+    """Success; the key is ready again at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class FinishLater:
-    """It worked; again at this moment (seconds since the epoch, broker's clock) at the latest."""
+class RequeueAt:
+    """Success; the key is ready again at this moment (seconds since the epoch, broker's clock) at the latest."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It failed; again after the backoff, not before `after` seconds, and within `within` (both None: the backoff).
+    """Failure; ready again after the backoff, but not before `after` seconds and within `within`, where given.
 
-    within: for what is nobody's fault and may be over at any moment, such as a server that is away.
+    within: for causes that may end at any moment, such as a server that is away.
     """
 
     reason: str
@@ -94,20 +91,20 @@ class Failed:
     within: float | None = None
 
 
-Outcome = Done | Again | FinishLater | Failed
+Outcome = Done | Requeue | RequeueAt | Failed
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """ready: how many keys became ready by it. bells: how many the caller must ring."""
+    """ready: number of keys that became ready. notifications: number the caller must send."""
 
     ready: int
-    bells: int
+    notifications: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedKeys:
-    """What was claimed.
+    """The leases of one claim.
 
     now: the moment of the claim, microseconds on the broker's clock. ready: keys still ready. opens: seconds until
     claims are allowed at all, or None when they are.
@@ -121,21 +118,21 @@ class ClaimedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """stale: leases that were not held any more; their outcomes changed nothing. bells: to be rung by the caller."""
+    """stale: leases that had been lost; their outcomes changed nothing. notifications: to be sent by the caller."""
 
     stale: tuple[Lease, ...]
-    bells: int
+    notifications: int
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """moved: entries that were due or expired. bells: to be rung by the caller.
+    """moved: entries that were due or expired. notifications: to be sent by the caller.
 
     next: when the next entry is due (seconds since the epoch, broker's clock), or None when nothing is booked.
     """
 
     moved: int
-    bells: int
+    notifications: int
     next: float | None
 
 
@@ -143,9 +140,9 @@ class Swept:
 class Stats:
     """One lane in numbers.
 
-    later: entries in the table of due times, `due` of them now. leased: keys in somebody's hands, `expired` of them
-    past their time. dirty: leased keys that are wanted again. failing: keys whose last outcome was a failure.
-    bells: on their way. oldest: seconds for which the longest waiting ready key has been ready, None when none is.
+    later: entries in the table of due times, `due` of them now. leased: leased keys, `expired` of them past their
+    lease. dirty: leased keys marked since their claim. failing: keys whose last outcome was a failure. notifications:
+    under way. oldest: seconds for which the longest waiting ready key has been ready, None when none is.
     """
 
     ready: int
@@ -155,17 +152,17 @@ class Stats:
     expired: int
     dirty: int
     failing: int
-    bells: int
+    notifications: int
     oldest: float | None
 
 
 class Lane:
     """One keyed work queue.
 
-    client: of the broker; it must answer bytes. lease: seconds a claim lasts without renewal. slots: most bells on
-    their way at once. clock: replaces the broker's clock, microseconds since the epoch; for tests only.
+    client: of the broker; it must answer bytes. lease: seconds a claim lasts without renewal. slots: most notifications
+    under way at once. clock: replaces the broker's clock, microseconds since the epoch; for tests only.
 
-    Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached. A call may then have
+    Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached. The call may then have
     been carried out or not; repeating it is always safe.
     """
 
@@ -193,36 +190,36 @@ class Lane:
         self._base, self._cap = _micros(backoff.base), _micros(backoff.cap)
 
     async def mark(self, keys: Iterable[str], *, priority: int = 0, forgive: bool = False) -> Marked:
-        """Something about these keys is new: reconcile each once more, as soon as it is its turn.
+        """Makes these keys ready; leased ones become dirty, and those in backoff stay there.
 
-        priority: a head start of so many thousand keys of its own namespace, -10 to 10. forgive: forget failures,
-        and with them the wait for the backoff. Marking nothing answers how many bells are missing.
+        priority: a head start of so many thousand keys of its own namespace, -10 to 10. forgive: drops failures and
+        the backoff. Marking nothing returns the number of missing notifications.
         """
-        ready = bells = 0
+        ready = notifications = 0
         for piece in list(_pieces(keys)) or [[]]:
             args: tuple[Arg, ...] = (self._now(), self.slots, priority, "1" if forgive else "0", *piece)
             newly, missing = await SCRIPTS["mark"](self._client, self._lane, args)
             ready += newly
-            bells += missing
-        return Marked(ready, bells)
+            notifications += missing
+        return Marked(ready, notifications)
 
     async def book(self, due: Mapping[str, float]) -> None:
-        """Make each key ready at its moment (seconds since the epoch); of two bookings of a key the earlier stays."""
+        """Makes each key ready at its moment (seconds since the epoch); of two bookings of a key the earlier stays."""
         for piece in _pieces(due.items()):
             args: list[Arg] = []
             for key, at in piece:
                 args += (_micros(at), key)
             await SCRIPTS["book"](self._client, self._lane, args)
 
-    async def claim(self, n: int, *, bell: bool = False) -> ClaimedKeys:
-        """Take up to `n` ready keys, whose turn it is, under a lease each. bell: the caller answers a bell."""
+    async def claim(self, n: int, *, notified: bool = False) -> ClaimedKeys:
+        """Leases up to `n` ready keys, in fair order. notified: the caller consumes a notification."""
         call = uuid.uuid4().hex
-        # Before the call: the lease may begin at any moment after this one, and never before.
+        # Before the call: the broker's lease begins later than this, so our deadline passes before the broker's.
         deadline = time.monotonic() + self.lease
         now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
             self._client,
             (self._generation, self.keys.call(call), *self._lane),
-            (self._now(), n, self._lease, "1" if bell else "0", call),
+            (self._now(), n, self._lease, "1" if notified else "0", call),
         )
         id = generation.decode()
         leases = tuple(
@@ -232,7 +229,7 @@ class Lane:
         return ClaimedKeys(leases, now, ready, closed / 1e6 if closed else None)
 
     async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
-        """Hold these for one lease more, counted from now; answers the lost ones."""
+        """Extends these to one whole lease from now. Returns the lost ones."""
         lost: set[Lease] = set()
         for piece in _pieces(leases):
             args: list[Arg] = [self._now(), self._lease]
@@ -242,9 +239,9 @@ class Lane:
         return frozenset(lost)
 
     async def finish(self, outcomes: Iterable[tuple[Lease, Outcome]]) -> Finished:
-        """Give leases back, each with what came of it."""
+        """Settles leases, each with its outcome."""
         stale: list[Lease] = []
-        bells = 0
+        notifications = 0
         for piece in _pieces(outcomes):
             leases, args = self._outcomes(piece)
             missing, *places = await SCRIPTS["finish"](
@@ -253,32 +250,32 @@ class Lane:
                 (self._now(), self.slots, self._lease, self._base, self._cap, *args),
             )
             stale += (leases[place] for place in places)
-            bells += missing
-        return Finished(tuple(stale), bells)
+            notifications += missing
+        return Finished(tuple(stale), notifications)
 
     async def sweep(self, limit: int = 1000) -> Swept:
-        """Make ready what is due and what a holder let expire, at most `limit` of each; ring for a forgotten lane.
+        """Makes due keys and those of expired leases ready, at most `limit` of each; replaces lost notifications.
 
-        An expired lease counts as a failure of its key; the time it lasted counts as waiting.
+        An expired lease counts as a failure of its key; the time it lasted counts as backoff.
         """
-        moved, bells, due = await SCRIPTS["sweep"](
+        moved, notifications, due = await SCRIPTS["sweep"](
             self._client,
             self._lane,
             (self._now(), self.slots, self._lease, self._base, self._cap, limit, _micros(PATIENCE)),
         )
-        return Swept(moved, bells, due / 1e6 if due else None)
+        return Swept(moved, notifications, due / 1e6 if due else None)
 
     async def stats(self) -> Stats:
-        """The lane in numbers."""
+        """Returns the lane in numbers."""
         answer: list[int] = await SCRIPTS["stats"](self._client, self._lane, (self._now(),))
-        ready, later, due, leased, expired, dirty, failing, bells, oldest = answer
+        ready, later, due, leased, expired, dirty, failing, notifications, oldest = answer
         age = oldest / 1e6 if oldest >= 0 else None
-        return Stats(ready, later, due, leased, expired, dirty, failing, bells, age)
+        return Stats(ready, later, due, leased, expired, dirty, failing, notifications, age)
 
     async def open(self) -> None:
-        """Allow claims at once, without the quarantine of a new generation.
+        """Allows claims at once, without the quarantine of a new generation, and expires all leases.
 
-        Only for a caller who knows that nobody holds a lease; leases that were left behind are taken back.
+        Only for a caller that knows that no process holds a lease (a supervisor that starts everything).
         """
         left = 1
         while left:
@@ -292,7 +289,7 @@ class Lane:
         return self._clock() if self._clock else ""
 
     def _outcomes(self, piece: Sequence[tuple[Lease, Outcome]]) -> tuple[list[Lease], list[Arg]]:
-        """The leases in the order in which finish.lua takes them, and its arguments from the counts on."""
+        """Returns the leases in the order of finish.lua, and its arguments from the counts on."""
         leases: tuple[list[Lease], ...] = ([], [], [], [])
         args: tuple[list[Arg], ...] = ([], [], [], [])
         for lease, outcome in piece:
@@ -303,13 +300,13 @@ class Lane:
         return list(chain.from_iterable(leases)), [*counts, *chain.from_iterable(args)]
 
     def _encoded(self, outcome: Outcome) -> tuple[int, tuple[Arg, ...]]:
-        """Which of finish.lua's kinds this is, and what that kind takes after key and token."""
+        """Returns the outcome's kind in finish.lua, and that kind's arguments after key and token."""
         match outcome:
             case Done():
                 return 0, ()
-            case Again():
+            case Requeue():
                 return 1, ()
-            case FinishLater(at):
+            case RequeueAt(at):
                 return 2, (_micros(at),)
             case Failed(reason, after, within):
                 longest = self._cap if within is None else _micros(within)

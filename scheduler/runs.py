@@ -1,4 +1,4 @@
-"""When Celery's own periodic entries last ran, shared by all beats: each run is emitted by one of them."""
+"""The last runs of Celery's own periodic entries, shared by all beats: each run is leased to one of them."""
 
 import time
 import uuid
@@ -10,19 +10,19 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.scripts import Script, load
 
-#: Seconds for which a beat has a run to itself. Longer than publishing can take with all its retries.
-EMITTING = 20.0
+#: Seconds a run is leased to a beat. Longer than publishing can take with all its retries.
+LEASE = 20.0
 
-#: No publishing is started this close to the end of that time.
+#: Seconds before the end of the lease in which no publishing starts.
 MARGIN = 1.0
 
-_BEGIN = Script(load("scheduler", "begin_run"))
-_END = Script(load("scheduler", "end_run"))
+_ACQUIRE = Script(load("scheduler", "acquire_run"))
+_RELEASE = Script(load("scheduler", "release_run"))
 
 
 @dataclass(frozen=True, slots=True)
-class EmitAttempt:
-    """One beat's right to emit one run. deadline: on `time.monotonic()`; after it another beat may take over."""
+class RunLease:
+    """The lease of one run. deadline: on `time.monotonic()`; after it another beat may emit the run."""
 
     name: str
     id: str
@@ -30,11 +30,11 @@ class EmitAttempt:
 
     @property
     def expired(self) -> bool:
-        """Too late to start publishing."""
+        """True when it is too late to start publishing."""
         return time.monotonic() > self.deadline - MARGIN
 
 
-class PeriodicRuns:
+class LastRuns:
     """The last runs, by entry name, in microseconds since the epoch on the broker's clock.
 
     clock: replaces that clock; for tests only.
@@ -46,14 +46,14 @@ class PeriodicRuns:
         self._clock = clock
 
     async def now(self) -> int:
-        """The broker's clock, microseconds since the epoch."""
+        """Returns the broker's time, microseconds since the epoch."""
         if self._clock:
             return self._clock()
         seconds, micros = await self._client.time()
         return int(seconds) * 1_000_000 + int(micros)
 
-    async def learn(self, last: Mapping[str, int]) -> dict[str, int]:
-        """The last run of each of these entries; an entry that the broker does not know is taken from `last`."""
+    async def load(self, last: Mapping[str, int]) -> dict[str, int]:
+        """Returns the last run of each of these entries; those the broker does not know are stored from `last`."""
         if not last:
             return {}
         runs = self._keys.beat("runs")
@@ -64,25 +64,25 @@ class PeriodicRuns:
             known = (await pipe.execute())[-1]
         return {name: int(moment) for name, moment in zip(last, known, strict=True) if moment is not None}
 
-    async def begin(self, name: str, last: int) -> EmitAttempt | int | None:
-        """Ask to emit the run that follows the one at `last`.
+    async def acquire(self, name: str, last: int) -> RunLease | int | None:
+        """Leases the run that follows the one at `last`.
 
-        Answers the attempt if it is the caller's, None while another beat is at it, or the moment of the last run if
-        that is not the one the caller knew.
+        Returns the lease, None while another beat has it, or the moment of the last run if it is a later one.
         """
-        attempt = EmitAttempt(name, uuid.uuid4().hex, time.monotonic() + EMITTING)
-        answer = await _BEGIN(self._client, self._names(name), (name, last, attempt.id, round(EMITTING * 1000)))
+        # The deadline counts from before the call: it passes before the broker's expiry.
+        lease = RunLease(name, uuid.uuid4().hex, time.monotonic() + LEASE)
+        answer = await _ACQUIRE(self._client, self._names(name), (name, last, lease.id, round(LEASE * 1000)))
         if isinstance(answer, bytes):
             return int(answer)
-        return attempt if answer else None
+        return lease if answer else None
 
-    async def end(self, attempt: EmitAttempt, run: int | None) -> bool:
-        """Say that the run was emitted, as the one of this moment, or (None) that it was not and is to be tried again.
+    async def release(self, lease: RunLease, run: int | None) -> bool:
+        """Records the run as emitted at this moment, or (None) gives it back to be tried again.
 
-        False if the attempt took too long and another beat has taken over.
+        Returns False if the lease has expired, and changes nothing then.
         """
-        args = (attempt.name, attempt.id, "" if run is None else run)
-        return bool(await _END(self._client, self._names(attempt.name), args))
+        args = (lease.name, lease.id, "" if run is None else run)
+        return bool(await _RELEASE(self._client, self._names(lease.name), args))
 
     def _names(self, name: str) -> tuple[str, str]:
-        return self._keys.beat("runs"), self._keys.beat(f"emitting:{name}")
+        return self._keys.beat("runs"), self._keys.beat(f"lease:{name}")

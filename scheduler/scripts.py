@@ -1,4 +1,4 @@
-"""Lua scripts: files of a package's ``lua`` folder, one per transition, which may include shared parts.
+"""The loader of Lua scripts: files of a package's ``lua`` folder, one per transition, with includes.
 
 A line ``-- include: <name>`` is replaced by the text of ``<name>.lua``, looked for in the package that includes it and
 then in ``scheduler``; a part that is there already is not repeated.
@@ -14,7 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-#: What a script takes as an argument without a detour; everything travels as bytes.
+#: Types that redis-py sends as script arguments.
 Arg = str | bytes | int | float
 
 _INCLUDE = re.compile(r"^-- include: (?P<name>[a-z_]+)$", re.MULTILINE)
@@ -22,7 +22,7 @@ _INCLUDE = re.compile(r"^-- include: (?P<name>[a-z_]+)$", re.MULTILINE)
 
 @cache
 def load(package: str, name: str) -> str:
-    """The text of ``<package>/lua/<name>.lua`` with its includes in place.
+    """Returns the text of ``<package>/lua/<name>.lua`` with its includes in place.
 
     Raises FileNotFoundError naming the script if it, or something it includes, is not there.
     """
@@ -55,7 +55,7 @@ class Script:
         self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     async def __call__(self, client: Redis, keys: Sequence[str | bytes], args: Sequence[Arg]) -> Any:
-        """The script's answer. Raises redis.exceptions.RedisError when the broker refuses or stays away."""
+        """Returns the script's answer. Raises redis.exceptions.RedisError if the broker refuses or is away."""
         try:
             return await client.evalsha(self.digest, len(keys), *keys, *args)
         except NoScriptError:

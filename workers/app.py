@@ -1,7 +1,7 @@
-"""The Celery app: Celery delivers bells, the broker's own structures remember the work.
+"""The Celery app: Celery delivers notifications, Redis structures of our own remember the work.
 
-A message carries nothing but "look again". That is why results, events, retries, countdowns, gossip, mingle and remote
-control are all off: none of them can help a message that has nothing to say, and each of them costs or can lose one.
+A message has no content, and losing one or sending one too many loses no work. That is why results, events, retries,
+countdowns, gossip, mingle and remote control are off: none of them helps such a message, and each costs something.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from workers.settings import Settings
 
-#: lane -> (task that answers its bells, Celery queue the bells travel in)
+#: lane -> (Celery task that consumes it, Celery queue of its notifications)
 LANES: dict[str, tuple[str, str]] = {
     "reconcile": ("penstock.reconcile", "penstock.reconcile"),
     "poll": ("penstock.poll", "penstock.poll"),
@@ -22,7 +22,7 @@ LANES: dict[str, tuple[str, str]] = {
 
 
 def configuration(settings: Settings) -> dict[str, Any]:
-    """Celery's configuration for these settings. Every value that differs from Celery's default says why."""
+    """Returns Celery's configuration for these settings."""
     url = settings.broker.get_secret_value()
     return {
         **_broker(url, settings.prefix),
@@ -33,7 +33,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_serializer": "json",
         "accept_content": ["json"],
         "worker_prefetch_multiplier": 1,
-        # Bells wait for one loop per process; a forked child would wait for its parent's, which it does not have.
+        # Tasks run on one event loop per process; a forked child would wait for a loop that only its parent has.
         "worker_pool": "threads",
         "worker_concurrency": settings.slots,
         "worker_disable_rate_limits": True,
@@ -46,7 +46,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_default_queue": "penstock.default",
         "imports": ("workers.tasks", "scalers.tasks"),
         "beat_scheduler": "scheduler.beat:Scheduler",
-        # A tick is a few round trips; more than this between two of them and due keys wait.
+        # A tick is a few round trips; a longer pause would delay due keys.
         "beat_max_loop_interval": 0.2,
         "penstock_broker": url,
         "penstock_prefix": settings.prefix,
@@ -63,7 +63,7 @@ def _broker(url: str, prefix: str) -> dict[str, Any]:
         # On the hash tag of everything else, so that a cluster-mode server with one shard serves too.
         "broker_transport_options": {
             "global_keyprefix": f"{{{prefix}}}:celery:",
-            # A redelivered bell finds nothing to claim; the timeout only bounds how long a lost one lingers.
+            # A redelivered notification finds nothing to claim; the timeout only bounds how long a lost one lingers.
             "visibility_timeout": 900,
             "unacked_restore_interval": 15,
             "unacked_restore_throttle": 1,
@@ -88,7 +88,7 @@ def _broker(url: str, prefix: str) -> dict[str, Any]:
 
 
 def from_environment() -> dict[str, Any]:
-    """The configuration that the ``PENSTOCK_*`` variables ask for; ends the process, saying why, if one is wrong."""
+    """Returns the configuration from the ``PENSTOCK_*`` variables. Raises SystemExit naming those that are wrong."""
     try:
         return configuration(Settings())
     except ValidationError as error:
@@ -98,7 +98,7 @@ def from_environment() -> dict[str, Any]:
 
 
 class _Loader(AppLoader):  # type: ignore[misc]
-    """Imports tasks from where everything else comes from, and not from the current folder first."""
+    """Imports tasks from the path of this process alone; Celery would try the current folder first."""
 
     def import_from_cwd(self, module: str, imp: Any = None, package: str | None = None) -> ModuleType:  # noqa: ARG002
         return importlib.import_module(module, package)
@@ -106,5 +106,5 @@ class _Loader(AppLoader):  # type: ignore[misc]
 
 # Without fix-ups: Django's puts the current folder on the path when the environment names Django settings.
 app = Celery("penstock", set_as_current=False, loader=_Loader, fixups=())
-# A function, so that importing this module reads no environment: Celery asks when it first needs a setting.
+# A function, so that importing this module reads no environment: Celery calls it when it first needs a setting.
 app.add_defaults(from_environment)

@@ -1,15 +1,15 @@
-"""What can go wrong, named by what to do next.
+"""Errors, named by what to do next.
 
 The libraries' own exceptions do not leave the module that calls them: workers/client/rest.py translates every answer of
 the API server into one of these, keeps the original as the cause, and trims what it quotes.
 
     PenstockError
     ├── UserError             the input is wrong: say so, do not retry by ourselves
-    ├── Stale                 we know too little to decide (mirror behind, reading missing): come back later
+    ├── Stale                 the store is behind, or a reading is missing: decide later
     └── ClusterError          the API server refused or could not be reached
         ├── NotFound            404
         ├── AlreadyExists       409, reason AlreadyExists
-        ├── Conflict            409: somebody wrote in between; decide afresh
+        ├── Conflict            409: the object changed in between; decide afresh
         ├── Gone                410: the resourceVersion is too old; list again
         ├── Invalid             400, 422: the object is wrong; retrying does not help, a change of it does
         ├── Forbidden           401, 403: not allowed, or the namespace is terminating
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Stale(PenstockError):  # noqa: N818 - the field's word for it
-    """What we know is too old or too little to decide on."""
+    """The observed state is too old or incomplete to decide on."""
 
 
 class ClusterError(PenstockError):

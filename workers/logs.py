@@ -29,9 +29,9 @@ class JsonLines(logging.Formatter):
 
 
 class Outage:
-    """Tells of something that goes on failing: when it begins, now and then while it lasts, and when it is over.
+    """Logs an outage: when it begins, every `every` seconds while it lasts, and when it is over.
 
-    log: where. every: seconds between two words about it. clock: monotonic seconds.
+    clock: monotonic seconds.
     """
 
     def __init__(
@@ -40,23 +40,23 @@ class Outage:
         self._log = log
         self._every = every
         self._clock = clock
-        self._told: float | None = None
+        self._logged: float | None = None
 
     def lasts(self, message: str, **fields: Any) -> None:
-        """It failed (again)."""
-        if self._told is None or self._clock() - self._told >= self._every:
-            self._told = self._clock()
+        """Notes a failure; logs a warning at most every `every` seconds."""
+        if self._logged is None or self._clock() - self._logged >= self._every:
+            self._logged = self._clock()
             self._log.warning(message, extra=fields)
 
     def over(self, message: str, **fields: Any) -> None:
-        """It works; said only if it was told to fail before."""
-        if self._told is not None:
-            self._told = None
+        """Notes a success; logged only after a failure."""
+        if self._logged is not None:
+            self._logged = None
             self._log.info(message, extra=fields)
 
 
 def set_up(level: str) -> None:
-    """Send our own log lines to standard error from this level on, and other libraries' from WARNING on."""
+    """Sends our own log lines to standard error from this level on, and other libraries' from WARNING on."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -105,12 +105,12 @@ class Settings(BaseSettings):
         description="how long a watch that is not heard of keeps others from taking its place",
         json_schema_extra={"metavar": "SECONDS"},
     )
-    batch: int = Field(64, ge=1, le=1000, description="keys claimed at once by one bell")
-    work: float = Field(1.0, gt=0, description="how long one bell works before it rings the next")
+    batch: int = Field(64, ge=1, le=1000, description="keys of one claim")
+    work: float = Field(1.0, gt=0, description="how long one notification is worked for before the next one is sent")
     deadline: float = Field(60.0, gt=0, description="how long one reconcile may take")
     backoff_base: float = Field(0.25, gt=0, description="wait after the first failure in a row; doubles each time")
     backoff_cap: float = Field(120.0, gt=0, description="longest wait after failures")
-    slots: int = Field(16, ge=1, description="bells one worker process answers side by side")
+    slots: int = Field(16, ge=1, description="notifications one worker process handles side by side")
     in_flight: int = Field(16, ge=1, description="API requests one plan keeps in flight")
     timeout: float = Field(15.0, gt=0, description="longest wait for one answer of the API server")
     stale: float = Field(10.0, gt=0, description="a watch silent for longer makes its kind unknown")

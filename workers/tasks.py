@@ -1,4 +1,4 @@
-"""The Celery task of the reconcile lane: a bell, answered on this process's event loop."""
+"""The Celery task of the reconcile lane: it consumes notifications on this process's event loop."""
 
 from workers.app import LANES, app
 from workers.reconcile.worker import reconciling
@@ -11,8 +11,8 @@ process = LoopThread(lambda: reconciling(Settings()))
 
 @app.task(name=LANES["reconcile"][0])
 def reconcile() -> None:
-    """Look into the reconcile lane."""
-    process.run(lambda drain: drain.bell())
+    """Claims and reconciles ready keys of the reconcile lane."""
+    process.run(lambda consumer: consumer.consume())
 
 
 serve("reconcile", process)

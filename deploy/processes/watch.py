@@ -26,7 +26,7 @@ def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[
     """
     needs: dict[Kind, set[str]] = {POD: {""}}
     for each in controllers.values():
-        for kind in (*each.children, *each.adopts, *each.tied, *each.everywhere, *each.follows):
+        for kind in (*each.children, *each.adopts, *each.referrers, *each.cluster_wide, *each.follows):
             needs.setdefault(kind, set()).add(each.labelled.get(kind.id, ""))
     top = {each.kind: selector for each in controllers.values() if each.kind not in needs}
     return top | {
@@ -59,8 +59,8 @@ async def serve(settings: Settings) -> None:
         tried = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(run_informers(settings, cluster, parts.mirror, kinds, parts.ring))
-                group.create_task(_announce(parts.mirror, kinds, tried))
+                group.create_task(run_informers(settings, cluster, parts.store, kinds, parts.notify))
+                group.create_task(_announce(parts.store, kinds, tried))
                 if settings.volcano:
                     group.create_task(default_queues.keep(cluster, tried))
                 else:
@@ -69,20 +69,20 @@ async def serve(settings: Settings) -> None:
             await cluster.close()
 
 
-async def _announce(mirror: Store, kinds: Collection[Kind], queues: asyncio.Event) -> None:
+async def _announce(store: Store, kinds: Collection[Kind], queues: asyncio.Event) -> None:
     """Say that this process is ready when every kind is known to be fresh, whoever leads it.
 
     queues: set when the built-in queues have been seen to: work that names none is refused before.
     """
     await queues.wait()
-    while not await _fresh(mirror, kinds):  # noqa: ASYNC110 - what is waited for is in the broker
+    while not await _fresh(store, kinds):  # noqa: ASYNC110 - what is waited for is in the broker
         await asyncio.sleep(0.1)
     readiness.announce()
 
 
-async def _fresh(mirror: Store, kinds: Collection[Kind]) -> bool:
+async def _fresh(store: Store, kinds: Collection[Kind]) -> bool:
     try:
-        return None not in (await mirror.freshness(kinds)).values()
+        return None not in (await store.freshness(kinds)).values()
     except RedisError:
         # The informers outlive a broker that is away, so must this.
         return False

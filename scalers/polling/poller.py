@@ -17,7 +17,7 @@ from scalers.polling.object_poll import ObjectPoll, asks_for_decision
 from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, Triggers, is_polled
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
-from scheduler.queue import ClaimedKeys, Done, Failed, FinishLater, Lane, Lease, Outcome
+from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object, Ref
 from workers.cache.store import Store
@@ -26,7 +26,7 @@ from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.claims import ClaimOrder, ledger_of
 from workers.handoff.readings import Readings
 from workers.reconcile.snapshot import Reading
-from workers.runtime.leases import LeaseKeeper, LeaseLost, Ring
+from workers.runtime.leases import LeaseKeeper, LeaseLost, Notify
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -62,22 +62,22 @@ class Poller:
     def __init__(
         self,
         *,
-        mirror: Store,
+        store: Store,
         readings: Readings,
         orders: ClaimOrders,
         reconcile: Lane,
-        ring: Ring,
+        notify: Notify,
         settings: Settings,
         triggers: Triggers,
         wakeups: Wakeups | None = None,
         cluster: Cluster | None = None,
         sources: BatchedReader | None = None,
     ) -> None:
-        self._mirror = mirror
+        self._store = store
         self._readings = readings
         self._orders = orders
         self._reconcile = reconcile
-        self._ring = ring
+        self._notify = notify
         self._interval = settings.polling
         self._triggers = triggers
         self._wakeups = wakeups
@@ -92,13 +92,13 @@ class Poller:
         """Close the connections to the measured servers."""
         await self._sources.close()
 
-    async def handle(self, claim: ClaimedKeys, hands: LeaseKeeper) -> None:
+    async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
         """Poll every object of the claim and settle its lease as soon as its own servers have answered."""
         open_leases = {lease.key: lease for lease in claim.leases}
         work = PollRound()
 
         async def settle(outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
-            await hands.settle_all(outcomes)
+            await keeper.settle_all(outcomes)
             for lease, _ in outcomes:
                 del open_leases[lease.key]
 
@@ -107,11 +107,11 @@ class Poller:
             await self._dismiss([lease for lease in claim.leases if lease.key not in observed], settle)
             work.begin(self._poll(observed, claim.now, work, settle))
             async for polls in work.completed():
-                if ours := [poll for poll in polls if _held(hands, poll.lease)]:
+                if ours := [poll for poll in polls if _held(keeper, poll.lease)]:
                     await self._conclude(ours, settle)
         except Exception as error:
             log.exception("a poll failed unexpectedly", extra={"keys": len(open_leases)})
-            await hands.settle_all([(lease, _failed(error)) for lease in open_leases.values()])
+            await keeper.settle_all([(lease, _failed(error)) for lease in open_leases.values()])
         finally:
             await work.close()
 
@@ -119,7 +119,7 @@ class Poller:
         """The objects that are to be polled, by key; those that are gone, going or paused are not among them."""
         refs = _refs(lease.key for lease in claim.leases)
         entries, readings = await asyncio.gather(
-            self._mirror.get_many(tuple(refs.values())), self._readings.get_many(refs)
+            self._store.get_many(tuple(refs.values())), self._readings.get_many(refs)
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and _asks(refs[key], body)}
@@ -168,9 +168,7 @@ class Poller:
 
     async def _parse(self, ref: Ref, body: Object) -> Parsed:
         """What of the object is measured: its triggers, or what a flow's probes ask."""
-        return await (
-            flow_probes.parse(body, self._mirror) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body)
-        )
+        return await (flow_probes.parse(body, self._store) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body))
 
     async def _dismiss(self, leases: Sequence[Lease], settle: Settle) -> None:
         """Nothing to measure: whoever decides finds no reading, and asks for one when the object is back."""
@@ -240,19 +238,19 @@ class Poller:
         readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
         stored = await self._readings.put_many(readings, self._reconcile, news=news)
-        await self._ring({self._reconcile.name: stored.bells})
+        await self._notify({self._reconcile.name: stored.notifications})
         if self._wakeups:
             await self._wakeups.learn(
                 {poll.lease.key: WaitingObject.of(poll.body, poll.parsed.probes) for poll in polls}
             )
-        await settle([(poll.lease, FinishLater(poll.next(self._interval))) for poll in polls])
+        await settle([(poll.lease, RequeueAt(poll.next(self._interval))) for poll in polls])
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
 
 
-def _held(hands: LeaseKeeper, lease: Lease) -> bool:
+def _held(keeper: LeaseKeeper, lease: Lease) -> bool:
     """Whether the object is still ours to measure: a claim may go on for long, and the object be gone by now."""
     try:
-        hands.check(lease)
+        keeper.check(lease)
     except LeaseLost:
         return False
     return True

@@ -14,7 +14,7 @@ from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
-from workers.runtime.wiring import base, connect, draining
+from workers.runtime.wiring import base, connect, consuming
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -48,25 +48,25 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
                 client=parts.client,
                 keys=Keys(settings.prefix),
                 poll=parts.lanes["poll"],
-                ring=parts.ring,
-                mirror=parts.mirror,
+                notify=parts.notify,
+                store=parts.store,
                 triggers=triggers,
             )
             listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
             stack.push_async_callback(_cancel, listening)
         poller = Poller(
-            mirror=parts.mirror,
+            store=parts.store,
             readings=parts.readings,
             orders=parts.orders,
             reconcile=parts.lanes["reconcile"],
-            ring=parts.ring,
+            notify=parts.notify,
             settings=settings,
             triggers=triggers,
             wakeups=wakeups,
             cluster=cluster,
         )
         stack.push_async_callback(poller.close)
-        yield await stack.enter_async_context(draining(parts, "poll", poller.handle, linger=LINGER))
+        yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, linger=LINGER))
 
 
 def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:

@@ -45,16 +45,16 @@ def _first(entry: Object) -> str:
     return f"{entry['name']}-0" if entry.get("forEach") else str(entry["name"])
 
 
-async def parse(body: Object, mirror: Store) -> Parsed:
+async def parse(body: Object, store: Store) -> Parsed:
     """The probes of the Jobs that the flow has now, with the pods that they ask."""
     try:
         spec = model.parse(JobFlow, JOB_FLOW, body).spec
     except UserError as error:
         return Parsed(problem=str(error))
     uid = body["metadata"]["uid"]
-    (children,) = await mirror.children_many([(VC_JOB, uid)])
+    (children,) = await store.children_many([(VC_JOB, uid)])
     jobs = [entry.body for entry in children if entry.body is not None]
-    owned = await mirror.children_many([(POD, job["metadata"]["uid"]) for job in jobs]) if jobs else []
+    owned = await store.children_many([(POD, job["metadata"]["uid"]) for job in jobs]) if jobs else []
     found: dict[str, TriggerProbe] = {}
     for job, entries in zip(jobs, owned, strict=True):
         pods = [entry.body for entry in entries if entry.body is not None]

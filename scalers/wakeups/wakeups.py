@@ -26,7 +26,7 @@ from workers.api import kinds
 from workers.api.kinds import Object
 from workers.cache.store import Store
 from workers.logs import Outage
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +71,16 @@ class Wakeups:
         client: Redis,
         keys: Keys,
         poll: Lane,
-        ring: Ring,
-        mirror: Store,
+        notify: Notify,
+        store: Store,
         triggers: Triggers,
         refresh: float = 2.0,
         gap: float = 0.05,
     ) -> None:
         self._watchlist = Watchlist(client, keys)
         self._poll = poll
-        self._ring = ring
-        self._mirror = mirror
+        self._notify = notify
+        self._store = store
         self._triggers = triggers
         self._refresh = refresh
         self._known: dict[str, WaitingObject] = {}
@@ -148,7 +148,7 @@ class Wakeups:
                 continue
             try:
                 marked = await self._poll.mark(keys)
-                await self._ring({self._poll.name: marked.bells})
+                await self._notify({self._poll.name: marked.notifications})
             except RedisError as error:
                 log.warning("woken objects could not be marked", extra={"error": str(error), "objects": len(keys)})
                 self._wake(keys)
@@ -179,7 +179,7 @@ class Wakeups:
         """What objects wait for that other processes have polled."""
         refs = [kinds.parse_key(key) for key in keys]
         found = {}
-        for key, ref, entry in zip(keys, refs, await self._mirror.get_many(refs), strict=True):
+        for key, ref, entry in zip(keys, refs, await self._store.get_many(refs), strict=True):
             if entry and entry.body and is_polled(entry.body):
                 parsed = await self._triggers.parse(ref, entry.body)
                 found[key] = WaitingObject.of(entry.body, parsed.probes)

@@ -1,9 +1,9 @@
--- Commands over lists of any length. Lua passes at most some 8,000 values to one call, so long lists go in pieces.
+-- Commands over lists of any length, in pieces: unpack() of more than some 8,000 values fails in Lua 5.1.
 
 local PIECE = 4000
 
--- One answer per item of a command that takes many (HMGET, ZMSCORE, SMISMEMBER), in order.
-local function ask(command, key, items)
+-- Returns one answer per item of a command that takes many (HMGET, ZMSCORE, SMISMEMBER), in order.
+local function read_many(command, key, items)
   if #items <= PIECE then
     return #items > 0 and redis.call(command, key, unpack(items)) or {}
   end
@@ -16,8 +16,8 @@ local function ask(command, key, items)
   return answers
 end
 
--- A command that takes many items, or many pairs, and whose answer does not matter. option: a word before the items.
-local function tell(command, key, items, option)
+-- Calls a writing command with many items, or many pairs. option: a word before the items.
+local function write_many(command, key, items, option)
   for first = 1, #items, PIECE do
     local last = math.min(first + PIECE - 1, #items)
     if option then

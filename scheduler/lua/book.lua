@@ -1,5 +1,5 @@
--- Books keys for later in the table of due times. Of two bookings the earlier one stays; a key in backoff waits for
--- that alone, and is decided afresh then. A booking of a leased key outlives the lease.
+-- Books keys in the table of due times. Of two bookings the earlier one stays. A key in backoff is not booked: its
+-- failures bound its attempts, and it is decided afresh after the wait. A booking of a leased key outlives the lease.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1..    pairs: due moment (us), key
@@ -12,9 +12,9 @@ local keys = {}
 for i = 2, #ARGV, 2 do
   keys[#keys + 1] = ARGV[i]
 end
-local leased = ask('HMGET', into.leased, keys)
-local scores = ask('ZMSCORE', into.ready, keys)
-local failures = ask('HMGET', into.failures, keys)
+local leased = read_many('HMGET', into.leased, keys)
+local scores = read_many('ZMSCORE', into.ready, keys)
+local failures = read_many('HMGET', into.failures, keys)
 local later, booked = {}, {}
 for i, key in ipairs(keys) do
   if leased[i] then
@@ -25,6 +25,6 @@ for i, key in ipairs(keys) do
     later[#later + 1] = key
   end
 end
-tell('SADD', into.booked, booked)
-tell('ZADD', into.later, later, 'LT')
+write_many('SADD', into.booked, booked)
+write_many('ZADD', into.later, later, 'LT')
 return redis.status_reply('OK')

@@ -1,4 +1,4 @@
--- Claims the ready keys whose turn it is: each is leased to the caller under one fencing token.
+-- Claims the first ready keys: each is leased to the caller, all under one fencing token.
 --
 -- KEYS  1      generation
 --       2      this call's answer, kept for one lease
@@ -6,11 +6,11 @@
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most keys to claim
 --       3      lease (us)
---       4      '1' if a bell made the caller come, which is then no longer on its way; else '0'
+--       4      '1' if the caller consumes a notification, which is then no longer under way; else '0'
 --       5      the id to give a new generation
 -- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
 --         failure: '' or '<failures in a row> <reason of the last>'
--- Replay: a call that is replayed answers with the keys it has claimed and still holds.
+-- Replay: returns the keys that the first call claimed, as far as the caller still holds them.
 -- include: clock
 -- include: generation
 -- include: marking
@@ -21,14 +21,14 @@ local from = lane(KEYS, 2)
 local now = clock(ARGV[1])
 local most = tonumber(ARGV[2])
 local lease = tonumber(ARGV[3])
-local rung = ARGV[4] == '1'
+local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
 local id, opens = adopt(generation, from.meta, candidate, now, lease)
 
 local function answer(token, keys)
   local answered = { now, redis.call('ZCARD', from.ready), math.max(0, opens - now), id, token }
-  local failures = ask('HMGET', from.failures, keys)
+  local failures = read_many('HMGET', from.failures, keys)
   for i, key in ipairs(keys) do
     answered[#answered + 1] = key
     answered[#answered + 1] = failures[i] or ''
@@ -36,13 +36,13 @@ local function answer(token, keys)
   return answered
 end
 
--- Nothing but the lease's end has to be kept: keys that were claimed together share it until they are renewed, and
--- nobody renews before having seen the answer.
+-- Token and deadline identify the claim's keys: keys that were claimed together share the deadline until they are
+-- renewed, and a caller that repeats its claim has not seen the answer, so it has renewed none.
 local function replayed(kept)
   local token, deadline = string.match(kept, '^(%d+) (%d+)$')
   local keys = redis.call('ZRANGEBYSCORE', from.leases, deadline, deadline)
   local held = {}
-  for i, holder in ipairs(ask('HMGET', from.leased, keys)) do
+  for i, holder in ipairs(read_many('HMGET', from.leased, keys)) do
     if holder == token then
       held[#held + 1] = keys[i]
     end
@@ -55,21 +55,21 @@ if kept then
   return replayed(kept)
 end
 
-local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'bells')
-if rung then
-  redis.call('HSET', from.meta, 'bells', math.max(0, tonumber(meta[3] or 0) - 1))
+local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'notifications')
+if notified then
+  redis.call('HSET', from.meta, 'notifications', math.max(0, tonumber(meta[3] or 0) - 1))
 end
 if now < opens then
   return answer(0, {})
 end
--- Somebody is there to claim: no bell is missing (see sweep).
+-- A consumer is alive: sweep starts to wait for the next lost notification from here.
 redis.call('HSET', from.meta, 'claimed', now, 'repairs', 0)
 
 local first = redis.call('ZPOPMIN', from.ready, most)
 if #first == 0 then
   return answer(0, {})
 end
--- Seeded with the time, so that tokens keep rising when everything else was lost.
+-- Seeded with the time, so that tokens keep rising after a FLUSHALL has erased the last one.
 local token = math.max(tonumber(meta[2] or 0) + 1, now)
 local virtual = math.max(tonumber(meta[1] or 0), tonumber(first[#first]))
 local deadline = now + lease
@@ -81,11 +81,11 @@ for i = 1, #first, 2 do
   leases[#leases + 1] = deadline
   leases[#leases + 1] = first[i]
 end
-tell('ZREM', from.since, keys)
-tell('HSET', from.leased, leased)
-tell('ZADD', from.leases, leases)
+write_many('ZREM', from.since, keys)
+write_many('HSET', from.leased, leased)
+write_many('ZADD', from.leases, leases)
 redis.call('HSET', from.meta, 'virtual', virtual, 'token', token)
--- A namespace that virtual time has caught up with starts like one never seen.
+-- A namespace whose finish virtual time has passed is charged like a new one: its entry can go.
 redis.call('ZREMRANGEBYSCORE', from.tenants, '-inf', virtual)
 redis.call('SET', call, string.format('%.0f %.0f', token, deadline), 'PX', math.ceil(lease / 1000))
 return answer(token, keys)

@@ -1,5 +1,5 @@
--- The broker's clock in microseconds since the epoch: the one clock that all processes share.
--- override: '' or, in tests, the moment to take instead.
+-- Returns the broker's time in microseconds since the epoch: the one clock that all processes share.
+-- override: '' or, in tests, the time to return instead.
 local function clock(override)
   if override ~= '' then
     return tonumber(override)

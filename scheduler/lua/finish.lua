@@ -1,18 +1,18 @@
--- Gives leases back with what came of them. A lease whose token is not the holder's changes nothing: it is stale.
+-- Settles leases with their outcomes. A lease whose token is not the current one is stale and changes nothing.
 --
 -- KEYS  1      this call's answer, kept for one lease
 --       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
---       6..9   how many leases are done, again, come back and failed; they follow in that order:
---         done       key, token
---         again      key, token
---         come back  key, token, due moment (us)
---         failed     key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
--- Answer: {bells to ring, the stale ones, as their places in the order above, from 0, ...}
--- Replay: answers the same again.
+--       6..9   numbers of leases that are done, requeue, requeue at and failed; they follow in that order:
+--         done        key, token
+--         requeue     key, token
+--         requeue at  key, token, due moment (us)
+--         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
+-- Answer: {notifications to send, the stale ones, as their places in the order above, from 0, ...}
+-- Replay: returns the kept answer: after the first call the tokens are gone, and all leases would look stale.
 -- include: clock
 -- include: backoff
 -- include: marking
@@ -34,7 +34,7 @@ if kept then
   return answer
 end
 
--- Where each lease stands in ARGV, and where each kind ends.
+-- The position of each lease in ARGV, and the last lease of each kind.
 local keys, places, ends = {}, {}, {}
 local place = 10
 for kind, stride in ipairs({ 2, 2, 3, 6 }) do
@@ -46,12 +46,12 @@ for kind, stride in ipairs({ 2, 2, 3, 6 }) do
   ends[kind] = #keys
 end
 
-local holders = ask('HMGET', of.leased, keys)
-local dirty = ask('SMISMEMBER', of.dirty, keys)
-local booked = ask('SMISMEMBER', of.booked, keys)
+local holders = read_many('HMGET', of.leased, keys)
+local dirty = read_many('SMISMEMBER', of.dirty, keys)
+local booked = read_many('SMISMEMBER', of.booked, keys)
 
 local released, clean, kept_bookings, forgiven, unbooked, later, earlier, failing = {}, {}, {}, {}, {}, {}, {}, {}
-local bells_and_stale = { 0 }
+local answer = { 0 }
 
 local function back_off(key, at)
   local known = redis.call('HGET', of.failures, key)
@@ -65,7 +65,7 @@ end
 for i, key in ipairs(keys) do
   local at = places[i]
   if holders[i] ~= ARGV[at + 1] then
-    bells_and_stale[#bells_and_stale + 1] = i - 1
+    answer[#answer + 1] = i - 1
   else
     released[#released + 1] = key
     if dirty[i] == 1 then
@@ -75,7 +75,7 @@ for i, key in ipairs(keys) do
       kept_bookings[#kept_bookings + 1] = key
     end
     if i > ends[3] then
-      -- Dirty or not: what is new is seen when the wait is over.
+      -- Even if dirty: the backoff bounds the attempts, and a later decision sees all changes.
       back_off(key, at)
     else
       forgiven[#forgiven + 1] = key
@@ -84,7 +84,7 @@ for i, key in ipairs(keys) do
           unbooked[#unbooked + 1] = key
         end
       elseif i > ends[2] then
-        -- The decision was made afresh and replaces an older booking, but not one made while it was being made.
+        -- The decision replaces an older booking, but not one made during the lease, which it has not seen.
         local bookings = booked[i] == 1 and earlier or later
         bookings[#bookings + 1] = ARGV[at + 2]
         bookings[#bookings + 1] = key
@@ -96,16 +96,16 @@ for i, key in ipairs(keys) do
   end
 end
 
-tell('HDEL', of.leased, released)
-tell('ZREM', of.leases, released)
-tell('SREM', of.dirty, clean)
-tell('SREM', of.booked, kept_bookings)
-tell('HDEL', of.failures, forgiven)
-tell('HSET', of.failures, failing)
-tell('ZREM', of.later, unbooked)
-tell('ZADD', of.later, later)
-tell('ZADD', of.later, earlier, 'LT')
-local _, bells = settle(of, slots)
-bells_and_stale[1] = bells
-redis.call('SET', call, table.concat(bells_and_stale, ' '), 'PX', math.ceil(lease / 1000))
-return bells_and_stale
+write_many('HDEL', of.leased, released)
+write_many('ZREM', of.leases, released)
+write_many('SREM', of.dirty, clean)
+write_many('SREM', of.booked, kept_bookings)
+write_many('HDEL', of.failures, forgiven)
+write_many('HSET', of.failures, failing)
+write_many('ZREM', of.later, unbooked)
+write_many('ZADD', of.later, later)
+write_many('ZADD', of.later, earlier, 'LT')
+local _, notifications = settle(of, slots)
+answer[1] = notifications
+redis.call('SET', call, table.concat(answer, ' '), 'PX', math.ceil(lease / 1000))
+return answer

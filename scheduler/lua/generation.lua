@@ -1,7 +1,7 @@
--- The keyspace's generation. Whoever finds none (first start, or everything was flushed) makes a new one; a lane that
--- meets a generation it does not know refuses claims for one lease, because holders from before may still be at work.
+-- The keyspace's generation, created by the first caller after a start or a FLUSHALL. A lane that meets a new one
+-- refuses claims for one lease: holders of erased leases may still write until their own deadlines pass.
 
--- Answers the generation's id and the moment (us) from which the lane may be claimed from.
+-- Returns the generation's id and the moment (us) from which claims are allowed.
 -- candidate: the id to give a new generation. lease: us.
 local function adopt(generation, meta, candidate, now, lease)
   local id = redis.call('GET', generation)

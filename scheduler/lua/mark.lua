@@ -1,12 +1,12 @@
--- Marks keys: each is ready now, or dirty if somebody holds it, or coalesces into what it waits for already.
+-- Marks keys: each becomes ready, or dirty if it is leased, or stays ready or in backoff.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      priority: whole steps, 0 is normal, higher is sooner
 --       4      forgive: '1' or '0'
 --       5..    the keys
--- Answer: {newly ready, bells to ring}
+-- Answer: {newly ready, notifications to send}
 -- Replay: marking again is harmless.
 -- include: clock
 -- include: marking

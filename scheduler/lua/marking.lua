@@ -1,22 +1,22 @@
--- Marking keys of a lane, for every script that makes work: collect with mark(), then settle() once.
+-- Marks keys of a lane, in the transaction of the calling script: collect with mark(), then settle() once.
 --
 --   local news = lane(KEYS, offset)                   -- offset: how many KEYS come before the lane's first
---   mark(news, key, now_us, priority, forgive)        -- as often as you like; the same key twice costs nothing
---   local newly_ready, bells = settle(news, slots)    -- decides and writes; the caller rings so many bells
+--   mark(news, key, now_us, priority, forgive)        -- any number of times; marks of one key coalesce
+--   local newly_ready, notifications = settle(news, slots)    -- writes; the caller sends the notifications
 --
--- Fairness is start-time fair queueing over namespaces in the one ready set: a key's score is its virtual start, the
--- later of the lane's virtual time (the start of what was claimed last) and of its namespace's virtual finish, which
--- moves on by one per key. A priority is a head start of so many keys, bounded, and so nothing waits for ever.
+-- Fairness is start-time fair queueing over namespaces in one ready set: a key's score is its virtual start, the later
+-- of the lane's virtual time (the start of the last claimed key) and its namespace's virtual finish, which rises by one
+-- per key. A priority is a head start of so many keys; it is bounded, and so every key's wait is.
 -- include: batches
 
 -- How many keys a lane has; the next lane's offset is that much further.
 local LANE_KEYS = 10
--- Virtual time of one step of priority: that many keys of the own namespace are overtaken.
+-- Virtual time of one step of priority: the number of keys of its own namespace that a key overtakes.
 local HEAD_START = 1000
 -- Priorities beyond this many steps count as this many.
 local MOST_STEPS = 10
--- One more bell per so many ready keys: a bell claims many, and one that finds nothing costs as much as a full one.
-local KEYS_PER_BELL = 8
+-- Ready keys per notification: one claim takes many keys, and a notification that finds none costs a message, too.
+local KEYS_PER_NOTIFICATION = 8
 
 local function lane(keys, offset)
   return {
@@ -36,8 +36,8 @@ local function lane(keys, offset)
   }
 end
 
--- Something about this key is new. priority: whole steps, higher is sooner. forgive: forget its failures, so that it
--- does not wait for its backoff (somebody changed the object).
+-- Marks a key. priority: whole steps, higher is sooner. forgive: drops failures and backoff, because a user changed the
+-- object and the next attempt may succeed.
 local function mark(into, key, now_us, priority, forgive)
   into.now = now_us
   local known = into.marks[key]
@@ -50,7 +50,7 @@ local function mark(into, key, now_us, priority, forgive)
   end
 end
 
--- This key, which nobody holds, is to be ready now, whatever it waited for.
+-- Makes a key that is not leased ready, even one in backoff: its wait is over.
 local function requeue(into, key, now_us)
   mark(into, key, now_us, 0, false)
   into.marks[key].due = true
@@ -60,7 +60,7 @@ local function tenant_of(key)
   return string.match(key, '^[^/]*/([^/]*)/') or ''
 end
 
--- Virtual finishes of namespaces, read when first needed. Those that virtual time has passed are not stored.
+-- Returns a table of the namespaces' virtual finishes, read on first use. Passed ones are not stored (claim.lua).
 local function finishes(into, virtual)
   return setmetatable({}, {
     __index = function(known, tenant)
@@ -75,29 +75,29 @@ local function head_start(priority)
   return math.max(-MOST_STEPS, math.min(MOST_STEPS, priority)) * HEAD_START
 end
 
--- How many bells to ring so that enough are on their way for what is ready. None while claims are refused.
-local function bells_missing(into, slots, outstanding, opens)
+-- Returns the number of notifications to send for the ready keys; 0 while claims are refused, for they would be wasted.
+local function notifications_missing(into, slots, outstanding, opens)
   if into.now < opens then
     return 0
   end
-  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / KEYS_PER_BELL), slots)
+  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / KEYS_PER_NOTIFICATION), slots)
   local missing = wanted - outstanding
   if missing <= 0 then
     return 0
   end
-  redis.call('HSET', into.meta, 'bells', outstanding + missing)
+  redis.call('HSET', into.meta, 'notifications', outstanding + missing)
   return missing
 end
 
--- Decides for every marked key, writes all of it, and answers how many keys became ready and how many bells to ring.
+-- Writes all marks. Returns the number of keys that became ready and of notifications to send.
 local function settle(into, slots)
-  local meta = redis.call('HMGET', into.meta, 'virtual', 'bells', 'opens')
+  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens')
   local keys = into.news
   local newly = 0
   if #keys > 0 then
-    local leased = ask('HMGET', into.leased, keys)
-    local scores = ask('ZMSCORE', into.ready, keys)
-    local failures = ask('HMGET', into.failures, keys)
+    local leased = read_many('HMGET', into.leased, keys)
+    local scores = read_many('ZMSCORE', into.ready, keys)
+    local failures = read_many('HMGET', into.failures, keys)
     local finish = finishes(into, tonumber(meta[1] or 0))
     local dirty, ready, since, forgiven, awaited, charged = {}, {}, {}, {}, {}, {}
     for i, key in ipairs(keys) do
@@ -108,14 +108,14 @@ local function settle(into, slots)
       if leased[i] then
         dirty[#dirty + 1] = key
       elseif scores[i] then
-        -- Waiting already: it is still one reconcile, but a higher priority may move it forward.
+        -- Ready already: marks coalesce, but a higher priority may move the key forward.
         local sooner = finish[tenant_of(key)] - head_start(mark.priority)
         if sooner < tonumber(scores[i]) then
           ready[#ready + 1] = sooner
           ready[#ready + 1] = key
         end
       elseif failures[i] and not mark.due and not mark.forgive and redis.call('ZSCORE', into.later, key) then
-        -- In backoff: what is new is seen when the wait is over.
+        -- In backoff: the attempt after the wait sees all changes.
       else
         local tenant = tenant_of(key)
         local start = finish[tenant]
@@ -136,13 +136,13 @@ local function settle(into, slots)
       tenants[#tenants + 1] = finish[tenant]
       tenants[#tenants + 1] = tenant
     end
-    tell('SADD', into.dirty, dirty)
-    tell('ZADD', into.ready, ready)
-    tell('ZADD', into.since, since)
-    tell('ZADD', into.tenants, tenants)
-    tell('HDEL', into.failures, forgiven)
-    tell('ZREM', into.later, awaited)
+    write_many('SADD', into.dirty, dirty)
+    write_many('ZADD', into.ready, ready)
+    write_many('ZADD', into.since, since)
+    write_many('ZADD', into.tenants, tenants)
+    write_many('HDEL', into.failures, forgiven)
+    write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  return newly, bells_missing(into, slots, tonumber(meta[2] or 0), tonumber(meta[3] or 0))
+  return newly, notifications_missing(into, slots, tonumber(meta[2] or 0), tonumber(meta[3] or 0))
 end

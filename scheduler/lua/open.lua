@@ -1,10 +1,10 @@
--- Opens the lane at once, on the caller's word that nobody holds a lease: no quarantine, and leases that were left
--- behind are taken back, their keys ready.
+-- Opens the lane at once, for a caller that knows that no process holds a lease: no quarantine, and the keys of leases
+-- that were left behind become ready.
 --
 -- KEYS  1      generation
 --       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      most leases to take back in this call
 --       4      the id to give a new generation
 -- Answer: how many leases are left to take back: call again until 0
@@ -21,16 +21,16 @@ local most = tonumber(ARGV[3])
 local candidate = ARGV[4]
 
 local id = adopt(generation, of.meta, candidate, now, 0)
-redis.call('HSET', of.meta, 'opens', 0, 'bells', 0)
+redis.call('HSET', of.meta, 'opens', 0, 'notifications', 0)
 
 local keys = redis.call('ZRANGE', of.leases, 0, most - 1)
 for _, key in ipairs(keys) do
   requeue(of, key, now)
 end
-tell('HDEL', of.leased, keys)
-tell('ZREM', of.leases, keys)
-tell('SREM', of.dirty, keys)
-tell('SREM', of.booked, keys)
+write_many('HDEL', of.leased, keys)
+write_many('ZREM', of.leases, keys)
+write_many('SREM', of.dirty, keys)
+write_many('SREM', of.booked, keys)
 settle(of, slots)
-redis.call('HSET', of.meta, 'bells', 0)
+redis.call('HSET', of.meta, 'notifications', 0)
 return redis.call('ZCARD', of.leases)

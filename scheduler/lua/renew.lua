@@ -1,4 +1,4 @@
--- Renews leases: their end moves to one whole lease from now.
+-- Renews leases: each ends one whole lease from now. A lease whose token is not the current one is lost.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
@@ -18,7 +18,7 @@ for i = 3, #ARGV, 2 do
   keys[#keys + 1] = ARGV[i]
 end
 local leases, lost = {}, {}
-for i, holder in ipairs(ask('HMGET', of.leased, keys)) do
+for i, holder in ipairs(read_many('HMGET', of.leased, keys)) do
   if holder == ARGV[2 * i + 2] then
     leases[#leases + 1] = now + lease
     leases[#leases + 1] = keys[i]
@@ -26,5 +26,5 @@ for i, holder in ipairs(ask('HMGET', of.leased, keys)) do
     lost[#lost + 1] = i - 1
   end
 end
-tell('ZADD', of.leases, leases)
+write_many('ZADD', of.leases, leases)
 return lost

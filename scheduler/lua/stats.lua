@@ -1,8 +1,8 @@
--- The lane in numbers, of one moment.
+-- Returns the lane in numbers, as of one moment.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
--- Answer: {ready, later, of these due, leased, of these expired, dirty, failing, bells on their way,
+-- Answer: {ready, later, of these due, leased, of these expired, dirty, failing, notifications under way,
 --          age of the key that has been ready for longest (us; -1: none is)}
 -- include: clock
 -- include: marking
@@ -18,6 +18,6 @@ return {
   redis.call('ZCOUNT', of.leases, '-inf', now),
   redis.call('SCARD', of.dirty),
   redis.call('HLEN', of.failures),
-  tonumber(redis.call('HGET', of.meta, 'bells') or 0),
+  tonumber(redis.call('HGET', of.meta, 'notifications') or 0),
   oldest[2] and math.max(0, now - tonumber(oldest[2])) or -1,
 }

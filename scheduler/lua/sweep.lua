@@ -1,16 +1,17 @@
--- Moves what is due, and what a holder let expire, into the ready set; rings again for a lane nobody claims from.
+-- Makes due keys and those of expired leases ready, and replaces lost notifications.
 --
--- A lease that expired counts as a failure (its holder died, stood still, or was killed by this very key). The time
--- the lease lasted counts as waiting, and so only a key that fails this way again and again waits for longer.
+-- An expired lease counts as a failure: its holder died, was stopped, or was killed by this very key. The time the
+-- lease lasted counts as backoff, so that the key of a killed process is ready at once, and a key that kills its
+-- holders again and again waits ever longer.
 --
 -- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most bells on their way at once
+--       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
---       7      patience: how long ready keys may go unclaimed before a bell counts as lost (us)
--- Answer: {moved, bells to ring, due moment of the next entry (us; 0: none)}
+--       7      patience: how long ready keys may go unclaimed before a notification counts as lost (us)
+-- Answer: {moved, notifications to send, due moment of the next entry (us; 0: none)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff
@@ -25,7 +26,7 @@ local most = tonumber(ARGV[6])
 local patience = tonumber(ARGV[7])
 of.now = now
 
--- A lost bell is rung once more, and again after twice the time: without workers bells must not pile up.
+-- The patience doubles with each repeated notification: without workers notifications must not pile up.
 local MOST_DOUBLINGS = 5
 
 local function take(set)
@@ -33,7 +34,7 @@ local function take(set)
 end
 
 local function expire(keys)
-  local failures = ask('HMGET', of.failures, keys)
+  local failures = read_many('HMGET', of.failures, keys)
   local failing, later = {}, {}
   for i, key in ipairs(keys) do
     local remembered, wait = failed(failures[i], 'the lease expired: its holder died or stood still', base, cap)
@@ -46,16 +47,16 @@ local function expire(keys)
       requeue(of, key, now)
     end
   end
-  tell('HDEL', of.leased, keys)
-  tell('ZREM', of.leases, keys)
-  tell('SREM', of.dirty, keys)
-  tell('SREM', of.booked, keys)
-  tell('HSET', of.failures, failing)
-  tell('ZADD', of.later, later)
+  write_many('HDEL', of.leased, keys)
+  write_many('ZREM', of.leases, keys)
+  write_many('SREM', of.dirty, keys)
+  write_many('SREM', of.booked, keys)
+  write_many('HSET', of.failures, failing)
+  write_many('ZADD', of.later, later)
 end
 
--- Whether ready keys have gone unclaimed for longer than bells on their way can explain.
-local function bells_lost()
+-- Returns true if ready keys stayed unclaimed for longer than notifications under way explain.
+local function notifications_lost()
   local oldest = redis.call('ZRANGE', of.since, 0, 0, 'WITHSCORES')
   if #oldest == 0 then
     return false
@@ -73,16 +74,16 @@ end
 
 local expired = take(of.leases)
 expire(expired)
--- After the expired ones: a key that now waits for its backoff has left its booking behind.
+-- After the expired ones: ZADD replaced the booking of a key that is in backoff now, so it is not due any more.
 local due = take(of.later)
-tell('ZREM', of.later, due)
+write_many('ZREM', of.later, due)
 for _, key in ipairs(due) do
   requeue(of, key, now)
 end
-local _, bells = settle(of, slots)
-if bells == 0 and bells_lost() then
-  redis.call('HSET', of.meta, 'bells', 1)
-  bells = 1
+local _, notifications = settle(of, slots)
+if notifications == 0 and notifications_lost() then
+  redis.call('HSET', of.meta, 'notifications', 1)
+  notifications = 1
 end
 local next_due = redis.call('ZRANGE', of.later, 0, 0, 'WITHSCORES')
-return { #due + #expired, bells, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }
+return { #due + #expired, notifications, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }

@@ -99,7 +99,7 @@ class _Timed(RoutedCluster):
 async def _alone(running: Worker, cluster: _Timed, owner: Object) -> tuple[float, Object]:
     """From the first of our Jobs to the last, and one of them."""
     cluster.created.clear()
-    await running.mirror.apply(SCALED_JOB, [ObjectVersion(owner)])
+    await running.store.apply(SCALED_JOB, [ObjectVersion(owner)])
     await running.settle()
     await running.read(owner, ITEMS)
     await running.lanes["reconcile"].mark([ref_of(SCALED_JOB, owner).key])

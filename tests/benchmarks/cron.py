@@ -32,7 +32,7 @@ from workers.client.rest import Cluster
 COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10000").split(","))
 IN_FLIGHT = 16
 #: Bells a worker process answers side by side, as by default.
-BELLS = 16
+NOTIFICATIONS = 16
 #: Counted minutes of a worker alone; one before them opens the connections and warms the server.
 ROUNDS = 3
 #: Before the minute: seconds until a fresh broker hands out keys, and CronJobs stored and booked a second anywhere.
@@ -155,7 +155,7 @@ async def _worker(which: str, count: int) -> list[Minute]:
                     await running.fill(kind, [])
                 bodies = await _stored(cluster, count, clock())
                 await running.fill(CRON_JOB, bodies)
-                await running.settle(BELLS)
+                await running.settle(NOTIFICATIONS)
                 keys = [ref_of(CRON_JOB, body).key for body in bodies]
                 for number in range(1 + ROUNDS):
                     ours = await _due(running, cluster, keys, clock)
@@ -183,7 +183,7 @@ async def _due(running: Worker, cluster: _Timed, keys: Sequence[str], clock: _Cl
     began = perf_counter()
     while (await lane.sweep()).moved:
         pass
-    await running.settle(BELLS)
+    await running.settle(NOTIFICATIONS)
     if len(cluster.created) != len(keys):
         raise RuntimeError(f"{len(cluster.created)} instead of {len(keys)} Jobs were created")
     return [moment - began for moment in cluster.created]

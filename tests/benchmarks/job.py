@@ -173,7 +173,7 @@ async def _alone(running: Worker, cluster: _Watched, name: str) -> float:
     cluster.complete = False
     started = perf_counter()
     body = await cluster.create(JOB, _job(name))
-    await running.mirror.apply(JOB, [ObjectVersion(body)])
+    await running.store.apply(JOB, [ObjectVersion(body)])
     async with _kubelet(running, cluster):
         while not cluster.complete:
             await running.settle()
@@ -195,7 +195,7 @@ async def _kubelet(running: Worker, cluster: _Watched) -> AsyncIterator[None]:
             bodies = [await ended.get()]
             while not ended.empty():
                 bodies.append(ended.get_nowait())
-            await running.mirror.apply(POD, [ObjectVersion(body) for body in bodies])
+            await running.store.apply(POD, [ObjectVersion(body) for body in bodies])
 
     tasks = [asyncio.create_task(tell()), *(asyncio.create_task(end()) for _ in range(IN_FLIGHT))]
     try:

@@ -20,10 +20,10 @@ IN_FLIGHT = 16
 
 async def figures() -> list[Figure]:
     async with stack() as running, redis.Redis.from_url(running.broker) as client:
-        mirror = Store(client, Keys("penstock"), {})
+        store = Store(client, Keys("penstock"), {})
         rest = await _resident(running, client)
         await _create(running)
-        await _mirrored(mirror, client)
+        await _mirrored(store, client)
         full = await _resident(running, client)
     group = f"memory, at rest and with {JOBS:,} Jobs mirrored"
     found = []
@@ -55,9 +55,9 @@ async def _create(running: Stack) -> None:
     await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
 
 
-async def _mirrored(mirror: Store, client: redis.Redis) -> None:
+async def _mirrored(store: Store, client: redis.Redis) -> None:
     deadline = time.monotonic() + 300
-    while await client.hlen(mirror.keys.objects(JOB.id)) < JOBS:
+    while await client.hlen(store.keys.objects(JOB.id)) < JOBS:
         if time.monotonic() > deadline:
             raise RuntimeError("the informer did not mirror all Jobs within five minutes")
         await asyncio.sleep(0.2)

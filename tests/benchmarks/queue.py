@@ -221,14 +221,14 @@ async def _ours(url: str) -> float:
     app = Celery("ours", set_as_current=False)
     app.config_from_object(configuration(settings))
     client = redis.Redis.from_url(url)
-    bells = Notifier(app, LANES)
+    notifier = Notifier(app, LANES)
     async with client:
         await client.flushall()
         lane = Lane(client, "reconcile", Keys(settings.prefix))
         await lane.open()
-        await _mirror(Store(client, Keys(settings.prefix), {}))
+        await _store(Store(client, Keys(settings.prefix), {}))
         marked = await lane.mark(_names(RECONCILES))
-        await bells.ring({"reconcile": marked.bells})
+        await notifier.notify({"reconcile": marked.notifications})
 
         async def left() -> int:
             stats = await lane.stats()
@@ -251,12 +251,12 @@ async def _ours(url: str) -> float:
                 ended = await _until(all_done)
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
-    bells.close()
+    notifier.close()
     app.close()
     return before / (ended - started)
 
 
-async def _mirror(mirror: Store) -> None:
+async def _store(store: Store) -> None:
     """All Jobs that are to be reconciled, as an informer would have brought them."""
     bodies = []
     for number, name in enumerate(_names(RECONCILES)):
@@ -265,7 +265,7 @@ async def _mirror(mirror: Store) -> None:
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "python"}]}}
         bodies.append({"metadata": metadata, "spec": {"template": template}})
     for kind, objects in ((JOB, bodies), (POD, [])):
-        listing = await mirror.begin(kind, 1)
-        await mirror.apply(kind, [ObjectVersion(body) for body in objects], listing=listing)
-        await mirror.finish(listing, {"": "2"})
-        await mirror.touch(kind, 1, await mirror.touch(kind, 1, None))
+        listing = await store.begin(kind, 1)
+        await store.apply(kind, [ObjectVersion(body) for body in objects], listing=listing)
+        await store.finish(listing, {"": "2"})
+        await store.touch(kind, 1, await store.touch(kind, 1, None))

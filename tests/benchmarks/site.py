@@ -112,7 +112,7 @@ class Site:
     async def add(self, kind: Kind, body: Object) -> Object:
         """Make an object, and tell the mirror as an informer does."""
         made = await self.server.create(kind, body)
-        await self.worker.mirror.apply(kind, [ObjectVersion(made)])
+        await self.worker.store.apply(kind, [ObjectVersion(made)])
         return made
 
 
@@ -150,7 +150,7 @@ async def until(site_: Site, done: asyncio.Event) -> None:
                     if (await lane.stats()).ready:
                         break
                     await asyncio.sleep(0.002)
-            await site_.worker.drain.bell()
+            await site_.worker.consumer.consume()
 
     # As a worker's process does when it begins (`workers.runtime.lifecycle`).
     gc.collect()

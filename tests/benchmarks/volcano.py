@@ -69,7 +69,7 @@ async def _jobs() -> list[Figure]:
             bodies = [await ended.get()]
             while not ended.empty():
                 bodies.append(ended.get_nowait())
-            await running.worker.mirror.apply(POD, [ObjectVersion(body) for body in bodies])
+            await running.worker.store.apply(POD, [ObjectVersion(body) for body in bodies])
 
         used, started = process_time(), perf_counter()
         async with hands(end, IN_FLIGHT), hands(tell, 1):
@@ -177,7 +177,7 @@ async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
             bodies = [await ended.get()]
             while not ended.empty():
                 bodies.append(ended.get_nowait())
-            await running.worker.mirror.apply(VC_JOB, [ObjectVersion(body) for body in bodies])
+            await running.worker.store.apply(VC_JOB, [ObjectVersion(body) for body in bodies])
 
         await running.add(JOB_TEMPLATE, _body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
         entries = [_entry(number, waits) for number, waits in enumerate(targets)]

@@ -25,7 +25,7 @@ from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.snapshot import Reading, TriggerSample
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
-from workers.runtime.wiring import broker_client, mirror_of, utc_now
+from workers.runtime.wiring import broker_client, store_of, utc_now
 from workers.settings import Settings
 
 
@@ -34,7 +34,7 @@ class _Silent:
         """Nobody listens."""
 
 
-async def _ring(_bells: Mapping[str, int]) -> None:
+async def _notify(_notifications: Mapping[str, int]) -> None:
     """Nobody listens: whoever measures answers the bells."""
 
 
@@ -49,22 +49,22 @@ class Worker:
 
     client: redis.Redis
     lanes: Mapping[str, Lane]
-    mirror: Store
+    store: Store
     readings: Readings
-    drain: Consumer
+    consumer: Consumer
 
-    async def settle(self, bells: int = 1) -> None:
+    async def settle(self, notifications: int = 1) -> None:
         """Answer bells, so many at once, until nothing is left to do."""
-        while any(await asyncio.gather(*(self.drain.bell() for _ in range(bells)))):
+        while any(await asyncio.gather(*(self.consumer.consume() for _ in range(notifications)))):
             await asyncio.sleep(0)
 
     async def fill(self, kind: Kind, bodies: list[Object]) -> None:
         """Make these the objects of their kind that the mirror knows."""
-        listing = await self.mirror.begin(kind, 1)
-        await self.mirror.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
-        await self.mirror.finish(listing, {"": "999999999"})
-        now = await self.mirror.touch(kind, 1, None)
-        await self.mirror.touch(kind, 1, now)
+        listing = await self.store.begin(kind, 1)
+        await self.store.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
+        await self.store.finish(listing, {"": "999999999"})
+        now = await self.store.touch(kind, 1, None)
+        await self.store.touch(kind, 1, now)
 
     async def read(self, owner: Object, items: int) -> None:
         """Tell that so many items wait for this ScaledJob; asks for no decision."""
@@ -95,27 +95,27 @@ async def worker(
     await lanes["reconcile"].open()
     if controllers is None:
         controllers = registry.controllers(jobs, cronjobs=True)
-    mirror = mirror_of(client, keys, lanes, controllers)
+    store = store_of(client, keys, lanes, controllers)
     readings = Readings(client, keys)
     reconciler = Reconciler(
         controllers=controllers,
-        observer=Observer(controllers=controllers, mirror=mirror, readings=readings, stale=3600.0),
+        observer=Observer(controllers=controllers, store=store, readings=readings, stale=3600.0),
         actor=Actor(
             cluster=cluster,
-            mirror=mirror,
+            store=store,
             recorder=_Silent(),  # type: ignore[arg-type]
             orders=ClaimOrders(client, keys),
             reconcile=lanes["reconcile"],
             poll=lanes["poll"],
-            ring=_ring,
+            notify=_notify,
             in_flight=in_flight,
         ),
         decisions=DecisionLog(client, keys),
         clock=clock,
         deadline=60.0,
     )
-    hands = LeaseKeeper(lanes["reconcile"], _ring, lease=15.0)
+    keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=15.0)
     try:
-        yield Worker(client, lanes, mirror, readings, Consumer(hands, reconciler.handle, _ring, batch=64, work=60.0))
+        yield Worker(client, lanes, store, readings, Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0))
     finally:
-        await hands.close()
+        await keeper.close()

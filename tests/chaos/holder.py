@@ -44,10 +44,10 @@ async def main(queue_url: str, truth_url: str, lease: float) -> None:
     truth = redis_client.client(truth_url, socket_timeout=None)
     lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=RetryBackoff(base=0.05, cap=0.5))
 
-    async def ring(_bells: object) -> None:
+    async def notify(_notifications: object) -> None:
         """No bells: this process looks again by itself."""
 
-    async def reconcile(lease: Lease, hands: LeaseKeeper) -> Outcome:
+    async def reconcile(lease: Lease, keeper: LeaseKeeper) -> Outcome:
         name = f"{lease.key} {lease.token}"
         try:
             start = time.monotonic()
@@ -55,23 +55,23 @@ async def main(queue_url: str, truth_url: str, lease: float) -> None:
             await truth.rpush("log", f"{name} start {start} {os.getpid()}")
             await asyncio.sleep(random.choice((0, 0.05, 0.5, 1.0)))
             looked = time.monotonic()
-            hands.check(lease)
+            keeper.check(lease)
             await truth.eval(EFFECT, 2, "reconciled", "log", lease.key, wanted, f"{name} effect {looked}")
         except (LeaseLost, asyncio.CancelledError):
             await truth.rpush("log", f"{name} lost")
             raise
         return Done()
 
-    async def handle(claim: ClaimedKeys, hands: LeaseKeeper) -> None:
-        await asyncio.gather(*(hands.work(lease, reconcile(lease, hands)) for lease in claim.leases))
+    async def handle(claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
+        await asyncio.gather(*(keeper.work(lease, reconcile(lease, keeper)) for lease in claim.leases))
 
-    hands = LeaseKeeper(lane, ring, lease=lease)
-    drain = Consumer(hands, handle, ring, batch=16, work=1.0)
-    sweeping = asyncio.create_task(drain.sweep_forever(0.2))
+    keeper = LeaseKeeper(lane, notify, lease=lease)
+    consumer = Consumer(keeper, handle, notify, batch=16, work=1.0)
+    sweeping = asyncio.create_task(consumer.sweep_forever(0.2))
     await truth.incr("started")
     while not sweeping.done():
         with contextlib.suppress(RedisError, OSError):
-            if not await drain.bell():
+            if not await consumer.consume():
                 await asyncio.sleep(0.02)
 
 

@@ -8,7 +8,7 @@ from workers.api.keda import scaledobject
 from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Problems
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import modifiers
 from workers.errors import UserError
 
@@ -45,7 +45,7 @@ def _taken(body: Object, lookup: Lookup) -> Iterator[Finding]:
 
 
 def _target(body: Object) -> str | None:
-    named = TIES[SCALED_OBJECT.id](body)
+    named = REFERENCES[SCALED_OBJECT.id](body)
     return named.key if named else None
 
 

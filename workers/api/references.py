@@ -68,7 +68,7 @@ def _target_of_scaled(scaled: Object) -> Ref | None:
 
 
 #: By kind id: whom an object of that kind names, None for nobody.
-TIES: Mapping[str, Callable[[Object], Ref | None]] = {
+REFERENCES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.POD.id: _group_of,
     kinds.REPLICA_SET.id: _group_of_workload,
     kinds.STATEFUL_SET.id: _group_of_workload,

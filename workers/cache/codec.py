@@ -1,4 +1,4 @@
-"""How one object is written into the mirror and read from it again; workers/lua/entries.lua is the other side."""
+"""The codec of stored objects: header and JSON, as workers/lua/entries.lua reads and writes them."""
 
 import zlib
 from collections.abc import Callable
@@ -23,18 +23,18 @@ from workers.reconcile.snapshot import CachedObject
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9
 _GONE = b"-"
-#: Kinds whose objects are secrets: everybody who can read the broker can read the mirror.
-NEVER_KEPT = frozenset({SECRET.id})
-#: Kinds whose objects may hold secrets.
+#: Kinds that are never stored: access to the broker would give access to them.
+NEVER_STORED = frozenset({SECRET.id})
+#: Kinds whose specs may hold secrets.
 _SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATION.id})
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One version of an object: its body as the API server answered it, or None once it is gone.
+    """One version of an object: its body as the API server sent it, or None once it is gone.
 
-    ref, uid: of a gone object, which one; the deletion concerns the object of this uid only.
-    last: of a gone object, its last state where a watch told it; its resourceVersion is the deletion's.
+    ref, uid: of a gone object; an object of the same name and another uid is not affected. last: the last state of a
+    gone object, where a watch sent it; its resourceVersion is the deletion's.
     """
 
     body: Object | None
@@ -44,47 +44,47 @@ class ObjectVersion:
 
     @classmethod
     def gone(cls, ref: Ref, uid: str) -> "ObjectVersion":
-        """The API server said that the object of this uid does not exist (any more)."""
+        """The object of this uid does not exist any more, according to the API server."""
         return cls(None, ref, uid)
 
     @classmethod
     def deleted(cls, kind: Kind, last: Object) -> "ObjectVersion":
-        """A watch told that this was the object's last state."""
+        """A watch reported the deletion, with the object's last state."""
         return cls(None, ref_of(kind, last), last["metadata"]["uid"], last)
 
     @classmethod
     def left(cls, kind: Kind, answer: Object) -> "ObjectVersion":
-        """What is left of an object after a write that may have been its last: the answer shows it all the same."""
+        """The answer to a write that may have removed the object: the API server shows the object all the same."""
         metadata = answer["metadata"]
-        # Only what is being deleted has a grace period; a pod whose is not over stays for its kubelet.
+        # Only objects in deletion have a grace period; a pod with more than 0 stays until its kubelet is done.
         if metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers"):
             return cls.deleted(kind, answer)
         return cls(answer)
 
 
-def nobody(namespace: str) -> str:
-    """What stands in an owner's place for objects of this namespace that nobody controls; no uid looks like it."""
+def unowned_in(namespace: str) -> str:
+    """Returns the index entry that replaces the owner's uid for objects without a controller; no uid equals it."""
     return f"~{namespace}"
 
 
-def naming(key: str) -> str:
-    """What stands in an owner's place for objects that name the object of this key; no uid looks like it."""
+def referrers_of(key: str) -> str:
+    """Returns the index entry that replaces the owner's uid for objects that name this key; no uid equals it."""
     return f"@{key}"
 
 
 def field(ref: Ref) -> str:
-    """The object's field in the hash of its kind."""
+    """Returns the object's field in the hash of its kind."""
     return f"{ref.namespace}/{ref.name}"
 
 
 def ref(kind: Kind, name: bytes) -> Ref:
-    """The address that a field stands for."""
+    """Returns the address that a field stands for."""
     namespace, _, rest = name.decode().partition("/")
     return Ref(kind, namespace, rest)
 
 
 def entry(of: Ref, value: bytes | None) -> CachedObject | None:
-    """The entry a value of the hash stands for; None for no value."""
+    """Decodes a value of the hash; None for no value."""
     if not value:
         return None
     parts = value.split(b" ", _FIELDS_BEFORE_JSON)
@@ -98,12 +98,12 @@ def arguments(
     watched: Callable[[Object], bool],
     *,
     adopted: bool,
-    tie: Callable[[Object], Ref | None] | None,
+    refers_to: Callable[[Object], Ref | None] | None,
 ) -> list[Arg]:
-    """A change as workers/lua/apply.lua takes it.
+    """Encodes a change as ten arguments of workers/lua/apply.lua.
 
-    watched: whether a controller of ours reconciles this object. adopted: whether one adopts objects of this kind, so
-    that those nobody controls must be found. tie: whom an object of this kind names; None if no controller asks.
+    watched: True for objects that a controller of ours reconciles. adopted: unowned objects of this kind are indexed.
+    refers_to: the object that an object of this kind names; None if no controller asks.
     """
     state = change.body or change.last
     if state is None:
@@ -119,7 +119,7 @@ def arguments(
         metadata["resourceVersion"],
         metadata["uid"],
         *_owner(state, adopted=adopted),
-        _named(state, tie),
+        _named(state, refers_to),
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
@@ -128,11 +128,11 @@ def arguments(
 
 
 def _owner(body: Object, *, adopted: bool) -> tuple[str, str]:
-    """The controller's uid, and its key if its kind is one we know."""
+    """Returns the controller's uid, and its key if we know its kind."""
     reference = controller_of(body)
     namespace = body["metadata"].get("namespace", "")
     if reference is None:
-        return nobody(namespace) if adopted else NONE, NONE
+        return unowned_in(namespace) if adopted else NONE, NONE
     kind = by_manifest(reference["apiVersion"], reference["kind"])
     if kind is None:
         return reference["uid"], NONE
@@ -140,17 +140,18 @@ def _owner(body: Object, *, adopted: bool) -> tuple[str, str]:
     return reference["uid"], Ref(kind, namespace, reference["name"]).key
 
 
-def _named(body: Object, tie: Callable[[Object], Ref | None] | None) -> str:
-    """The key of the object that this one names. A name that users write may be no name at all; nobody has those."""
-    ref = tie(body) if tie else None
+def _named(body: Object, refers_to: Callable[[Object], Ref | None] | None) -> str:
+    """Returns the key of the object that this one names."""
+    ref = refers_to(body) if refers_to else None
+    # Users write these names freely; one that would break the header names no object.
     return ref.key if ref and " " not in ref.key and ref.key.isprintable() else NONE
 
 
 def _trimmed(kind: Kind, body: Object) -> Object:
-    """Without managedFields, which are often half of an object and no decision reads them.
+    """Returns the object without managedFields, which are often half of it, and which no decision reads.
 
-    Of what may hold secrets itself nothing is kept but who it is and who uses it: everybody who can read the broker
-    can read the mirror. An annotation may repeat the rest.
+    Of kinds that may hold secrets only metadata and status are stored, without annotations: kubectl's last-applied
+    annotation repeats the spec.
     """
     left_out = {"managedFields", "annotations"} if kind.id in _SECRETIVE else {"managedFields"}
     metadata = {name: value for name, value in body["metadata"].items() if name not in left_out}

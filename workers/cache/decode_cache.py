@@ -1,4 +1,4 @@
-"""What a process read of the mirror lately: an object that stands as it stood is not decoded again."""
+"""A cache of decoded entries: an unchanged value is not decoded again."""
 
 from collections import OrderedDict
 
@@ -6,16 +6,15 @@ from workers.api.kinds import Kind
 from workers.cache import codec
 from workers.reconcile.snapshot import CachedObject
 
-#: Bytes of the mirror's values that a process keeps; decoded they take about five times as much beside.
+#: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
 
 
 class DecodeCache:
-    """Entries as they were decoded last, for as long as their values stay the same bytes.
+    """An LRU cache of entries by field, each valid while its value stays the same bytes.
 
-    When an object with a thousand children is looked at, one of them has changed. The same entry is given out again and
-    again, so nobody may change its body: decisions never do. size: most bytes of values that are kept; those that were
-    not asked for the longest go first, and one that would take more than a quarter of the room is not kept at all.
+    Typically one of an object's thousand children has changed since it was observed last. Callers share the entries and
+    must not change their bodies. size: most bytes of values; a value above a quarter of it is not cached.
     """
 
     def __init__(self, size: int = SIZE) -> None:
@@ -24,7 +23,7 @@ class DecodeCache:
         self._room = size
 
     def entry(self, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
-        """The entry that a value stands for, None for no value. name: its field in the hash of its kind."""
+        """Decodes a value of the hash; None for no value. name: its field in the hash of its kind."""
         if not value:
             return None
         key = (kind.id, name)

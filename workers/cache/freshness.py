@@ -1,22 +1,22 @@
-"""How fresh the kinds of the mirror are, and what is too old to be believed."""
+"""The age of the kinds in the store, and the refusal to decide on those that are too old."""
 
 from collections.abc import Iterable, Mapping
 
 from workers.api.kinds import Kind
 from workers.errors import Stale
 
-#: By kind id, how many seconds of what happened may be missing; None when nothing is known of the kind.
+#: By kind id, the seconds of changes that may be missing; None for a kind that was never listed.
 Ages = Mapping[str, float | None]
 
 
 def age(value: bytes, now: int) -> float | None:
-    """The age of a kind whose informer wrote this. now: microseconds, broker's clock, as the value's first word."""
+    """Returns the age in seconds. value: as the kind's reflector wrote it. now: microseconds, broker's clock."""
     moment = int(value.split(b" ", 1)[0]) if value else 0
     return max(0.0, (now - moment) / 1e6) if moment else None
 
 
 def older(first: float | None, second: float | None) -> float | None:
-    """The greater of two ages; what is not known is older than anything."""
+    """Returns the greater of two ages; None, for unknown, is the greatest."""
     return None if first is None or second is None else max(first, second)
 
 

@@ -1,4 +1,4 @@
-"""All informers of one process: each kind's, while this process leads that kind."""
+"""The shared informers of a process: a reflector per kind, running while this process leads the kind."""
 
 import asyncio
 import re
@@ -15,19 +15,19 @@ from workers.cache.store import LeadershipLost, Store
 from workers.client.leader_election import Elector, Terms, Work
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
-from workers.metrics.objects import CENSUS
-from workers.runtime.leases import Ring
+from workers.metrics.objects import OBJECT_METRICS
+from workers.runtime.leases import Notify
 from workers.settings import Settings
 
 
 async def run_informers(
     settings: Settings,
     cluster: Cluster,
-    mirror: Store,
+    store: Store,
     kinds: Mapping[Kind, str],
-    ring: Ring,
+    notify: Notify,
 ) -> None:
-    """Follows these kinds until cancelled; any number of processes may, and for each kind one of them does.
+    """Campaigns for each kind and follows it while leading, until cancelled; any number of processes may.
 
     kinds: by kind, the label selector of the objects to follow ("": all).
     """
@@ -35,50 +35,51 @@ async def run_informers(
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     async with asyncio.TaskGroup() as group:
         for kind, selector in kinds.items():
-            informer = Reflector(
+            reflector = Reflector(
                 cluster,
-                mirror,
+                store,
                 kind,
-                ring,
+                notify,
                 namespaces=settings.namespaces if kind.namespaced else (),
                 selector=selector,
                 pace=pace(settings),
-                roll=CENSUS.roll(kind),
+                table=OBJECT_METRICS.table(kind),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
-            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(mirror, kind))
-            group.create_task(elector.lead(_until_deposed(informer)), name=f"inform {kind.id}")
+            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(store, kind))
+            group.create_task(elector.lead(_until_deposed(reflector)), name=f"inform {kind.id}")
 
 
 def pace(settings: Settings) -> Pace:
-    """The usual pace, quick enough that a kind that is being followed never counts as stale."""
+    """Returns the default pace, made quick enough that a followed kind never counts as stale."""
     usual = Pace()
     return Pace(beat=min(usual.beat, settings.stale / 8), probe=min(usual.probe, settings.stale / 4))
 
 
 def lease_name(prefix: str, kind: Kind) -> str:
-    """The name of a kind's Lease: an object's name knows lower case, digits, dots and dashes only."""
+    """Returns the name of a kind's Lease, with the prefix reduced to the characters that names may have."""
     return f"{re.sub('[^a-z0-9.-]', '-', prefix.lower()).strip('.-') or 'x'}-informer-{kind.id}"
 
 
 class _Floor:
-    """The epoch that the mirror has seen already; a Lease that was deleted would count from the start again."""
+    """Reads the store's epoch of a kind: a Lease that was deleted would count from 0 again."""
 
-    def __init__(self, mirror: Store, kind: Kind) -> None:
-        self._mirror = mirror
+    def __init__(self, store: Store, kind: Kind) -> None:
+        self._store = store
         self._kind = kind
 
     async def __call__(self) -> int:
         try:
-            return await self._mirror.epoch(self._kind)
+            return await self._store.epoch(self._kind)
         except RedisError as error:
             raise Unavailable(f"the broker does not answer: {error}") from error
 
 
-def _until_deposed(informer: Reflector) -> Work:
+def _until_deposed(reflector: Reflector) -> Work:
     async def work(epoch: int) -> None:
-        # Deposed before our Lease ran out: its next leader came from a clock that runs faster. Campaign again.
+        # A later epoch writes although our Lease has not run out: the other candidate's clock runs faster. Campaign
+        # again.
         with suppress(LeadershipLost):
-            await informer.run(epoch)
+            await reflector.run(epoch)
 
     return work

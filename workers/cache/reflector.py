@@ -1,8 +1,8 @@
-"""The informer: one kind's objects from the API server into the mirror, from the first list to the last event.
+"""The reflector: lists one kind's objects, then watches them, and stores every change.
 
-It lists, then watches on from there; marks ride along with every write (workers/lua/moving.lua). It says how fresh the
-mirror is only when it has handed on everything that arrived and has proof that the server still lives: a stopped,
-backlogged or cut-off informer makes its kind stale, never silently old.
+The scripts that store a change mark the keys it concerns (workers/lua/moving.lua). The reflector claims freshness only
+when everything that arrived is stored and the server has proved to be alive: a stopped, backlogged or disconnected
+reflector makes its kind stale, never silently old.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from workers.cache.store import Listing, ObjectVersion, Store, StoreLost
 from workers.client.rest import WatchEvent
 from workers.logs import Outage
 from workers.metrics.objects import ObjectTable
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
 
 
 class ReflectorApi(Protocol):
-    """What the informer needs of `workers.client.rest.Cluster`."""
+    """The part of `workers.client.rest.Cluster` that a reflector uses."""
 
     def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
@@ -49,11 +49,11 @@ class ReflectorApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds. relist: between two full lists, with jitter. watch: how long one watch request lasts, with jitter.
+    """Seconds. relist: between two full lists, with jitter. watch: duration of one watch request, with jitter.
 
-    beat: between two words about freshness. probe: a watch silent for longer needs another proof that the server
-    lives, a small list. base, cap: first and longest pause after failures in a row. All together must leave the
-    freshness well below the age at which a kind counts as unknown: about probe + 2 * beat.
+    beat: between two claims of freshness. probe: silence of a watch after which a small list must prove that the server
+    is alive. base, cap: first and longest pause after failures in a row. A quiet kind is up to probe + 2 * beat old,
+    which must be well below the age at which it counts as stale.
     """
 
     relist: float = 1200.0
@@ -64,60 +64,60 @@ class Pace:
     cap: float = 30.0
 
     def pause(self, failures: int) -> float:
-        """How long to wait after so many failures in a row: doubling, bounded, half of it jitter."""
+        """Returns the pause after so many failures in a row: doubling, bounded, half of it jitter."""
         return min(self.cap, self.base * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)
 
 
 class _Stream:
-    """How far one namespace has been followed."""
+    """The progress of one namespace's watch."""
 
     def __init__(self, namespace: str, version: str, fresh: float) -> None:
         self.namespace = namespace
         self.version = version
-        # The moment on our monotonic clock up to which everything that happened has been handed on.
+        # The moment on our monotonic clock up to which all changes are stored.
         self.fresh = fresh
         self.failures = 0
 
 
 class Reflector:
-    """One kind's informer. Only the leader of its kind runs it: `run` with the epoch of its leadership.
+    """The reflector of one kind; only the kind's leader calls `run`, with the epoch of its leadership.
 
-    namespaces: the ones to follow, none for all. selector: labels the objects must have. ring: rings bells.
-    roll: is told of every object, for Prometheus. clock: monotonic seconds.
+    namespaces: the ones to follow, none for all. selector: labels the objects must have. table: the objects' metrics.
+    clock: monotonic seconds.
     """
 
     def __init__(
         self,
         cluster: ReflectorApi,
-        mirror: Store,
+        store: Store,
         kind: Kind,
-        ring: Ring,
+        notify: Notify,
         *,
         namespaces: Sequence[str] = (),
         selector: str = "",
         pace: Pace = Pace(),
-        roll: ObjectTable | None = None,
+        table: ObjectTable | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
-        self._mirror = mirror
+        self._store = store
         self._kind = kind
-        self._ring = ring
+        self._notify = notify
         self._namespaces = tuple(namespaces) or ("",)
         self._selector = selector
         self._pace = pace
-        self._roll = roll
+        self._table = table
         self._clock = clock
         self._probed = -math.inf
         self._offset: float | None = None
 
     async def run(self, epoch: int) -> None:
-        """Follows the kind until cancelled. Raises `Deposed` once an informer of a later epoch leads."""
+        """Follows the kind until cancelled. Raises `LeadershipLost` once a reflector of a later epoch writes."""
         try:
             await self._run(epoch)
         finally:
-            if self._roll:
-                self._roll.clear()
+            if self._table:
+                self._table.clear()
 
     async def _run(self, epoch: int) -> None:
         failures = 0
@@ -135,17 +135,17 @@ class Reflector:
             await asyncio.sleep(self._pace.pause(failures))
 
     async def _list(self, epoch: int) -> list[_Stream]:
-        """Brings the whole kind into the mirror; answers where to watch on from."""
-        listing = await self._mirror.begin(self._kind, epoch)
-        await self._tell(epoch, None)
-        if self._roll:
-            self._roll.begin()
+        """Stores the whole kind. Returns the streams to watch on from."""
+        listing = await self._store.begin(self._kind, epoch)
+        await self._claim(epoch, None)
+        if self._table:
+            self._table.begin()
         started = self._clock()
         versions = {namespace: await self._list_one(listing, namespace) for namespace in self._namespaces}
-        await self._ring(await self._mirror.finish(listing, versions))
-        if self._roll:
-            self._roll.finish()
-        await self._tell(epoch, started)
+        await self._notify(await self._store.finish(listing, versions))
+        if self._table:
+            self._table.finish()
+        await self._claim(epoch, started)
         return [_Stream(namespace, version, started) for namespace, version in versions.items()]
 
     async def _list_one(self, listing: Listing, namespace: str) -> str:
@@ -154,14 +154,14 @@ class Reflector:
         async with aclosing(pages):
             async for objects, page_version in pages:
                 changes = [ObjectVersion(body) for body in objects]
-                await self._ring(await self._mirror.apply(self._kind, changes, listing=listing))
-                if self._roll:
-                    self._roll.listed(objects)
+                await self._notify(await self._store.apply(self._kind, changes, listing=listing))
+                if self._table:
+                    self._table.listed(objects)
                 version = page_version
         return version
 
     async def _relist(self, epoch: int) -> None:
-        """Lists now and then beside the watch, so that whatever went wrong unseen does not stay so."""
+        """Relists beside the watch, so that an event that was missed is repaired."""
         failures = 0
         while True:
             pause = self._pace.pause(failures) if failures else self._pace.relist * random.uniform(0.9, 1.1)
@@ -174,7 +174,7 @@ class Reflector:
                 log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
 
     async def _follow(self, epoch: int, stream: _Stream) -> None:
-        """Watches one namespace for ever, taking up the thread after every disconnect. Raises `errors.Gone`."""
+        """Watches one namespace for ever, resuming after every disconnect. Raises `errors.Gone`."""
         while True:
             opened = self._clock()
             try:
@@ -185,13 +185,13 @@ class Reflector:
                 log.warning("a watch broke off", extra={"kind": self._kind.id, "error": str(error)})
                 stream.failures += 1
             else:
-                # A server that ends every watch at once is one that fails.
+                # A server that ends every watch at once counts as failing: without a pause this would spin.
                 stream.failures = 0 if self._clock() - opened > self._pace.beat else stream.failures + 1
             if stream.failures:
                 await asyncio.sleep(self._pace.pause(stream.failures))
 
     async def _watch(self, epoch: int, stream: _Stream) -> None:
-        opened, heard = math.inf, -math.inf
+        opened, last_event = math.inf, -math.inf
         bursts = self._cluster.follow(
             self._kind,
             stream.namespace,
@@ -205,47 +205,48 @@ class Reflector:
                 now = self._clock()
                 opened = min(opened, now)
                 if burst:
-                    heard = now
-                    await self._take(epoch, stream, burst)
+                    last_event = now
+                    await self._store_burst(epoch, stream, burst)
                     stream.failures = 0
                 else:
-                    # All that arrived is handed on. What is that worth? As much as the last proof that the server
-                    # lived while this very connection was open: what it sent, or an answer it gave.
-                    proof = max(heard, self._probed if self._probed > opened else -math.inf)
+                    # All that arrived is stored. That claims freshness up to the last proof that the server was alive
+                    # while this connection was open: an event on it, or an answer to a probe. A probe from before the
+                    # connection proves nothing: the watch may have missed what happened since.
+                    proof = max(last_event, self._probed if self._probed > opened else -math.inf)
                     stream.fresh = max(stream.fresh, proof)
 
-    async def _take(self, epoch: int, stream: _Stream, burst: Sequence[WatchEvent]) -> None:
+    async def _store_burst(self, epoch: int, stream: _Stream, burst: Sequence[WatchEvent]) -> None:
         changes = [
             ObjectVersion.deleted(self._kind, event.object) if event.type == "DELETED" else ObjectVersion(event.object)
             for event in burst
             if event.type != "BOOKMARK"
         ]
         if changes:
-            await self._ring(await self._mirror.apply(self._kind, changes, epoch=epoch))
-        if self._roll:
+            await self._notify(await self._store.apply(self._kind, changes, epoch=epoch))
+        if self._table:
             for event in burst:
                 if event.type != "BOOKMARK":
-                    self._roll.told(event.object, deleted=event.type == "DELETED")
-        # Only now: a burst that could not be handed on is asked for again.
+                    self._table.update(event.object, deleted=event.type == "DELETED")
+        # Only now: a burst that could not be stored is watched again.
         stream.version = burst[-1].object["metadata"]["resourceVersion"]
 
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
-        """Says how fresh the kind is, again and again. Raises `StoreLost` when the broker was flushed, or `Deposed`."""
+        """Claims freshness every beat. Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""
         outage = Outage(log)
         while True:
             await asyncio.sleep(self._pace.beat)
             fresh = min(stream.fresh for stream in streams)
             try:
-                await self._tell(epoch, fresh)
+                await self._claim(epoch, fresh)
                 if self._clock() - max(fresh, self._probed) > self._pace.probe:
                     await self._probe()
             except (errors.ClusterError, RedisError, TimeoutError) as error:
-                outage.lasts("no word about freshness", kind=self._kind.id, error=str(error))
+                outage.lasts("freshness could not be claimed", kind=self._kind.id, error=str(error))
             else:
-                outage.over("freshness is told again", kind=self._kind.id)
+                outage.over("freshness is claimed again", kind=self._kind.id)
 
     async def _probe(self) -> None:
-        """Lists a single object, only to see that the server answers."""
+        """Lists a single object, to prove that the server answers."""
         started = self._clock()
         async with asyncio.timeout(self._pace.probe):
             pages = self._cluster.pages(self._kind, self._namespaces[0], limit=1)
@@ -253,19 +254,19 @@ class Reflector:
                 await anext(pages)
         self._probed = started
 
-    async def _tell(self, epoch: int, fresh: float | None) -> None:
-        """Tells the mirror that everything before `fresh` (our clock; None: nothing) is in it."""
+    async def _claim(self, epoch: int, fresh: float | None) -> None:
+        """Claims that all changes before `fresh` (our clock; None: none) are stored."""
         moment = None
         if fresh is not None and self._offset is not None:
             moment = round((fresh + self._offset) * 1e6)
-        now = await self._mirror.touch(self._kind, epoch, moment)
-        # Read after the answer, the offset between the broker's clock and ours is too small by the answer's way back,
-        # even if this process was stopped meanwhile: we never claim to be fresher than we are.
+        now = await self._store.touch(self._kind, epoch, moment)
+        # Our clock is read after the answer: the offset to the broker's clock is too small by the answer's way back, or
+        # by the time this process was stopped. The error makes the kind older, never fresher than it is.
         self._offset = now / 1e6 - self._clock()
 
 
 async def _first_to_fail(*endless: Coroutine[Any, Any, None]) -> None:
-    """Runs them side by side; when one raises, ends the others and raises that."""
+    """Runs them side by side; when one raises, cancels the others and raises its error."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in endless]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

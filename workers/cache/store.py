@@ -1,8 +1,8 @@
-"""The mirror: the cluster's objects as far as we watch them, shared by all workers, in the broker.
+"""The indexed store of cluster objects, in the broker, shared by all workers (docs/cache.md).
 
-One informer per kind fills it; whatever a worker itself creates, changes or deletes is written through before it
-decides again. The later version of an object always wins, whoever brings it when, and in the same script the keys it
-concerns are marked in the work queue: nothing can die between the two. docs/mirror.md tells the whole story.
+One reflector per kind fills it, and workers write their own effects through. The later version of an object wins in any
+order of arrival. The script that stores a version also marks the keys it concerns in the work queue: a process that
+dies leaves both done or neither.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -34,29 +34,29 @@ __all__ = [
     "StoreLost",
 ]
 
-#: Changes one script call takes in, and objects one step of a sweep looks at: some milliseconds of the broker's time.
+#: Changes of one `apply` call, and objects of one `absent` call: some milliseconds of the broker's time.
 BATCH = 200
 #: Bytes of objects one answer carries, about.
 ANSWER = 8 << 20
-#: Seconds a deleted object is remembered: longer than any echo of it can take.
+#: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
 TOMBSTONE = 600.0
 
 _SCRIPTS = {name: Script(load("workers", name)) for name in ("apply", "begin", "absent", "touch", "observe")}
-#: What is read at once: a field of the hash (or ``=<uid>``: only the children), its kind, the kinds of its children.
+#: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
 
 
-class LeadershipLost(PenstockError):  # noqa: N818 - what happened, not what broke
-    """Another informer, of a later epoch, leads this kind: stop writing."""
+class LeadershipLost(PenstockError):  # noqa: N818 - an event, not a failure
+    """A reflector of a later epoch leads this kind: stop writing."""
 
 
 class StoreLost(PenstockError):  # noqa: N818
-    """The mirror no longer knows this informer (the broker was flushed): list everything again."""
+    """The store does not know this reflector's epoch (the broker was flushed): list everything again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A relist that is under way."""
+    """A relist in progress."""
 
     kind: Kind
     epoch: int
@@ -65,34 +65,35 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ObserveRequest:
-    """What to observe: an object, of these kinds its children, of those what nobody controls in its namespace.
+    """One object to observe.
 
-    tied: kinds whose objects may name it without being owned by it.
+    children: kinds of its children. unowned: kinds whose objects without a controller, in its namespace, are read too.
+    referrers: kinds whose objects may name it without being owned by it.
     """
 
     ref: Ref
     children: tuple[Kind, ...] = ()
-    loose: tuple[Kind, ...] = ()
-    tied: tuple[Kind, ...] = ()
+    unowned: tuple[Kind, ...] = ()
+    referrers: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An object (None: the mirror does not know it) and, by kind id, its children, tombstones included.
+    """An object (None: unknown to the store) and, by kind id, its children with tombstones.
 
-    loose: by kind id, the living objects of its namespace that nobody controls. tied: by kind id, the living objects
-    that name it.
+    unowned: by kind id, the living objects of its namespace that have no controller. referrers: by kind id, the living
+    objects that name it.
     """
 
     entry: CachedObject | None
     children: Mapping[str, tuple[CachedObject, ...]]
-    loose: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-    tied: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    unowned: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    referrers: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Answers to requests, in order, and how fresh every kind in them was just before.
+    """Observations in the order of the requests, and the age of every kind in them.
 
     now: microseconds, broker's clock. ages: as `workers.cache.freshness` has them.
     """
@@ -108,41 +109,40 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The mirror's keys in the broker; workers/lua says what each holds."""
+    """The names of the store's keys in the broker."""
 
     keys: Keys
 
     @property
     def freshness(self) -> str:
-        """HASH kind id -> how far its informer is."""
+        """HASH kind id -> its reflector's progress (workers/lua/freshness.lua)."""
         return f"{self.keys.tag}:freshness"
 
     def objects(self, kind_id: str) -> str:
-        """HASH <namespace>/<name> -> the object."""
+        """HASH <namespace>/<name> -> header and object (workers/lua/entries.lua)."""
         return f"{self.keys.tag}:objects:{kind_id}"
 
     def owners(self, kind_id: str) -> str:
-        """ZSET, all scores 0: '<owner uid> <namespace>/<name>': children, what nobody controls, what names others."""
+        """ZSET, all scores 0, of '<owner uid> <namespace>/<name>': the index of children, unowned and referrers."""
         return f"{self.keys.tag}:owners:{kind_id}"
 
     def gone(self, kind_id: str) -> str:
-        """ZSET of tombstones by the time of their deletion."""
+        """ZSET of tombstones by time of deletion."""
         return f"{self.keys.tag}:gone:{kind_id}"
 
     def listed(self, kind_id: str) -> str:
-        """SET of what the listing that is under way has named so far."""
+        """SET of the fields that the relist in progress has named so far."""
         return f"{self.keys.tag}:listed:{kind_id}"
 
 
 class Store:
-    """The mirror in one broker.
+    """The store in one broker.
 
-    client: it must answer bytes. lanes_of: by kind id, the lanes that objects of this kind have keys in: the first
-    hears of every version that moved (also of its children), further ones only when an object comes, goes, or its
-    generation or annotations change. accepts: by kind id, whether an object is one we reconcile at all (default:
-    yes); others mark nothing. adopted: ids of the kinds whose objects that nobody controls can be asked for. ties: by
-    kind id, whom an object names; of other kinds nobody can ask. clock: replaces the broker's clock, microseconds; for
-    tests only.
+    client: it must answer bytes. lanes_of: by kind id, the lanes of its objects' keys: the first is marked for every
+    version that changes the store (also of children), further ones when an object is created, deleted, or changes
+    generation or annotations. accepts: by kind id, True for objects we reconcile (default: all); others mark nothing.
+    adopted: ids of the kinds whose unowned objects are indexed. references: by kind id, the object that one names.
+    clock: replaces the broker's clock, microseconds; for tests only.
 
     Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached; repeating is safe.
     """
@@ -155,7 +155,7 @@ class Store:
         *,
         accepts: Mapping[str, Callable[[Object], bool]] | None = None,
         adopted: Collection[str] = (),
-        ties: Mapping[str, Callable[[Object], Ref | None]] | None = None,
+        references: Mapping[str, Callable[[Object], Ref | None]] | None = None,
         tombstone: float = TOMBSTONE,
         clock: Callable[[], int] | None = None,
     ) -> None:
@@ -164,10 +164,10 @@ class Store:
         self._watched = {kind: lanes for kind, lanes in lanes_of.items() if lanes}
         self._accepts = dict(accepts or {})
         self._adopted = frozenset(adopted)
-        self._ties = dict(ties or {})
+        self._ties = dict(references or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
-        self._recall = DecodeCache()
+        self._decoded = DecodeCache()
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
         self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
@@ -186,62 +186,62 @@ class Store:
         epoch: int | None = None,
         listing: Listing | None = None,
     ) -> Mapping[str, int]:
-        """Takes changes of one kind in; those that are no news do nothing. Answers bells to ring, by lane.
+        """Stores changes of one kind; outdated ones do nothing. Returns the notifications to send, by lane.
 
-        acting: the key that is being reconciled right now: it is not marked for what its own plan did. epoch: given
-        by informers, and checked (`LeadershipLost`, `StoreLost`); a worker's write-through has none.
-        listing: these objects
-        are a page of it: all of them mark their keys, news or not. Of kinds that are never kept nothing is taken in.
+        acting: the key being reconciled: its own plan's effects do not mark it. epoch: of a reflector, checked
+        (`LeadershipLost`, `StoreLost`); a worker's write-through has none. listing: these objects are a page of it and
+        all mark their keys, changed or not. Kinds that are never stored are ignored.
         """
-        if kind.id in codec.NEVER_KEPT:
+        if kind.id in codec.NEVER_STORED:
             return {}
-        bells: dict[str, int] = {}
+        notifications: dict[str, int] = {}
         number = listing.epoch if listing else epoch
-        watched, adopted, tie = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
+        watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
             args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
             args += ["" if number is None else number, listing.id if listing else ""]
             for change in changes[first : first + BATCH]:
-                args += codec.arguments(kind, change, watched, adopted=adopted, tie=tie)
+                args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
             answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
-            _ring(bells, answer[2])
-        return bells
+            _add_up(notifications, answer[2])
+        return notifications
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
-        """Begins a relist. Informers of earlier epochs can write no more. Raises `LeadershipLost` in such an informer.
+        """Begins a relist; reflectors of earlier epochs can write no more, and get `LeadershipLost`.
 
-        Raises ValueError for a kind that is never kept: what is not taken in would look as if it did not exist.
+        Raises ValueError for a kind that is never stored: its objects would look as if they did not exist.
         """
-        if kind.id in codec.NEVER_KEPT:
-            raise ValueError(f"{kind.id} are not kept in the mirror, and cannot be followed")
+        if kind.id in codec.NEVER_STORED:
+            raise ValueError(f"{kind.id} are not kept in the store, and cannot be followed")
         args: list[Arg] = [self._now(), kind.id, epoch]
         keys = [self.keys.freshness, self.keys.listed(kind.id)]
         answer = _accepted(kind, await _SCRIPTS["begin"](self._client, keys, args))
         return Listing(kind, epoch, answer[2].decode())
 
     async def finish(self, listing: Listing, versions: Mapping[str, str]) -> Mapping[str, int]:
-        """Ends a relist whose pages were all applied: what was not in them and is no newer is gone. Answers bells.
+        """Ends a relist whose pages were all applied: objects not in them, and no newer, become tombstones.
 
-        versions: by namespace ("" for all), the resourceVersion of its list. Objects of other namespaces are gone.
+        versions: by namespace ("" for all), the resourceVersion of its list. Objects of other namespaces become
+        tombstones, too. Returns the notifications to send, by lane.
         """
-        bells: dict[str, int] = {}
+        notifications: dict[str, int] = {}
         cursor = b"0"
         pairs: list[Arg] = [part for pair in versions.items() for part in pair]
         while True:
             args: list[Arg] = [self._now(), listing.kind.id, self._routes, listing.epoch, listing.id, cursor, BATCH]
             answer = await _SCRIPTS["absent"](self._client, self._writing(listing.kind), args + pairs)
             _, cursor, settled = _accepted(listing.kind, answer)
-            _ring(bells, settled)
+            _add_up(notifications, settled)
             if cursor == b"0":
-                return bells
+                return notifications
 
     async def epoch(self, kind: Kind) -> int:
-        """The epoch of the informer that may write, 0 if there was none yet."""
+        """Returns the epoch of the reflector that may write, 0 before the first."""
         value: Any = await self._client.hget(self.keys.freshness, kind.id)
         return int(value.split(b" ")[1]) if value else 0
 
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
-        """Says that everything before `fresh` (microseconds, broker's clock; None: nothing) is in. Answers now."""
+        """Records that all changes before `fresh` (µs, broker's clock; None: none) are stored. Returns now."""
         args: list[Arg] = [self._now(), kind.id, epoch, "" if fresh is None else fresh, self._tombstone]
         keys = [self.keys.freshness, *self._tables(kind)]
         return int(_accepted(kind, await _SCRIPTS["touch"](self._client, keys, args))[1])
@@ -249,7 +249,7 @@ class Store:
     # Reading
 
     async def get(self, ref: Ref) -> CachedObject | None:
-        """The object, its tombstone, or None if the mirror does not know it."""
+        """Returns the object, its tombstone, or None if the store does not know it."""
         return (await self.get_many([ref]))[0]
 
     async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
@@ -260,15 +260,15 @@ class Store:
         return [codec.entry(ref, value) for ref, value in zip(refs, await pipeline.execute(), strict=True)]
 
     async def children(self, kind: Kind, owner_uid: str) -> tuple[CachedObject, ...]:
-        """The objects of this kind whose controller has this uid, tombstones included."""
+        """Returns the objects of this kind whose controller has this uid, tombstones included."""
         return (await self.children_many([(kind, owner_uid)]))[0]
 
     async def children_many(
         self, owners: Sequence[tuple[Kind, str]], *, limit: float | None = None
     ) -> list[tuple[CachedObject, ...]]:
-        """As `children`, for many (kind of children, owner's uid); one round trip for as many as fit one answer.
+        """As `children`, for many pairs of kind and owner's uid; one round trip per `ANSWER` bytes.
 
-        Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or not known at all.
+        Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or unknown.
         """
         _, ages, answers = await self._observe([(f"={uid}", kind, (kind,)) for kind, uid in owners])
         if limit is not None:
@@ -276,33 +276,32 @@ class Store:
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[ObserveRequest]) -> Observations:
-        """Reads a batch of objects with all that was asked for; one round trip for as many as fit one answer.
-
-        What nobody controls is read once for all requests of one namespace.
-        """
+        """Reads a batch of objects with all that the requests name; one round trip per `ANSWER` bytes."""
         wanted = [(codec.field(request.ref), request.ref.kind, request.children) for request in requests]
-        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.loose))
-        wanted += [(f"={codec.nobody(namespace)}", kind, (kind,)) for kind, namespace in places]
-        wanted += [(f"={codec.naming(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.tied]
+        # Unowned objects are read once for all requests of one namespace.
+        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.unowned))
+        wanted += [(f"={codec.unowned_in(namespace)}", kind, (kind,)) for kind, namespace in places]
+        wanted += [(f"={codec.referrers_of(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.referrers]
         now, ages, found = await self._observe(wanted)
         answers = iter(found)
         own = [next(answers) for _ in requests]
-        loose = {
+        unowned = {
             (kind, namespace): tuple(entry for entry in next(answers).children[kind.id] if not entry.gone)
             for kind, namespace in places
         }
         observations = (
             replace(
                 answer,
-                loose={kind.id: loose[kind, of.ref.namespace] for kind in of.loose},
-                tied={kind.id: next(answers).children[kind.id] for kind in of.tied},
+                unowned={kind.id: unowned[kind, of.ref.namespace] for kind in of.unowned},
+                referrers={kind.id: next(answers).children[kind.id] for kind in of.referrers},
             )
             for of, answer in zip(requests, own, strict=True)
         )
         return Observations(now, ages, tuple(observations))
 
     async def scan(self, kind: Kind) -> AsyncIterator[CachedObject]:
-        """All live objects of a kind, in no order, each once unless it is deleted and made again meanwhile."""
+        """Yields all living objects of a kind, in no order."""
+        # HSCAN may return a field twice.
         seen: set[bytes] = set()
         async for name, value in self._client.hscan_iter(self.keys.objects(kind.id), count=BATCH):
             if name not in seen and (entry := codec.entry(codec.ref(kind, name), value)) and not entry.gone:
@@ -310,7 +309,7 @@ class Store:
                 yield entry
 
     async def freshness(self, kinds: Iterable[Kind]) -> Ages:
-        """By kind id: how many seconds of what happened may be missing; None when nothing is known."""
+        """Returns by kind id the seconds of changes that may be missing; None for a kind that was never listed."""
         return (await self._observe([], kinds))[1]
 
     async def require_fresh(self, kinds: Sequence[Kind], limit: float) -> None:
@@ -347,11 +346,11 @@ class Store:
             child.id: tuple(
                 entry
                 for name, value in zip(flat[0::2], flat[1::2], strict=True)
-                if (entry := self._recall.entry(child, name, value))
+                if (entry := self._decoded.entry(child, name, value))
             )
             for child, flat in zip(children, answer[1:], strict=True)
         }
-        return Observation(self._recall.entry(kind, what.encode(), answer[0]), found)
+        return Observation(self._decoded.entry(kind, what.encode(), answer[0]), found)
 
     def _now(self) -> Arg:
         return self._clock() if self._clock else ""
@@ -377,16 +376,16 @@ def _nothing(_body: Object) -> bool:
 
 
 def _accepted(kind: Kind, answer: Sequence[Any]) -> Sequence[Any]:
-    """A script's answer, unless it refused to do anything for this informer."""
+    """Returns a script's answer. Raises LeadershipLost or StoreLost if it refused to write for this reflector."""
     if answer[0] == b"deposed":
-        raise LeadershipLost(f"another informer leads {kind.id}")
+        raise LeadershipLost(f"another reflector leads {kind.id}")
     if answer[0] == b"lost":
-        raise StoreLost(f"the mirror of {kind.id} has to be filled again")
+        raise StoreLost(f"the store of {kind.id} has to be filled again")
     return answer
 
 
-def _ring(bells: dict[str, int], settled: Sequence[Any]) -> None:
-    """Adds up what the settled lanes ask for: {moved, name, bells, name, bells, ...}."""
+def _add_up(notifications: dict[str, int], settled: Sequence[Any]) -> None:
+    """Adds up the notifications of the settled lanes: {changed, lane, notifications, lane, notifications, ...}."""
     for name, count in zip(settled[1::2], settled[2::2], strict=True):
         if count:
-            bells[name.decode()] = bells.get(name.decode(), 0) + count
+            notifications[name.decode()] = notifications.get(name.decode(), 0) + count

@@ -1,40 +1,40 @@
-"""What a plan has done so far, on its way into the mirror."""
+"""Write-through of a plan's effects to the store."""
 
 from workers.api.kinds import Kind
 from workers.cache.store import ObjectVersion, Store
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
-#: Effects put into the mirror in one call while a stage is under way. One call per handful of effects would cost a
-#: stage of a thousand Jobs a third of its speed.
-LANDING = 64
+#: Effects written in one call while a stage is under way: smaller calls would cost a stage of a thousand Jobs a third
+#: of its speed.
+BATCH = 64
 
 
 class WriteThrough:
-    """The effects of one plan, written through to the mirror so that the next decision sees them.
+    """The effects of one plan, written to the store so that the next decision sees them.
 
-    acting: the key in whose name the plan is carried out: it is not marked for what its own plan did.
+    acting: the reconciled key: its own plan's effects do not mark it.
     """
 
-    def __init__(self, mirror: Store, ring: Ring, acting: str) -> None:
-        self._mirror = mirror
-        self._ring = ring
+    def __init__(self, store: Store, notify: Notify, acting: str) -> None:
+        self._store = store
+        self._notify = notify
         self._acting = acting
         self._waiting: dict[Kind, list[ObjectVersion]] = {}
 
     async def add(self, kind: Kind, change: ObjectVersion) -> None:
-        """Take one effect in. Call `land` when the step ends: until then nobody else decides on the key."""
+        """Takes one effect in. The caller flushes before its step ends: until then it holds the key's lease."""
         waiting = self._waiting.setdefault(kind, [])
         waiting.append(change)
-        if len(waiting) >= LANDING:
-            await self.land()
+        if len(waiting) >= BATCH:
+            await self.flush()
 
-    async def land(self) -> None:
-        """Put the effects so far into the mirror; those that did not come in wait for the next call."""
+    async def flush(self) -> None:
+        """Writes the effects so far; those that fail to be written wait for the next call."""
         while self._waiting:
             kind, waiting = self._waiting.popitem()
             try:
-                bells = await self._mirror.apply(kind, waiting, acting=self._acting)
+                notifications = await self._store.apply(kind, waiting, acting=self._acting)
             except BaseException:
                 self._waiting.setdefault(kind, []).extend(waiting)
                 raise
-            await self._ring(bells)
+            await self._notify(notifications)

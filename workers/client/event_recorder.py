@@ -1,4 +1,4 @@
-"""Kubernetes Events about our objects: aggregated, bounded, and never in the way of the work they tell of."""
+"""The event recorder: Kubernetes Events, aggregated and bounded, written in the background."""
 
 import asyncio
 import hashlib
@@ -18,21 +18,21 @@ from workers.reconcile.plan import RecordEvent
 
 log = logging.getLogger(__name__)
 
-#: As client-go's spam filter: an object may say 25 things at once, then one more every five minutes.
+#: As client-go's spam filter: 25 Events about an object at once, then one more every five minutes.
 BURST = 25
 REFILL_SECONDS = 300.0
-#: Objects whose allowance is remembered.
+#: Objects whose token buckets are kept.
 REMEMBERED = 4096
-#: Sayings that wait to be written at most, should the API server be away.
+#: Most Events that wait to be written while the API server is away.
 WAITING = 1000
-#: Seconds that writing what is left may take at the end.
-LAST_WORDS = 5.0
+#: Seconds that the last write may take on closing.
+CLOSING = 5.0
 
 COMPONENT = "penstock"
 
 
 def event_name(regarding: Object, record: RecordEvent) -> str:
-    """The same saying about the same object always has the same name, in every process: that aggregates it."""
+    """Returns a name that equal Events about one object share in all processes, so that they become one Event."""
     metadata = regarding["metadata"]
     text = "\0".join((metadata.get("uid", ""), record.type, record.reason, record.message))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -40,7 +40,7 @@ def event_name(regarding: Object, record: RecordEvent) -> str:
 
 
 def new_event(kind: Kind, regarding: Object, record: RecordEvent, *, count: int, now: datetime) -> Object:
-    """A core/v1 Event, as `kubectl describe` looks for it."""
+    """Returns a core/v1 Event with the fields that `kubectl describe` selects by."""
     metadata = regarding["metadata"]
     namespace = metadata.get("namespace") or "default"
     return {
@@ -77,32 +77,32 @@ class _Pending:
 
 
 @dataclass
-class _Allowance:
+class _TokenBucket:
     tokens: float
     filled: float
 
 
 class Recorder:
-    """Collects what is recorded and writes it a few times a second; equal sayings become one Event with a count."""
+    """Collects Events and writes them every `every` seconds; equal ones become one Event with a count."""
 
     def __init__(self, cluster: Cluster, *, clock: Callable[[], datetime], every: float = 0.25) -> None:
         self._cluster = cluster
         self._clock = clock
         self._every = every
         self._pending: dict[str, _Pending] = {}
-        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+        self._buckets: OrderedDict[str, _TokenBucket] = OrderedDict()
         self._writer = asyncio.create_task(self._write_forever(), name="events")
 
     async def close(self) -> None:
-        """Write what is collected, once and not for long, and stop."""
+        """Writes the collected Events, within `CLOSING` seconds, and stops."""
         self._writer.cancel()
         await asyncio.gather(self._writer, return_exceptions=True)
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(CLOSING):
                 await self._flush()
 
     def record(self, kind: Kind, regarding: Object, record: RecordEvent) -> None:
-        """Note an Event. Returns at once; too many about one object are counted and dropped."""
+        """Collects an Event and returns at once; too many about one object are counted and dropped."""
         now = self._clock()
         name = event_name(regarding, record)
         known = self._pending.get(name)
@@ -115,12 +115,12 @@ class Recorder:
             process.EVENTS_DROPPED.labels("too many").inc()
 
     def _allowed(self, uid: str, now: float) -> bool:
-        allowance = self._allowances.pop(uid, None) or _Allowance(BURST, now)
-        tokens = min(float(BURST), allowance.tokens + (now - allowance.filled) / REFILL_SECONDS)
+        bucket = self._buckets.pop(uid, None) or _TokenBucket(BURST, now)
+        tokens = min(float(BURST), bucket.tokens + (now - bucket.filled) / REFILL_SECONDS)
         allowed = tokens >= 1
-        self._allowances[uid] = _Allowance(tokens - 1 if allowed else tokens, now)
-        while len(self._allowances) > REMEMBERED:
-            self._allowances.popitem(last=False)
+        self._buckets[uid] = _TokenBucket(tokens - 1 if allowed else tokens, now)
+        while len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
         return allowed
 
     async def _write_forever(self) -> None:
@@ -134,11 +134,11 @@ class Recorder:
             try:
                 await self._write(entry)
             except ClusterError as error:
-                # An Event is a courtesy: its namespace may be going, or the quota for events be used up.
+                # Expected: its namespace is being deleted, or the quota for Events is used up.
                 process.EVENTS_DROPPED.labels("refused").inc()
                 log.debug("an event was not written", extra={"reason": entry.record.reason, "error": str(error)})
             except Exception:
-                # One that nobody foresaw must not silence all that follow.
+                # An unexpected error must not end the writer.
                 process.EVENTS_DROPPED.labels("error").inc()
                 log.exception("an event was not written", extra={"reason": entry.record.reason})
 
@@ -152,6 +152,6 @@ class Recorder:
                 known = await self._cluster.get(ref)
             except NotFound:
                 return
-            # Two processes may raise the count at once; one of the two is lost, and nobody minds.
+            # Two processes may raise the count at once and lose one; a conflict check is not worth it.
             count = int(known.get("count") or 1) + entry.count
             await self._cluster.patch(ref, {"count": count, "lastTimestamp": body["lastTimestamp"]})

@@ -1,7 +1,7 @@
-"""Where the API server is and how to prove who we are: a kubeconfig file, or the pod's service account.
+"""The address and credentials of the API server, from a kubeconfig file or the pod's service account.
 
-The official client reads both; this module chooses between them, keeps short-lived credentials fresh, and turns
-what is wrong with them into one clear sentence.
+The official client reads both; this module chooses between them, refreshes short-lived credentials, and translates
+errors into UserError.
 """
 
 import os
@@ -16,15 +16,15 @@ from kubernetes.aio.client import Configuration
 
 from workers.errors import UserError
 
-#: Seconds after which credentials of a plugin or provider are asked for again; they know when theirs expire.
+#: Seconds between two reloads of a plugin's credentials; the plugin itself caches them until they expire.
 REFRESH = 60.0
 
 
 async def load(kubeconfig: Path | None, context: str | None) -> Any:
-    """The official client's `Configuration` for this file and context.
+    """Returns the official client's `Configuration` for this file and context.
 
-    Without a file: those that the environment's KUBECONFIG names, else ``~/.kube/config``, else the service account
-    of the pod we run in. Raises UserError when none of them is usable.
+    Without a file: the files of KUBECONFIG, else ``~/.kube/config``, else the pod's service account. Raises UserError
+    when none of them is usable.
     """
     files = str(kubeconfig) if kubeconfig else config.KUBE_CONFIG_DEFAULT_LOCATION
     configuration = Configuration()
@@ -58,7 +58,7 @@ def _from_pod(configuration: Any, files: str) -> None:
 
 
 def _reloader(loader: Any) -> Callable[[], Awaitable[Any]] | None:
-    """What renews this user's credentials, or None for those that do not change (certificates, fixed tokens)."""
+    """Returns the function that renews this user's credentials, or None for certificates and fixed tokens."""
     user = getattr(loader, "_user", None)
     if loader.provider == "gcp":
         return loader.load_gcp_token  # type: ignore[no-any-return]
@@ -68,7 +68,7 @@ def _reloader(loader: Any) -> Callable[[], Awaitable[Any]] | None:
 
 
 class _Refresh:
-    """The client's hook: called before every request, reloads once in a while."""
+    """The client's hook, called before every request; reloads every `REFRESH` seconds."""
 
     def __init__(self, loader: Any, reload: Callable[[], Awaitable[Any]]) -> None:
         self._loader = loader

@@ -1,9 +1,9 @@
-"""Who leads: one process at a time, by a Kubernetes Lease.
+"""Leader election by a Kubernetes Lease, with a fencing epoch.
 
-The rules are those of Kubernetes' own leader election: a candidate takes the Lease when it has watched it unchanged
-for its whole duration on the candidate's own monotonic clock; wall clocks are written for people and never compared.
-That alone does not keep a stalled leader from writing once more when it wakes up; the epoch does. It grows with every
-change of leader (`spec.leaseTransitions`), and whoever is written to refuses lower ones.
+The rules are those of Kubernetes' own leader election: a candidate takes the Lease when it has observed it unchanged
+for its whole duration, on the candidate's monotonic clock; wall clocks are written for people and never compared. That
+does not stop a stalled leader from writing once more when it resumes. The epoch does: it is `spec.leaseTransitions`,
+rises with every change of leader, and the store refuses writes of lower ones.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Work = Callable[[int], Awaitable[None]]
 
 
 class LeaseApi(Protocol):
-    """What the election needs of `workers.client.rest.Cluster`."""
+    """The part of `workers.client.rest.Cluster` that the election uses."""
 
     async def get(self, ref: Ref) -> Object: ...
     async def create(self, kind: Kind, body: Object) -> Object: ...
@@ -34,9 +34,9 @@ class LeaseApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds. lease: a leader not heard of for so long is followed by another; whole seconds, as the API has it.
+    """Seconds. lease: a Lease unchanged for so long may be taken by another candidate; whole, as the API requires.
 
-    renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped when
+    renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped before
     the next one starts. retry: pause between two attempts to renew or to take the Lease, with jitter.
     """
 
@@ -50,7 +50,7 @@ class Terms:
 
     @classmethod
     def of(cls, lease: int) -> "Terms":
-        """The terms for this lease, in the usual proportions."""
+        """Returns the terms for this lease, in the proportions of Kubernetes' defaults (15, 10, 2)."""
         return cls(lease, renew=lease * 2 / 3, retry=lease * 2 / 15)
 
 
@@ -61,8 +61,8 @@ async def _no_floor() -> int:
 class Elector:
     """One candidate for one Lease.
 
-    identity: of this process; never the same for two. floor: the highest epoch seen by those who are written to, in
-    case the Lease was deleted and counts from the start again. clock: monotonic seconds.
+    identity: unique to this process. floor: reads the highest epoch the store has accepted, which a deleted Lease, that
+    counts from 0 again, must exceed. clock: monotonic seconds.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Elector:
     async def lead(self, work: Work) -> None:
         """Campaigns for ever; while this candidate leads, `work(epoch)` runs, cancelled when leadership ends.
 
-        Work that returns gives the Lease up until the next attempt; what it raises is raised, after the Lease is
-        given up. Cancelling gives it up too, so that the next leader need not wait.
+        When work returns, the Lease is released until the next attempt; when it raises, or `lead` is cancelled, the
+        Lease is released too, so that the next leader need not wait for it to run out.
         """
         while True:
             epoch = await self._acquire()
@@ -120,7 +120,8 @@ class Elector:
             await self._pause()
 
     async def _attempt(self) -> int | None:
-        """One attempt to become the leader: the epoch, or None while another one leads."""
+        """Tries to become the leader. Returns the epoch, or None while another candidate leads."""
+        # Before the calls: our term counts from a moment that is not after the one at which the Lease was written.
         started = self._clock()
         try:
             await self._observe()
@@ -131,7 +132,8 @@ class Elector:
             now = _micro_time()
             self._note(await self._write({"acquireTime": now, "renewTime": now, "leaseTransitions": epoch}))
         except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
-            return None  # somebody was faster
+            # Another candidate wrote first; the API server lets one of several concurrent writes through.
+            return None
         self._renewed = started
         return epoch
 
@@ -143,6 +145,7 @@ class Elector:
         self._note(lease)
 
     def _note(self, lease: Object | None) -> None:
+        # Any change of the object is a sign of life of its leader, measured on our clock: its own may be wrong.
         if _version(lease) != _version(self._lease):
             self._observed = self._clock()
         self._lease = lease
@@ -155,11 +158,12 @@ class Elector:
         return self._clock() - self._observed < lasts
 
     async def _renew(self) -> None:
-        """Returns when leadership is lost: another holds the Lease, or it could not be renewed in time."""
+        """Returns when leadership is lost: another candidate has the Lease, or it could not be renewed in time."""
         while True:
             await self._pause()
             started = self._clock()
             try:
+                # A renewal that hangs must not outlast our term: work is cancelled on time without an answer.
                 async with asyncio.timeout(max(0.0, self._renewed + self._terms.renew - started)):
                     if not await self._renewed_once():
                         log.warning("another leads", extra={"lease": str(self._ref)})
@@ -174,6 +178,7 @@ class Elector:
         try:
             self._note(await self._write({"renewTime": _micro_time()}))
         except errors.Conflict:
+            # An edit by a user conflicts, too; only another holder means that leadership is lost.
             await self._observe()
             spec = (self._lease or {}).get("spec") or {}
             return bool(spec.get("holderIdentity") == self._identity)
@@ -182,7 +187,7 @@ class Elector:
         return True
 
     async def _release(self) -> None:
-        """Lets the next one take over at once; if that fails it takes over when the Lease has run out."""
+        """Frees the Lease for the next leader; if that fails, it runs out by itself."""
         spec = (self._lease or {}).get("spec") or {}
         if spec.get("holderIdentity") != self._identity:
             return
@@ -208,7 +213,7 @@ class Elector:
         return await self._cluster.replace(self._ref, body)
 
     async def _pause(self) -> None:
-        # Jitter, so that candidates that started together do not go on meeting.
+        # Jitter, so that candidates that started together do not stay in step.
         await asyncio.sleep(self._terms.retry * random.uniform(0.8, 1.2))
 
 

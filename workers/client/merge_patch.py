@@ -1,12 +1,12 @@
-"""JSON merge patches (RFC 7386): the smallest one that turns one object into another."""
+"""The smallest JSON merge patch (RFC 7386) between two objects."""
 
 from typing import Any
 
 
 def diff(old: Any, new: Any) -> Any:
-    """The merge patch from `old` to `new`; an empty dict when they are equal dicts.
+    """Returns the merge patch from `old` to `new`; an empty dict when they are equal dicts.
 
-    Lists are replaced whole, as the RFC has it. A key missing from `new` becomes None.
+    Lists are replaced whole, as the RFC requires. A key missing from `new` becomes None.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new

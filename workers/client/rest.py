@@ -1,7 +1,7 @@
-"""The one way to the API server: asynchronous, raw JSON, a deadline on every call, failures named by what to do next.
+"""The REST client of the API server: asynchronous, raw JSON, a deadline on every call, errors by what to do next.
 
-The official client brings the configuration, the credentials and TLS; requests go through sessions of our own as
-plain JSON, because decoding into typed models costs several times the work of the call itself.
+The official client supplies configuration, credentials and TLS; requests go through sessions of our own as plain
+JSON, because decoding into typed models costs several times the work of the call itself.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 #: A watch without a byte for this long is given up: a server sends a bookmark about once a minute.
 SILENCE = 90.0
-#: Layers of a connection that each take one turn of the loop to close: the session, TLS, the socket; and one to spare.
+#: Turns of the loop that closing a connection takes: one each for session, TLS and socket, and one to spare.
 LAYERS = 4
 
 _HEADERS = {
@@ -50,17 +50,17 @@ class WatchEvent:
 
 
 class Cluster:
-    """A client of one API server, for one event loop. Every method raises `errors.ClusterError` in one of its kinds.
+    """A client of one API server, for one event loop. Every method raises subclasses of `errors.ClusterError`.
 
-    timeout: seconds one answer may take. in_flight: requests the callers keep going at once; twice as many
-    connections are allowed, so that a plan's writes never wait for each other's connections.
+    timeout: seconds one answer may take. in_flight: requests of one plan at once; twice as many connections are
+    allowed, so that the writes of two plans do not wait for each other.
     """
 
     @classmethod
     async def connect(
         cls, *, kubeconfig: Path | None = None, context: str | None = None, timeout: float = 15.0, in_flight: int = 16
     ) -> "Cluster":
-        """A client for this kubeconfig (see `workers.client.kubeconfig.load`). Does not call the server yet."""
+        """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server."""
         return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight)
 
     def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
@@ -83,20 +83,20 @@ class Cluster:
         await self._streams.close()
         await self._calls.close()
         await self._api.close()
-        # Sockets are let go in the loop's next turns, one per layer; the loop's last must not come before them.
+        # Sockets close in the next turns of the loop, one per layer; the loop must not end before.
         for _ in range(LAYERS):
             await asyncio.sleep(0)
 
     async def get(self, ref: Ref) -> Object:
-        """The object as it is now."""
+        """Returns the object as it is now."""
         return await self._object("GET", ref.kind.path(ref.namespace, ref.name))
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
     ) -> tuple[Objects, str]:
-        """All objects and the resourceVersion they were true at.
+        """Returns all objects and the resourceVersion of the list.
 
-        A continue token that expires on the way starts the list afresh, once; then `errors.Gone`.
+        An expired continue token restarts the list once; raises `errors.Gone` the second time.
         """
         for attempt in (1, 2):
             objects: Objects = []
@@ -116,7 +116,7 @@ class Cluster:
     async def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
     ) -> AsyncGenerator[tuple[Objects, str], None]:
-        """The list page by page, each with the resourceVersion of the whole; `errors.Gone` if it expires on the way."""
+        """Yields the list page by page, each with the list's resourceVersion. Raises `errors.Gone` if it expires."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit), "continue": ""}
         while True:
             answer = await self._object("GET", kind.path(namespace), query=query)
@@ -131,12 +131,12 @@ class Cluster:
             if not query["continue"]:
                 return
 
-    # Whoever leaves one of the following streams before its end closes it (contextlib.aclosing): it holds a connection.
+    # Callers close the following streams (contextlib.aclosing): each holds a connection until its end.
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, resource_version: str, label_selector: str = "", timeout: float
     ) -> AsyncGenerator[WatchEvent, None]:
-        """What happens after this resourceVersion, event by event; see `follow`."""
+        """Yields the events after this resourceVersion; see `follow`."""
         bursts = self.follow(
             kind, namespace, resource_version=resource_version, label_selector=label_selector, timeout=timeout
         )
@@ -156,13 +156,13 @@ class Cluster:
         idle: float = 1.0,
         silence: float = SILENCE,
     ) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
-        """What happens after this resourceVersion, in bursts of all that could be read at once.
+        """Yields the events after this resourceVersion, in bursts of all that could be read at once.
 
-        An empty burst says that everything that has arrived was handed out: one follows each run of events, and one
-        comes every `idle` seconds while nothing happens. It says nothing about whether the server still lives; a
-        connection without a byte for `silence` seconds is given up (`errors.Unavailable`), a peer that is gone
-        sooner, by TCP keepalive. Ends after `timeout` seconds (the server ends it), to be resumed from the last
-        resourceVersion. Raises `errors.Gone` when the server no longer knows that version: list again.
+        An empty burst means that everything that arrived was yielded: one follows each run of events, and one comes
+        every `idle` seconds without events. It does not prove that the server is alive: a connection without a byte for
+        `silence` seconds raises `errors.Unavailable`, a vanished peer sooner, by TCP keepalive. The server ends the
+        watch after `timeout` seconds; resume from the last resourceVersion. Raises `errors.Gone` when the server no
+        longer knows that version: list again.
         """
         query = {
             "watch": "true",
@@ -178,15 +178,15 @@ class Cluster:
                     yield tuple(_event(kind, line) for line in burst)
 
     async def create(self, kind: Kind, body: Object) -> Object:
-        """Create the object its body describes, in the namespace of its metadata."""
+        """Creates the object, in the namespace of its metadata. Returns it as stored."""
         return await self._object("POST", kind.path(body["metadata"].get("namespace", "")), body=body)
 
     async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object:
-        """Put this body in the object's (or its subresource's) place, fenced by the body's resourceVersion."""
+        """Replaces the object or its subresource, fenced by the body's resourceVersion."""
         return await self._object("PUT", ref.kind.path(ref.namespace, ref.name, subresource), body=body)
 
     async def patch(self, ref: Ref, body: Any, *, type: str = MERGE_PATCH, subresource: str = "") -> Object:
-        """Patch; `type` is the patch's content type. A resourceVersion in a merge patch's metadata fences it."""
+        """Patches; `type` is the patch's content type. A resourceVersion in a merge patch's metadata fences it."""
         path = ref.kind.path(ref.namespace, ref.name, subresource)
         return await self._object("PATCH", path, body=body, headers={"Content-Type": type})
 
@@ -199,9 +199,9 @@ class Cluster:
         propagation: str = "Background",
         grace: int | None = None,
     ) -> Object:
-        """Delete, fenced by uid and resourceVersion where given (`errors.Conflict` if they differ).
+        """Deletes, fenced by uid and resourceVersion where given (`errors.Conflict` if they differ).
 
-        Answers the object if it lives on for its finalizers or its grace period, else a ``Status`` or its last state.
+        Returns the object if finalizers or a grace period keep it, else a ``Status`` or its last state.
         """
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
@@ -220,14 +220,14 @@ class Cluster:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Any other call: decoded JSON, or text if the server answers anything else. `path` is not yet quoted."""
+        """Returns the decoded JSON, or the text, of any other call. `path` is quoted here."""
         content_type, data = await self._call(method, path, query=query, body=body, headers=headers)
         return orjson.loads(data) if "json" in content_type else data.decode(errors="replace")
 
     async def stream_lines(
         self, path: str, query: Mapping[str, str] | None = None, *, headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of an endless answer (followed logs, a watch), as they come, without their line ends."""
+        """Yields the lines of a streamed answer (followed logs, a watch), without line ends."""
         async with self._open(path, query or {}, headers) as content:
             lines = transport.lines(content, idle=60.0, silence=None, partial=True, blank=True)
             async with aclosing(lines):
@@ -273,7 +273,7 @@ class Cluster:
     async def _open(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """An answer that is read while it comes. The deadline holds for its head only."""
+        """Opens a streamed answer. The deadline holds for its head only."""
         with transport.translated(f"GET {path}"):
             kwargs = await self._arguments(None, headers)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
@@ -286,13 +286,13 @@ class Cluster:
                     raise transport.refusal(f"GET {path}", response.status, data, response.headers.get("Retry-After"))
                 yield response.content
             finally:
-                # Not a polite TLS good-bye, which waits for the server's: nobody would wait for it with us.
+                # Aborted: a TLS shutdown would wait for the server's answer.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
                 response.close()
 
     async def _arguments(self, body: Any, headers: Mapping[str, str] | None) -> dict[str, Any]:
-        """What every request carries: our headers, fresh credentials, the body as JSON, the configured proxy."""
+        """Returns the arguments of every request: headers, fresh credentials, the body as JSON, the proxy."""
         configuration = self._configuration
         sent = dict(_HEADERS)
         # The client's hook renews short-lived tokens here.

@@ -1,4 +1,4 @@
-"""Which resource a manifest's apiVersion and kind stand for, asked of the API server and remembered for a while."""
+"""The REST mapper: finds the resource of an apiVersion and kind by discovery, with a cache."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -17,16 +17,16 @@ class ClusterRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServedKind:
-    """A kind the API server serves. scalable: it has a scale subresource."""
+    """A kind that the API server serves. scalable: it has a scale subresource."""
 
     kind: Kind
     scalable: bool
 
 
 class RESTMapper:
-    """Asks an API server what it serves.
+    """The mapper of one API server.
 
-    seconds: how long an answer is used. What does not exist is asked for each time: it may come at any moment.
+    seconds: life of a cached answer. Missing kinds are not cached: their definition may be created at any moment.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class RESTMapper:
         self._known: dict[tuple[str, str], tuple[float, ServedKind]] = {}
 
     async def find(self, api_version: str, kind: str) -> ServedKind | None:
-        """The resource, or None where the API server does not serve it. Raises `errors.ClusterError`."""
+        """Returns the resource, or None if the API server does not serve it. Raises `errors.ClusterError`."""
         key = (api_version, kind)
         if (known := self._known.get(key)) and self._clock() - known[0] < self._seconds:
             return known[1]

@@ -1,7 +1,6 @@
-"""Reading workloads that objects scale: anything with a scale subresource, as it is at this moment.
+"""The scale client: reads workloads with a scale subresource from the API server.
 
-Not through the mirror: which kinds there are is known only from manifests, and a replica count that is a second old has
-no use.
+Not from the store: their kinds are known only from manifests, and a replica count that is a second old is useless.
 """
 
 import asyncio
@@ -17,15 +16,14 @@ from workers.errors import ClusterError, Forbidden, NotFound
 from workers.reconcile.controller import ScaleTarget
 from workers.reconcile.snapshot import Scalable
 
-#: Seconds for which the autoscalers of a namespace are remembered.
+#: Seconds the autoscalers of a namespace are cached.
 AUTOSCALERS = 15.0
 
 
 class Scales:
     """Reads scale subresources of one cluster.
 
-    seconds: how long it is remembered which resource a kind is. patience: seconds one workload may take; it is read
-    while others wait.
+    seconds: life of cached discovery. patience: seconds one workload may take; the batch waits for it.
     """
 
     def __init__(
@@ -43,7 +41,7 @@ class Scales:
         self._resources = RESTMapper(cluster.request, seconds=seconds, clock=clock)
 
     async def read(self, namespace: str, target: ScaleTarget) -> Scalable:
-        """The workload as it is now; what keeps it from being read is said in `Scalable.error`."""
+        """Returns the workload as it is now, with `Scalable.error` set if it cannot be read."""
         try:
             async with asyncio.timeout(self._patience):
                 return await self._read(namespace, target)
@@ -74,9 +72,9 @@ class Scales:
         return await self._measured(found, selector, pods) if target.usage else found
 
     async def _autoscalers(self, namespace: str, target: ScaleTarget) -> tuple[Object, ...]:
-        """The autoscalers of this target, by a listing of the namespace that is used for a while.
+        """Returns the autoscalers of this target, from a cached listing of the namespace.
 
-        Where they may not be listed, or there is no such API, none is seen.
+        None where they may not be listed, or there is no such API.
         """
         known = self._listed.get(namespace)
         if known is None or self._clock() - known[0] >= AUTOSCALERS:
@@ -89,7 +87,7 @@ class Scales:
         return tuple(each for each in known[1] if _scaled_by(each) == (group, target.kind, target.name))
 
     async def _measured(self, found: Scalable, selector: str, pods: Sequence[Object]) -> Scalable:
-        """With what these pods consume, as the resource metrics API has it."""
+        """Returns the workload with its pods' usage from the resource metrics API."""
         if not selector or found.ref is None:
             return replace(found, usage_error="the target's scale has no selector of pods")
         try:
@@ -102,7 +100,7 @@ class Scales:
 
 
 def _scaled_by(autoscaler: Object) -> tuple[str, str, str]:
-    """Group, kind and name of what an autoscaler scales."""
+    """Returns group, kind and name of an autoscaler's target."""
     reference = (autoscaler.get("spec") or {}).get("scaleTargetRef") or {}
     group = str(reference.get("apiVersion") or "").rpartition("/")[0]
     return group, str(reference.get("kind") or ""), str(reference.get("name") or "")

@@ -1,4 +1,4 @@
-"""What HTTP needs below the API: sessions, lines of endless answers, and failures turned into our errors."""
+"""The HTTP transport: sessions, lines of streamed answers, and the translation of failures into our errors."""
 
 import asyncio
 import socket

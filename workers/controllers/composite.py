@@ -29,20 +29,24 @@ def composed(*parts: Controller) -> Controller:
     def relatives(body: Object) -> tuple[Ref, ...]:
         return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.relatives(body)))
 
-    def glances(body: Object) -> tuple[Ref, ...]:
-        return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.glances(body)))
+    def optional_relatives(body: Object) -> tuple[Ref, ...]:
+        return tuple(
+            dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.optional_relatives(body))
+        )
 
     return Controller(
         kind=kind,
         decide=decide,
         children=_all(part.children for part in parts),
         adopts=_all(part.adopts for part in parts),
-        tied=_all(part.tied for part in parts),
+        referrers=_all(part.referrers for part in parts),
         relatives=relatives,
-        glances=glances,
+        optional_relatives=optional_relatives,
         follows=_all(part.follows for part in parts),
-        everywhere=_all(part.everywhere for part in parts),
-        surveys=lambda body: any(part.everywhere and part.accepts(body) and part.surveys(body) for part in parts),
+        cluster_wide=_all(part.cluster_wide for part in parts),
+        reads_cluster_wide=lambda body: any(
+            part.cluster_wide and part.accepts(body) and part.reads_cluster_wide(body) for part in parts
+        ),
         accepts=lambda body: any(part.accepts(body) for part in parts),
     )
 

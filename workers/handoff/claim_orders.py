@@ -1,4 +1,4 @@
-"""The standing order of every object that claims items, kept in the broker for whoever polls it."""
+"""The claim orders, by object, in the broker: a reconciler stores one, and every poll carries it out until replaced."""
 
 import logging
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _STORE = Script(load("workers", "order"))
 
 
 class ClaimOrders:
-    """One hash of orders, by the object's key. An order that is lost is given again: decisions see that it is missing.
+    """One hash of orders, by the object's key. A lost order is stored again by the next decision.
 
     Every call raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
     """
@@ -29,13 +29,13 @@ class ClaimOrders:
         self._hash = f"{keys.tag}:orders"
 
     async def put(self, key: str, order: ClaimOrder, lane: Lane) -> int:
-        """Keep the order unless a later one is there, and mark the object; answers how many bells to ring."""
+        """Stores the order unless a later one is stored, and marks the object. Returns the notifications to send."""
         args = ("", lane.slots, key, order.id, orjson.dumps(order))
-        bells: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
-        return bells
+        notifications: int = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        return notifications
 
     async def get_many(self, keys: Iterable[str]) -> list[ClaimOrder | None]:
-        """The orders of these objects in their sequence, None where there is none; one round trip."""
+        """Returns the orders of these objects in their sequence, None for a missing one; one round trip."""
         wanted = list(keys)
         if not wanted:
             return []
@@ -43,13 +43,13 @@ class ClaimOrders:
         return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
 
     async def drop(self, keys: Iterable[str]) -> None:
-        """Forget the orders of these objects."""
+        """Deletes the orders of these objects."""
         if unwanted := list(keys):
             await self._client.hdel(self._hash, *unwanted)
 
 
 def _decoded(key: str, value: bytes) -> ClaimOrder | None:
-    """The order; one that another version of this code wrote and we cannot read is none, and is given again."""
+    """Decodes an order; None for one in the format of another version."""
     try:
         return claims.order(orjson.loads(value.partition(b" ")[2]))
     except (KeyError, TypeError, ValueError):

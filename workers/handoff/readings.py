@@ -1,4 +1,4 @@
-"""The last reading of every polled object, kept in the broker for whoever decides on it."""
+"""The last reading of every polled object, in the broker: a poller stores it, a reconciler reads it."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -23,10 +23,10 @@ _SAMPLE = frozenset(field.name for field in fields(TriggerSample))
 
 @dataclass(frozen=True, slots=True)
 class ReadingsStored:
-    """refused: keys whose stored reading is newer than the one given. bells: to be rung by the caller."""
+    """refused: keys whose stored reading is newer. notifications: to be sent by the caller."""
 
     refused: frozenset[str]
-    bells: int
+    notifications: int
 
 
 class Readings:
@@ -40,7 +40,7 @@ class Readings:
         self._hash = f"{keys.tag}:readings"
 
     async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
-        """The readings of these objects in their order, None where there is none; one round trip."""
+        """Returns the readings of these objects in their order, None for a missing one; one round trip."""
         wanted = list(keys)
         if not wanted:
             return []
@@ -50,28 +50,28 @@ class Readings:
     async def put_many(
         self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
     ) -> ReadingsStored:
-        """Store readings and mark those objects in the lane whose key is in `news`: both, or neither.
+        """Stores readings and marks the keys in `news`, in one script: both or neither.
 
-        A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its
-        object not marked.
+        A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its key
+        not marked.
         """
         if not readings:
             return ReadingsStored(frozenset(), 0)
         args: list[Arg] = ["", lane.slots]
         for key, reading in readings.items():
             args += (key, reading.id, "1" if key in news else "0", orjson.dumps(reading))
-        bells, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
+        notifications, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
         order = list(readings)
-        return ReadingsStored(frozenset(order[place] for place in refused), bells)
+        return ReadingsStored(frozenset(order[place] for place in refused), notifications)
 
     async def drop(self, keys: Iterable[str]) -> None:
-        """Forget the readings of these objects."""
+        """Deletes the readings of these objects."""
         if unwanted := list(keys):
             await self._client.hdel(self._hash, *unwanted)
 
 
 def _decoded(key: str, value: bytes) -> Reading | None:
-    """The reading; one that another version of this code wrote and we cannot read is unknown, like none."""
+    """Decodes a reading; None for one in the format of another version."""
     try:
         body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
         samples = tuple(TriggerSample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))

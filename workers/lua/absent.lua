@@ -1,21 +1,22 @@
--- After every page of a listing was applied: objects that were not in it, and are no newer than it, are gone. Newer is
--- a higher version, unless it came in before the listing was begun: such versions belong to another history.
--- Looks at a bounded number of objects; call again with the cursor until it is 0.
+-- Ends a relist whose pages were all applied: objects not in it, and no newer, become tombstones. Newer is a higher
+-- version, but versions stored before the relist began do not count as newer: after a restore from a backup, or with
+-- another cluster behind the broker, they belong to another history.
+-- Checks a bounded number of objects; call again with the cursor until it is 0.
 --
 -- KEYS  1      freshness
---       2      names of the listing
+--       2      names of the relist
 --       3..    objects, owners, gone of the kind, then the routes' (see moving.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      routes
 --       4      epoch
---       5      id of the listing
+--       5      id of the relist
 --       6      cursor, '0' to begin
---       7      how many objects to look at, about
+--       7      number of objects to check, about
 --       8..    pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
---              listed at all are gone too: nobody watches them any more
--- Answer: {'ok', next cursor, {moved, lane name, bells, ...}}, or {'deposed'} or {'lost'}
--- Replay: what is gone already does not go again.
+--              listed become tombstones, too: their namespace is not followed any more
+-- Answer: {'ok', next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
+-- Replay: a tombstone stays one.
 -- include: clock
 -- include: freshness
 -- include: moving
@@ -39,7 +40,7 @@ for i = 1, #page[2], 2 do
   fields[#fields + 1] = page[2][i]
   found[#found + 1] = m.offer(page[2][i], page[2][i + 1])
 end
-local listed = ask('SMISMEMBER', KEYS[2], fields)
+local listed = read_many('SMISMEMBER', KEYS[2], fields)
 for i, field in ipairs(fields) do
   local e = found[i]
   local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version

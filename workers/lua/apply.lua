@@ -1,19 +1,19 @@
--- Takes versions of objects of one kind into the mirror; the later version of two wins, whoever brings it when. What
--- moved marks the object's key, its owner's, and the key of the one it names.
+-- Stores versions of objects of one kind; the later version wins, in any order of arrival. A stored version marks the
+-- object's key, its owner's, and that of the object it names, in the same transaction: no change is stored unmarked.
 --
 -- KEYS  1      freshness
---       2      names of the listing that is under way
+--       2      names of the relist in progress
 --       3..    objects, owners, gone of the kind, then the routes' (see moving.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      routes
---       4      key that is in somebody's hand and is not marked; or ''
---       5      epoch of the informer that writes, or '' for the write-through of what a worker did
---       6      id of the listing these objects were read in, or ''
---       7..    per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', tie or '-',
---              generation, stamp, two flags (watched, deleting), JSON or '-'
--- Answer: {'ok', now, {moved, lane name, bells, ...}}, or {'deposed'} or {'lost'} (see freshness.lua): nothing was done
--- Replay: the same versions again move nothing.
+--       4      key whose plan made these changes, and which is not marked; or ''
+--       5      epoch of the reflector that writes, or '' for a worker's write-through
+--       6      id of the relist these objects are a page of, or ''
+--       7..    per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the
+--              object it refers to or '-', generation, stamp, two flags (watched, deleting), JSON or '-'
+-- Answer: {'ok', now, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'} (freshness.lua), unchanged
+-- Replay: the same versions again change nothing.
 -- include: clock
 -- include: freshness
 -- include: moving
@@ -36,7 +36,7 @@ end
 m.known(fields)
 if listing ~= '' then
   m.relisting(tonumber(listing))
-  tell('SADD', KEYS[2], fields)
+  write_many('SADD', KEYS[2], fields)
   redis.call('EXPIRE', KEYS[2], 3600)
 end
 for i = 7, #ARGV, 10 do
@@ -45,7 +45,7 @@ for i = 7, #ARGV, 10 do
     uid = ARGV[i + 2],
     owner = ARGV[i + 3],
     owner_key = ARGV[i + 4],
-    tie = ARGV[i + 5],
+    refers_to = ARGV[i + 5],
     generation = ARGV[i + 6],
     stamp = ARGV[i + 7],
     watched = string.sub(ARGV[i + 8], 1, 1) == '1',

@@ -1,12 +1,12 @@
--- Begins to list a kind afresh: from now on only this epoch and this listing may write.
+-- Begins a relist of a kind: from now on reflectors of lower epochs, and earlier relists, may not write.
 --
 -- KEYS  1      freshness
---       2      names of the listing that is under way
+--       2      names of the relist in progress
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      epoch
--- Answer: {'ok', now, listing id}, or {'deposed'}
--- Replay: begins once more; only the last listing counts.
+-- Answer: {'ok', now, relist id}, or {'deposed'}
+-- Replay: begins once more; only the last relist counts.
 -- include: clock
 -- include: freshness
 

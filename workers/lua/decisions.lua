@@ -1,9 +1,9 @@
--- Purpose: remembers decisions, the newest first, so many per object and of so many objects of one kind.
--- KEYS: 1 the kind's index: ZSET of lists by when they were last written; then one list per decision
+-- Logs decisions, the newest first, a bounded number per object and of a bounded number of objects of one kind.
+-- KEYS: 1 the kind's index: ZSET of lists by time of the last write; then one list per decision
 -- ARGV: 1 clock override (us) or '', 2 most decisions per object, 3 most objects, 4 seconds that a list is kept, then
 --       three per decision: a digest of it, '1' if it changed something, else '0', the decision as JSON
 -- Values of a list: '<digest> <how often in a row> <us of the last time> <decision>'
--- Answer: how many were written
+-- Answer: number of lists written
 -- Replay: counts a decision that changed something once more.
 -- include: clock
 

@@ -1,6 +1,5 @@
--- What a kind's field of the freshness hash says: '<us> <epoch> <listing>'. us: everything that happened in the cluster
--- before this moment is in the mirror (0: nothing is known yet). epoch: of the one informer that may write.
--- listing: the last relist that was begun.
+-- A kind's field of the freshness hash: '<us> <epoch> <relist>'. us: all changes before this moment are stored (0: none
+-- yet). epoch: of the reflector that may write. relist: the id of the last relist that was begun.
 
 local function freshness(key, kind)
   local value = redis.call('HGET', key, kind)
@@ -15,8 +14,9 @@ local function set_freshness(key, kind, f)
   redis.call('HSET', key, kind, string.format('%.0f %.0f %s', f.us, f.epoch, f.listing))
 end
 
--- Why an informer of this epoch may not write: 'deposed' if a later one leads, 'lost' if the mirror does not know it
--- (it was flushed) and must be filled again; nil if it may. listing: '' or the relist it is in the middle of.
+-- Returns nil if a reflector of this epoch may write, 'deposed' if one of a later epoch leads, or 'lost' if the store
+-- was flushed and must be filled again. This check in every writing script is the fence: a leader that was stopped, and
+-- runs on after its Lease was taken, can overwrite nothing. listing: '' or the relist it is in the middle of.
 local function refused(f, epoch, listing)
   if f and f.epoch > epoch then
     return 'deposed'

@@ -1,23 +1,23 @@
--- Taking versions of objects into the mirror, and marking what they concern, in one go.
+-- Stores versions of objects and marks the keys they concern, in the transaction of the calling script.
 --
 --   local m = mover(keys, at, kind, now, acting, routes)
---   m.known(fields)               -- read what is there, once for all
---   m.relisting(begun)            -- from here on versions come from a listing that was begun then (us)
---   m.take(field, new, json)      -- a version; answers whether it moved anything
---   m.bury(field, version)        -- it is gone
---   m.remind(field)               -- mark a watched object again although nothing moved
---   return m.settle()             -- write; answers {moved, lane name, bells, lane name, bells, ...}
+--   m.known(fields)               -- reads the stored entries, once for all
+--   m.relisting(begun)            -- from here on versions come from a relist that was begun then (us)
+--   m.take(field, new, json)      -- stores a version; returns true if it changed anything
+--   m.bury(field, version)        -- stores a tombstone
+--   m.remind(field)               -- marks a watched object although nothing changed
+--   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
--- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: what `routes` says, in its order:
--- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys. A move
--- marks the object's own key (if it is watched), its owner's and that of the one it names, before the move and after
--- it (if they are there and watched), in the first lane of their kinds; further lanes hear of an object only when it
--- comes, goes, or when its stamp changes.
+-- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: as `routes` names them, in its order:
+-- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys.
+-- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
+-- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
+-- object is created or deleted, or its stamp changes.
 -- include: batches
 -- include: marking
 -- include: entries
 
--- Relisted objects and the initial list wait behind what happens now, but not for ever.
+-- The priority of relisted objects: behind current changes, but bounded (marking.lua), so not for ever.
 local RELIST = -1
 
 local function read_routes(keys, at, text, now)
@@ -55,8 +55,8 @@ local function scored(key, members, score)
       remove[#remove + 1] = member
     end
   end
-  tell('ZADD', key, add)
-  tell('ZREM', key, remove)
+  write_many('ZADD', key, add)
+  write_many('ZREM', key, remove)
 end
 
 local function mover(keys, at, kind, now, acting, routes)
@@ -65,12 +65,12 @@ local function mover(keys, at, kind, now, acting, routes)
   local seen = string.format('%.0f', now)
   local priority, begun = 0, 0
   local entries, others = {}, {}
-  -- What holds in the end: within one batch the same object may come, go and come again.
+  -- Collected, and written once by settle(): within one batch an object may be created, deleted and created again.
   local values, named, buried = {}, {}, {}
   local moved = 0
   local m = {}
 
-  -- Another object's entry, if it is one that a controller of ours looks after.
+  -- Returns another object's entry, if a controller of ours reconciles it.
   local function watched_other(key)
     if others[key] == nil then
       local its_kind, field = string.match(key, '^([^/]*)/(.*)$')
@@ -84,7 +84,7 @@ local function mover(keys, at, kind, now, acting, routes)
     return other and other.watched and not other.gone and other or nil
   end
 
-  -- The object of this key hears of a move, unless another uid is meant (nil: whoever has the name).
+  -- Marks the object of this key, if it has this uid (nil: any).
   local function mark_other(key, uid)
     if key == '-' or key == acting then
       return
@@ -95,18 +95,18 @@ local function mover(keys, at, kind, now, acting, routes)
     end
   end
 
-  local function mark_named(e)
+  local function mark_concerned(e)
     mark_other(e.owner_key, e.owner)
-    mark_other(e.tie, nil)
+    mark_other(e.refers_to, nil)
   end
 
-  -- Among those that name another stand the living only: of a tombstone nobody asks whom it named.
-  local function tie(field, old, new)
-    if old and old.tie ~= '-' then
-      named['@' .. old.tie .. ' ' .. field] = false
+  -- The index of referrers holds living objects only.
+  local function index_reference(field, old, new)
+    if old and old.refers_to ~= '-' then
+      named['@' .. old.refers_to .. ' ' .. field] = false
     end
-    if new.tie ~= '-' then
-      named['@' .. new.tie .. ' ' .. field] = not new.gone
+    if new.refers_to ~= '-' then
+      named['@' .. new.refers_to .. ' ' .. field] = not new.gone
     end
   end
 
@@ -126,11 +126,10 @@ local function mover(keys, at, kind, now, acting, routes)
     end
   end
 
-  -- Which of two versions is the later one? Versions order all; but the same uid never comes back once it is gone, and
-  -- a deletion whose version nobody told (0) concerns only the object of its uid. A listing knows all that came in
-  -- before it was begun: where it differs from that, it is right, even if its versions are lower (the cluster was
-  -- restored from a backup, or is another one than before) or the same (what stands in a header beside the object
-  -- depends on the controllers that run, and those may be others than before).
+  -- Returns true if `new` replaces `old`. Versions order all, but a uid never returns once it is gone, and a deletion
+  -- of unknown version (0) concerns only the object of its uid. A relist replaces every version stored before it began:
+  -- its own may be lower (the cluster was restored from a backup, or is another one), or equal with another header (the
+  -- header depends on the controllers that run, and a new release may have others).
   local function supersedes(old, new)
     if not old then
       return true
@@ -140,7 +139,7 @@ local function mover(keys, at, kind, now, acting, routes)
         or old.version ~= new.version
         or old.gone ~= new.gone
         or old.owner ~= new.owner
-        or old.tie ~= new.tie
+        or old.refers_to ~= new.refers_to
         or old.watched ~= new.watched
     end
     if old.uid == new.uid then
@@ -150,12 +149,12 @@ local function mover(keys, at, kind, now, acting, routes)
   end
 
   function m.known(fields)
-    for i, value in ipairs(ask('HMGET', objects, fields)) do
+    for i, value in ipairs(read_many('HMGET', objects, fields)) do
       entries[fields[i]] = entry(value) or false
     end
   end
 
-  -- Instead of known(): the value of a field that was read already.
+  -- Replaces known() for a value that was read already.
   function m.offer(field, value)
     entries[field] = entry(value)
     return entries[field]
@@ -176,7 +175,7 @@ local function mover(keys, at, kind, now, acting, routes)
     end
     new.seen = seen
     if old and new.gone and old.uid == new.uid then
-      -- What a deletion does not say is still known.
+      -- A deletion without the last state keeps what the entry knows: its owner must be marked.
       new.version = m.outdated(old) and new.version or math.max(new.version, old.version)
       if new.owner == '-' then
         new.owner, new.owner_key = old.owner, old.owner_key
@@ -188,14 +187,14 @@ local function mover(keys, at, kind, now, acting, routes)
     if new.owner ~= '-' then
       named[new.owner .. ' ' .. field] = true
     end
-    tie(field, old, new)
+    index_reference(field, old, new)
     buried[field] = new.gone
     values[field] = value_of(new, json)
     entries[field] = new
-    if old and (old.owner ~= new.owner or old.tie ~= new.tie) then
-      mark_named(old)
+    if old and (old.owner ~= new.owner or old.refers_to ~= new.refers_to) then
+      mark_concerned(old)
     end
-    mark_named(new)
+    mark_concerned(new)
     if new.watched or (old and old.watched) then
       mark_self(field, old, new)
     end
@@ -203,7 +202,7 @@ local function mover(keys, at, kind, now, acting, routes)
     return true
   end
 
-  -- Nobody has this object any more, as of this version. Of a tombstone only a version of another history changes.
+  -- Stores a tombstone of this version. Of an existing one only a version of another history changes.
   function m.bury(field, version)
     local e = entries[field]
     local grave = { version = version, gone = true }
@@ -231,14 +230,14 @@ local function mover(keys, at, kind, now, acting, routes)
       sets[#sets + 1] = field
       sets[#sets + 1] = value
     end
-    tell('HSET', objects, sets)
+    write_many('HSET', objects, sets)
     scored(owners, named, 0)
     scored(gone, buried, now)
     local answer = { moved }
     for _, name in ipairs(names) do
-      local _, bells = settle(lanes[name], lanes[name].slots)
+      local _, notifications = settle(lanes[name], lanes[name].slots)
       answer[#answer + 1] = name
-      answer[#answer + 1] = bells
+      answer[#answer + 1] = notifications
     end
     return answer
   end

@@ -1,5 +1,5 @@
--- Reads objects with their children, many at once, and how fresh the kinds are. Costs what these objects and their own
--- children cost, however many others there are.
+-- Reads many objects with their children, and the freshness of the kinds. The index of owners makes it cost what these
+-- objects and their children cost, however many others are stored.
 --
 -- KEYS  1      freshness
 --       2..    pairs: objects and owners of a kind
@@ -8,7 +8,7 @@
 --       3      how many kinds: n
 --       4..    n kinds, in the order of the pairs in KEYS
 --       then   per request: what, index of the object's kind, number of child kinds, their indices. what: a field of
---              the objects hash, or '=<uid>' for the children of that uid alone
+--              the objects hash, or '=<uid>' to read only the children of that uid
 -- Answer: {now, {freshness of each kind or ''}, answers}; one answer per request, in order, maybe for the first few
 -- only: {value or '', {field, value, ...} per child kind}
 -- include: clock
@@ -27,7 +27,7 @@ local function children(uid, index)
   for i, member in ipairs(members) do
     fields[i] = string.sub(member, #uid + 2)
   end
-  for i, value in ipairs(ask('HMGET', KEYS[2 * index], fields)) do
+  for i, value in ipairs(read_many('HMGET', KEYS[2 * index], fields)) do
     if value then
       answer[#answer + 1] = fields[i]
       answer[#answer + 1] = value

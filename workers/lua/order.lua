@@ -1,9 +1,10 @@
--- Purpose: keeps an object's order, and in the same step marks the object in the lane of those who carry it out.
--- KEYS: 1 the hash of orders; 2..11 the lane in which orders are carried out
--- ARGV: 1 clock override (us) or '', 2 most bells outstanding, 3 the object's key, 4 the order's id, 5 the order as JSON
--- Answer: bells to ring
--- Replay: the same order again changes nothing and marks again, which coalesces. An order older than the one that is
--- kept comes from a decision that lost its lease, and is dropped.
+-- Stores the claim order of an object, and marks the object in the lane whose workers carry orders out.
+-- KEYS: 1 the hash of orders; 2..11 the lane
+-- ARGV: 1 clock override (us) or '', 2 most notifications under way, 3 the object's key, 4 the order's id, 5 the order
+--       as JSON
+-- Answer: notifications to send
+-- Replay: the same order again changes nothing and marks again, which coalesces. An order older than the stored one is
+-- dropped: it comes from a decision that lost its lease.
 -- include: clock
 -- include: marking
 
@@ -15,5 +16,5 @@ if tonumber(ARGV[4]) >= last then
 end
 local carrying = lane(KEYS, 1)
 mark(carrying, key, clock(ARGV[1]), 0, false)
-local _, bells = settle(carrying, tonumber(ARGV[2]))
-return bells
+local _, notifications = settle(carrying, tonumber(ARGV[2]))
+return notifications

@@ -1,8 +1,8 @@
--- Purpose: stores readings, and in the same step marks the objects whose reading asks for a decision.
+-- Stores readings, and marks the objects whose reading asks for a decision.
 -- KEYS: 1 the hash of readings; 2..11 the lane in which decisions are made
--- ARGV: 1 clock override (us) or '', 2 most bells outstanding, then four per reading: key, id, '1' if it asks for a
---       decision, else '0', the reading as JSON
--- Answer: {bells to ring, then the positions (from 0) of the readings that were refused because a later one is there}
+-- ARGV: 1 clock override (us) or '', 2 most notifications under way, then four per reading: key, id, '1' if it asks for
+--       a decision, else '0', the reading as JSON
+-- Answer: {notifications to send, then the positions (from 0) of refused readings: a later one is stored}
 -- Replay: the same readings again change nothing and mark again, which coalesces.
 -- include: clock
 -- include: marking
@@ -27,6 +27,6 @@ for i = 3, #ARGV, 4 do
   end
 end
 deciding.now = now
-local _, bells = settle(deciding, slots)
-answer[1] = bells
+local _, notifications = settle(deciding, slots)
+answer[1] = notifications
 return answer

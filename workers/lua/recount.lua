@@ -1,9 +1,8 @@
--- Purpose: brings a limit's ledger in line with what was counted in the mirror.
+-- Brings a limit's ledger in line with the Jobs counted in the store.
 -- KEYS: 1 the ledger (see reserve.lua)
--- ARGV: 1 clock override (us) or '', 2 seconds after which a reservation that was not used is none, 3 seconds that the
---       ledger is kept, then three per object that is covered or has Jobs: its key, its uid, its Jobs; a uid that is
---       empty is of an object that is gone
--- Answer: how many Jobs less are reserved
+-- ARGV: 1 clock override (us) or '', 2 seconds after which an unused reservation is dropped, 3 seconds that the
+--       ledger is kept, then three per object that is covered or has Jobs: its key, its uid ('': deleted), its Jobs
+-- Answer: number of Jobs fewer that are reserved
 -- Replay: the same counts again change nothing more.
 -- include: clock
 
@@ -23,7 +22,7 @@ for f = 1, #all, 2 do
     known[key] = true
     local one = counted[key] or { uid = '', alive = 0 }
     local alive = one.alive
-    -- Of an object that is there, a plan may still be making what was reserved.
+    -- A plan of an existing object may still be creating the reserved Jobs: its reservation stands until it is old.
     if one.uid == '' or one.uid ~= uid or now - tonumber(us) > settled then
       if alive < tonumber(reserved) then
         freed = freed + tonumber(reserved) - alive

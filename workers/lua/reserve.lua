@@ -1,13 +1,13 @@
--- Purpose: one object asks its limits for so many Jobs, and gets the most that all of them allow: never more in total
--- than a limit, and of what is scarce no more than a fair share.
--- KEYS: one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' says that everything
---       that was there before the ledger is in it
--- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs for which
---       nothing is taken back that it was granted, 7 '1' to give back nothing, else '0', 8 seconds that a ledger nobody
---       asks is kept, 9 seconds that what others wanted is believed, then per ledger its limit
+-- Reserves Jobs for one object in all of its limits: as many as every limit allows, never more in total than a limit,
+-- and no more than a fair share where objects compete.
+-- KEYS: one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' says that the ledger
+--       was filled from the store (recount.lua)
+-- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs whose grant
+--       is never taken back, 7 '1' to give back nothing, else '0', 8 seconds that an unused ledger is kept, 9 seconds
+--       for which what others wanted counts, then per ledger its limit
 -- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of
 --       objects that wait for what was given back}
--- Replay: asking again changes nothing.
+-- Replay: reserving again changes nothing.
 -- include: clock
 
 local now = clock(ARGV[1])
@@ -20,7 +20,7 @@ local function parse(value)
   return { uid = of, reserved = tonumber(reserved), wanted = tonumber(wants), us = tonumber(us) }
 end
 
--- The level to which all wishes can be filled, and how many of the ones above it may have one more.
+-- Max-min fairness: returns the share to which all wishes can be granted, and how many above it may have one more.
 local function level(wishes, limit)
   table.sort(wishes)
   local left, count = limit, #wishes
@@ -71,14 +71,14 @@ for i, key in ipairs(KEYS) do
   end
   local reserved = mine and mine.uid == uid and mine.reserved or 0
   before = math.max(before, reserved)
-  -- What was granted for work that is in its hands by now is its own beyond a fair share.
+  -- A grant for claimed items or existing Jobs stays, even beyond a fair share: they cannot be given back.
   share = math.max(share or wanted, math.min(held, reserved))
   grants[i] = math.max(alive, math.min(wanted, share, limit - others))
 end
 local granted = math.max(alive, math.min(unpack(grants)))
 local reserved = keep and math.max(granted, before) or granted
 for i, key in ipairs(KEYS) do
-  -- What other limits keep from this object is not kept free for it here.
+  -- Jobs that another limit refuses are not kept free in this one.
   local wish = wanted
   for j, grant in ipairs(grants) do
     wish = j ~= i and math.min(wish, grant) or wish

@@ -1,13 +1,13 @@
--- The informer says how far it is: all that happened before a moment is in the mirror. Tombstones that are old enough
--- to have outlived every late echo are forgotten on the way, a bounded number each time.
+-- Records a reflector's progress: all changes before a moment are stored. Also deletes a bounded number of tombstones
+-- that are older than any late version of their object can be.
 --
 -- KEYS  1      freshness
 --       2..4   objects, owners, gone of the kind
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      epoch
---       4      the moment, us on the broker's clock; '' says nothing of the kind
---       5      age after which a tombstone is forgotten, us
+--       4      the moment, us on the broker's clock; '' leaves it unchanged
+--       5      age after which a tombstone is deleted, us
 -- Answer: {'ok', now}, or {'deposed'} or {'lost'}
 -- Replay: harmless; the moment never goes back.
 -- include: clock
@@ -29,13 +29,13 @@ end
 
 local old = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now - tonumber(ARGV[5]), 'LIMIT', 0, 100)
 local members = {}
-for i, value in ipairs(ask('HMGET', KEYS[2], old)) do
+for i, value in ipairs(read_many('HMGET', KEYS[2], old)) do
   local e = entry(value)
   if e and e.owner ~= '-' then
     members[#members + 1] = e.owner .. ' ' .. old[i]
   end
 end
-tell('ZREM', KEYS[3], members)
-tell('HDEL', KEYS[2], old)
-tell('ZREM', KEYS[4], old)
+write_many('ZREM', KEYS[3], members)
+write_many('HDEL', KEYS[2], old)
+write_many('ZREM', KEYS[4], old)
 return { 'ok', string.format('%.0f', now) }

@@ -1,4 +1,4 @@
-"""Gauges and counters with a series per object: one that this process has not heard of for a while is not shown."""
+"""Gauges and counters with a series per object, dropped when they were not updated for a while."""
 
 import math
 import threading
@@ -11,23 +11,20 @@ from prometheus_client import REGISTRY
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
-#: Seconds that a value is shown, and series of one family at most: objects go, and move between processes.
+#: Seconds a value is shown, and most series of one family: objects are deleted, and move between processes.
 LIFE, SERIES = 300.0, 10_000
 
-#: Seconds that a count is kept. Longer than a value: a count that fades begins at zero when it comes back.
+#: Seconds a count is kept. Longer than a value: an expired count begins at zero when it comes back.
 COUNT_LIFE = 3600.0
 
-#: For counts that are kept as long as the process lives.
+#: The life of counts that never expire.
 FOR_EVER = math.inf
 
 Family = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
 
 
 class Expiring(Collector):
-    """Series that fade. life: seconds after which one that nobody touched is dropped, `LIFE` of its class by default.
-
-    clock: seconds of any clock that only goes forward.
-    """
+    """Series that expire. life: seconds without an update after which a series is dropped. clock: monotonic seconds."""
 
     LIFE: ClassVar[float]
 
@@ -50,10 +47,10 @@ class Expiring(Collector):
         registry.register(self)
 
     def collect(self) -> Iterable[Family]:
-        """What a scrape shows."""
+        """Returns the family of a scrape."""
         family = self._family()
         with self._lock:
-            self._fade()
+            self._expire()
             for labels, (value, _) in self._series.items():
                 family.add_metric(labels, value)
         return (family,)
@@ -65,25 +62,25 @@ class Expiring(Collector):
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {', '.join(self.labels)}")
         with self._lock:
-            self._fade()
+            self._expire()
             before, _ = self._series.get(labels, (0.0, 0.0))
             self._series[labels] = (change(before), self._clock())
             self._series.move_to_end(labels)
             if len(self._series) > SERIES:
                 self._series.popitem(last=False)
 
-    def _fade(self) -> None:
+    def _expire(self) -> None:
         while self._series and next(iter(self._series.values()))[1] < self._clock() - self.life:
             self._series.popitem(last=False)
 
 
 class ExpiringGauge(Expiring):
-    """A gauge whose series fade. Several processes show what each saw last: of one series, the newest is right."""
+    """A gauge whose series expire. Each process shows the value it saw last: the newest is right."""
 
     LIFE = LIFE
 
     def set(self, value: float, *labels: str) -> None:
-        """Show this value. Raises ValueError if there are not as many labels as the gauge has."""
+        """Shows this value. Raises ValueError if there are not as many labels as the gauge has."""
         self._put(labels, lambda _: value)
 
     def _family(self) -> Family:
@@ -91,16 +88,16 @@ class ExpiringGauge(Expiring):
 
 
 class ExpiringCounter(Expiring):
-    """A counter whose series fade. Several processes count what each saw: their sum is right.
+    """A counter whose series expire; the sum over processes is right.
 
-    A name that does not end in `_total` is shown as it is, without a type: the formats know no such counter, but
-    dashboards ask for names that other systems gave.
+    A name that does not end in `_total` is shown without a type: the formats know no such counter, but dashboards ask
+    for the names of other systems.
     """
 
     LIFE = COUNT_LIFE
 
     def add(self, amount: float, *labels: str) -> None:
-        """Count so much more. Of nothing (0) too: a series that begins at zero shows its first rise.
+        """Adds to the count. An amount of 0 creates the series, so that its first rise is visible.
 
         Raises ValueError if there are not as many labels as the counter has.
         """

@@ -1,4 +1,4 @@
-"""What objects say of themselves in Prometheus, by kind: pure, and read from each object alone."""
+"""The metric families of objects, by kind, each sampled from one object alone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ _PHASES = ("inqueue", "pending", "running", "unknown", "completed")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric. What several objects say of the same labels is added up.
+    """One metric; samples of several objects with the same labels are added up.
 
-    counts: Volcano calls it a counter. It only ever is one until the object goes, and has not the name of one.
+    counts: Volcano calls it a counter; it is shown without a type, because its name does not end in `_total`.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class FamilySample:
-    """One number that one object adds to a metric."""
+    """The contribution of one object to a metric."""
 
     family: Family
     labels: tuple[str, ...]
@@ -57,16 +57,16 @@ POD_GROUPS: Mapping[str, Family] = {
     for phase in _PHASES
 }
 
-#: All there are.
+#: All families.
 FAMILIES = (RESOURCES, TRIGGERS, PAUSED, COMPLETED, FAILED, *POD_GROUPS.values())
 
 
 def _registered(type_: str) -> Callable[[Object], Iterator[FamilySample]]:
-    def say(body: Object) -> Iterator[FamilySample]:
-        # KEDA says this of objects that have no namespace.
+    def sample(body: Object) -> Iterator[FamilySample]:
+        # KEDA shows objects without a namespace under this one.
         yield FamilySample(RESOURCES, (type_, body["metadata"].get("namespace") or "default"))
 
-    return say
+    return sample
 
 
 def _triggers(body: Object) -> Iterator[FamilySample]:
@@ -87,7 +87,7 @@ def _scaled_object(body: Object) -> Iterator[FamilySample]:
 
 
 def _job(body: Object) -> Iterator[FamilySample]:
-    """No Job leaves these phases, or comes into one of them twice: that it is in one is that it came there once."""
+    """A Job enters these phases once and never leaves them, so the current phase replaces a counter of transitions."""
     phase = ((body.get("status") or {}).get("state") or {}).get("phase")
     if family := {"Completed": COMPLETED, "Failed": FAILED}.get(phase or ""):
         metadata = body["metadata"]
@@ -96,14 +96,14 @@ def _job(body: Object) -> Iterator[FamilySample]:
 
 
 def _queue(body: Object) -> Iterator[FamilySample]:
-    """Nothing is said of a queue that nobody has counted yet."""
+    # A Queue without a status was not counted yet: unknown is not zero.
     if status := body.get("status"):
         for phase, family in POD_GROUPS.items():
             yield FamilySample(family, (body["metadata"]["name"],), float(status.get(phase) or 0))
 
 
-#: By kind id, what an object of it says.
-SAYS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
+#: By kind id, the samples of one of its objects.
+SAMPLERS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
     kinds.SCALED_JOB.id: _scaled_job,
     kinds.SCALED_OBJECT.id: _scaled_object,
     kinds.TRIGGER_AUTHENTICATION.id: _registered("trigger_authentication"),

@@ -1,8 +1,7 @@
-"""What Prometheus is shown of all objects as they are now, by the process that follows their kind.
+"""Metrics of objects as they are now, as kube-state-metrics has them, shown by the process that leads their kind.
 
-The informer that leads a kind sees every object of it come, change and go. So what is shown needs no count that would
-be lost with a process, nothing is shown twice, and what is deleted is not shown any more. A process that does not lead
-a kind shows nothing of it.
+The leading reflector sees every object of its kind: no series depends on a count that a restart would lose, none is
+shown twice, and those of deleted objects vanish. A process that does not lead a kind shows nothing of it.
 """
 
 import logging
@@ -15,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from workers.api.kinds import Kind, Object
-from workers.metrics.object_families import FAMILIES, SAYS, FamilySample
+from workers.metrics.object_families import FAMILIES, SAMPLERS, FamilySample
 
 log = logging.getLogger(__name__)
 
@@ -24,96 +23,96 @@ _Name = tuple[str, str]
 
 
 class ObjectTable:
-    """All objects of one kind, and what each says. says: what one object says of itself.
+    """The samples of one kind's objects. sample: reads one object's samples.
 
-    A listing runs beside the watch: of an object that the watch told of since the listing began, the watch knows more.
+    A relist runs beside the watch: for an object that was updated since the relist began, the watch is newer.
     """
 
-    def __init__(self, says: Callable[[Object], Iterable[FamilySample]]) -> None:
-        self._says = says
+    def __init__(self, sample: Callable[[Object], Iterable[FamilySample]]) -> None:
+        self._sample = sample
         # Scrapes come on a thread of their own.
         self._lock = threading.Lock()
-        self._said: dict[_Name, tuple[FamilySample, ...]] = {}
+        self._samples: dict[_Name, tuple[FamilySample, ...]] = {}
         self._listing = False
-        self._told: set[_Name] = set()
+        self._updated: set[_Name] = set()
         self._listed: set[_Name] = set()
 
     def begin(self) -> None:
-        """A listing begins."""
-        self._rest()
+        """Begins a listing."""
+        self._reset()
         self._listing = True
 
     def listed(self, bodies: Iterable[Object]) -> None:
-        """These objects are in the listing."""
+        """Adds a page of the listing."""
         for body in bodies:
             name = _name(body)
             self._listed.add(name)
-            if name not in self._told:
+            if name not in self._updated:
                 self._put(name, self._read(body))
 
     def finish(self) -> None:
-        """The listing is whole: what is neither in it nor told of since it began has gone."""
+        """Ends the listing: objects that are neither in it nor updated since it began are dropped."""
         with self._lock:
-            for name in self._said.keys() - self._listed - self._told:
-                del self._said[name]
-        self._rest()
+            for name in self._samples.keys() - self._listed - self._updated:
+                del self._samples[name]
+        self._reset()
 
-    def told(self, body: Object, *, deleted: bool) -> None:
-        """The watch told of this object."""
+    def update(self, body: Object, *, deleted: bool) -> None:
+        """Takes one event of the watch in."""
         name = _name(body)
         if self._listing:
-            self._told.add(name)
+            self._updated.add(name)
         self._put(name, () if deleted else self._read(body))
 
     def clear(self) -> None:
-        """Nothing is known any more: somebody else may follow the kind now."""
-        self._rest()
+        """Drops everything: another process may lead the kind now."""
+        self._reset()
         with self._lock:
-            self._said.clear()
+            self._samples.clear()
 
     def read(self) -> Iterator[FamilySample]:
-        """What all objects say, at one moment."""
+        """Yields the samples of all objects, as of one moment."""
         with self._lock:
-            everything = list(self._said.values())
+            everything = list(self._samples.values())
         for said in everything:
             yield from said
 
-    def _rest(self) -> None:
-        self._listing, self._told, self._listed = False, set(), set()
+    def _reset(self) -> None:
+        self._listing, self._updated, self._listed = False, set(), set()
 
     def _read(self, body: Object) -> tuple[FamilySample, ...]:
         try:
-            return tuple(self._says(body))
+            return tuple(self._sample(body))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # A definition with a looser schema lets anything in. What cannot be read says nothing, and stops nobody.
+            # A cluster's definition may have a looser schema than ours; one bad object must not stop the metrics.
             log.debug("an object is not shown", extra={"object": "/".join(_name(body)), "error": repr(error)})
             return ()
 
     def _put(self, name: _Name, said: tuple[FamilySample, ...]) -> None:
         with self._lock:
             if said:
-                self._said[name] = said
+                self._samples[name] = said
             else:
-                self._said.pop(name, None)
+                self._samples.pop(name, None)
 
 
 class ObjectMetrics(Collector):
     """The metrics of all kinds that this process leads."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._rolls: dict[str, ObjectTable] = {}
+        self._tables: dict[str, ObjectTable] = {}
         registry.register(self)
 
-    def roll(self, kind: Kind) -> ObjectTable | None:
-        """Where an informer tells of this kind's objects; None for a kind whose objects say nothing."""
-        says = SAYS.get(kind.id)
-        return self._rolls.setdefault(kind.id, ObjectTable(says)) if says else None
+    def table(self, kind: Kind) -> ObjectTable | None:
+        """Returns the table that this kind's reflector fills; None for a kind without metrics."""
+        sampler = SAMPLERS.get(kind.id)
+        return self._tables.setdefault(kind.id, ObjectTable(sampler)) if sampler else None
 
     def collect(self) -> Sequence[Metric]:
-        """What a scrape shows."""
+        """Returns the families of a scrape."""
         sums: defaultdict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
-        for roll in list(self._rolls.values()):
-            for said in roll.read():
+        for table in list(self._tables.values()):
+            for said in table.read():
                 sums[said.family.name, said.labels] += said.value
         shown: dict[str, Metric] = {
             family.name: (UnknownMetricFamily if family.counts else GaugeMetricFamily)(
@@ -126,8 +125,8 @@ class ObjectMetrics(Collector):
         return tuple(shown.values())
 
 
-#: Of this process.
-CENSUS = ObjectMetrics()
+#: The object metrics of this process.
+OBJECT_METRICS = ObjectMetrics()
 
 
 def _name(body: Object) -> _Name:

@@ -1,4 +1,4 @@
-"""What this process counts, for Prometheus. Names follow client-go's and the field's; labels are bounded."""
+"""The metrics of this process. Names follow client-go's; the number of label values is bounded."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,16 +24,16 @@ RECONCILE_SECONDS = Histogram(
     buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 ACTIVE = Gauge("penstock_active_reconciles", "Reconciles running now", ["lane"])
-READY = Gauge("penstock_workqueue_depth", "Keys that are ready, in the broker", ["lane"])
-KEYS = Gauge(
-    "penstock_workqueue_keys", "Other keys of the lane, in the broker, by what they wait for", ["lane", "state"]
-)
+READY = Gauge("penstock_workqueue_depth", "Ready keys, in the broker", ["lane"])
+KEYS = Gauge("penstock_workqueue_keys", "Other keys of the lane, in the broker, by state", ["lane", "state"])
 OLDEST = Gauge("penstock_oldest_ready_seconds", "How long the longest waiting ready key has been ready", ["lane"])
 CLAIMED = Counter("penstock_claimed_keys_total", "Keys claimed", ["lane"])
-EMPTY_BELLS = Counter("penstock_empty_bells_total", "Bells that found nothing to claim", ["lane"])
-BELLS = Counter("penstock_bells_total", "Bells rung", ["lane"])
+EMPTY_NOTIFICATIONS = Counter(
+    "penstock_empty_notifications_total", "Notifications that found nothing to claim", ["lane"]
+)
+NOTIFICATIONS = Counter("penstock_notifications_total", "Notifications sent", ["lane"])
 LEASES_LOST = Counter("penstock_leases_lost_total", "Leases lost while work ran under them", ["lane"])
-STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the lease was somebody else's", ["lane"])
+STALE_DONE = Counter("penstock_stale_done_total", "Outcomes refused because the lease was stale", ["lane"])
 WRITES = Counter("penstock_cluster_writes_total", "Writes to the API server by outcome", ["step", "outcome"])
 PUSHED = Counter("penstock_pushed_events_total", "Pushed entries by what became of them", ["outcome"])
 EVENTS_DROPPED = Counter("penstock_events_dropped_total", "Kubernetes Events not written", ["why"])
@@ -42,7 +42,7 @@ CREATED = Counter(
     "penstock_objects_created_total", "Objects created, by their owner's kind", ["owner", "kind", "namespace"]
 )
 
-#: What is shown of an object as it is now (`plan.Plan.levels`).
+#: Gauges of objects (`plan.Plan.levels`).
 LEVELS: Mapping[Level, ExpiringGauge] = {
     "scaledjob_running": ExpiringGauge(
         "penstock_scaledjob_running_jobs", "Jobs of a ScaledJob that are not finished", ["namespace", "scaledJob"]
@@ -54,11 +54,11 @@ LEVELS: Mapping[Level, ExpiringGauge] = {
 
 
 def _spread(first: float, last: float, number: int) -> list[float]:
-    """So many bounds of buckets, each as much larger than the one before."""
+    """Returns so many bucket bounds in geometric progression."""
     return [round(first * (last / first) ** (place / (number - 1)), 3) for place in range(number)]
 
 
-#: What decisions measure (`plan.CountMetric`).
+#: Counters and histograms of decisions (`plan.CountMetric`).
 MEASURES: Mapping[Metric, Counter | ExpiringCounter | Histogram] = {
     "job_creation_skew": Histogram(
         "penstock_cronjob_controller_job_creation_skew_duration_seconds",
@@ -101,7 +101,7 @@ _served: set[int] = set()
 
 
 def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int = 1) -> None:
-    """Count what a decision measured. times: how often a histogram observes the value.
+    """Counts what a decision measured. times: how often a histogram observes the value.
 
     Raises ValueError if there are not as many labels as the metric has.
     """
@@ -118,13 +118,13 @@ def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int
 
 
 def show(ref: Ref, levels: Iterable[tuple[Level, float]]) -> None:
-    """Show what a decision saw of an object."""
+    """Shows the gauges of one object's decision."""
     for level, value in levels:
         LEVELS[level].set(value, ref.namespace, ref.name)
 
 
 def lane(name: str, stats: Stats) -> None:
-    """Show a lane's numbers. Every process that looks at the lane shows the same: take the maximum, not the sum."""
+    """Shows a lane's numbers. Every process of the lane shows the same: take the maximum, not the sum."""
     READY.labels(name).set(stats.ready)
     OLDEST.labels(name).set(stats.oldest or 0.0)
     for state, keys in (
@@ -139,7 +139,7 @@ def lane(name: str, stats: Stats) -> None:
 
 
 def serve(port: int) -> None:
-    """Serve /metrics on this port of all interfaces, once; 0 serves nothing. A port that is taken stops no work."""
+    """Serves /metrics on this port of all interfaces, once; 0 serves nothing. A taken port is logged, not raised."""
     if not port or port in _served:
         return
     try:

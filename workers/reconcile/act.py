@@ -1,7 +1,7 @@
-"""Carrying out a plan: one policy for order, fencing, conflicts, concurrency and write-through."""
+"""The executor of plans: one policy for order, fencing, conflicts, concurrency and write-through."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -15,10 +15,9 @@ from workers.cache.write_through import WriteThrough
 from workers.client.event_recorder import Recorder
 from workers.client.merge_patch import diff
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
-from workers.errors import AlreadyExists, ClusterError, Conflict, Invalid, NotFound, Unavailable
+from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.handoff.claim_orders import ClaimOrders
 from workers.metrics import process
-from workers.reconcile import failures, generated_secrets, list_membership
 from workers.reconcile.plan import (
     ComeBack,
     CountMetric,
@@ -39,56 +38,56 @@ from workers.reconcile.plan import (
     Unfinalize,
 )
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.leases import Ring
+from workers.reconcile.step_handlers import edit_list, with_secret
+from workers.runtime.leases import Notify
 
 #: Pauses (seconds) before a create that got no answer is posted again.
 REPEATS = (0.1, 0.5)
-#: A create whose answer never came is decided on again after so many seconds, when the watch has surely shown it or is
-#: known to be behind: a fresh reading before that could make the same Job under another name.
+#: Seconds until a create that was never answered is decided on again: by then the watch has shown the object, or its
+#: kind is stale. A fresh reading before that could create the same Job under another name.
 UNCERTAIN = 12.0
-
-#: What was refused without anything else waiting for it is tried again within so many seconds: the same plan has more
-#: to do by then.
+#: Longest wait (seconds) of a plan whose `meanwhile` was carried out: it has more to do by then.
 SOON = 10.0
 
-#: Raises LeaseLost when the key is no longer ours; called before every write.
+#: Called before every write; raises LeaseLost when this process no longer holds the key's lease.
 Check = Callable[[], None]
 
 
 class Actor:
-    """Carries plans out against one cluster and writes every effect through to the mirror before its step ends.
+    """Carries plans out against one cluster.
 
-    The write-through is what makes the next decision see what this one did, without waiting for the watch.
+    Every effect is written through to the store before its step ends, so that the next decision sees it without
+    waiting for the watch.
     """
 
     def __init__(
         self,
         *,
         cluster: Cluster,
-        mirror: Store,
+        store: Store,
         recorder: Recorder,
         orders: ClaimOrders,
         reconcile: Lane,
         poll: Lane,
-        ring: Ring,
+        notify: Notify,
         in_flight: int,
     ) -> None:
         self.cluster = cluster
-        self.mirror = mirror
+        self.store = store
         self.recorder = recorder
         self.orders = orders
         self.reconcile = reconcile
         self.poll = poll
-        self.ring = ring
+        self.notify = notify
         self.in_flight = in_flight
-        # As many as `workers.client.rest` has connections: a write that waited for one there would run into the
-        # deadline of its own answer, and after its lease had been checked.
-        self.turns = asyncio.Semaphore(2 * in_flight)
+        # One slot per connection of `workers.client.rest`: a write that queued there would wait after its lease was
+        # checked, and on the time of its own answer.
+        self.slots = asyncio.Semaphore(2 * in_flight)
 
     async def act(self, snapshot: Snapshot, plan: Plan, check: Check) -> datetime | None:
-        """Carry out the plan; answers when to come back, if it says so.
+        """Carries the plan out. Returns the earliest instant of its ComeBacks, if it has any.
 
-        Raises the first ClusterError after which nothing more was done, or LeaseLost.
+        Raises the ClusterError that stopped the plan, or LeaseLost.
         """
         back: datetime | None = None
         run = _Run(self, snapshot, plan, check)
@@ -101,15 +100,15 @@ class Actor:
 
 
 class _Run:
-    """One plan being carried out: knows the reconciled object's newest version as its own steps change it."""
+    """One plan in progress; follows the reconciled object's version as its own steps change it."""
 
     def __init__(self, actor: Actor, snapshot: Snapshot, plan: Plan, check: Check) -> None:
         self._actor = actor
         self._snapshot = snapshot
         self._body = snapshot.body
         self._check = check
-        self._effects = WriteThrough(actor.mirror, actor.ring, snapshot.ref.key)
-        # Of what the plan makes, references to what its status names: the objects themselves are not kept.
+        self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key)
+        # References only: a stage may create a thousand objects.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
         self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
@@ -122,11 +121,11 @@ class _Run:
             PatchStatus: self._patch_status,
             Together: self._together,
             RecordEvent: self._record,
-            EditList: self._enlist,
+            EditList: self._edit_list,
             MarkObject: self._mark,
-            CountMetric: self._measure,
-            PollNow: self._ask,
-            HoldKey: self._rest,
+            CountMetric: self._count,
+            PollNow: self._poll,
+            HoldKey: self._hold,
         }
 
     async def step(self, step: Step) -> None:
@@ -137,44 +136,44 @@ class _Run:
             process.WRITES.labels(name, type(error).__name__).inc()
             raise
         finally:
-            # Also when the time is over or the lease is lost: what was done was done.
-            await self._effects.land()
+            # Also after a time-out or a lost lease: the writes that succeeded must be seen by the next decision.
+            await self._effects.flush()
         process.WRITES.labels(name, "done" if done else "taken").inc()
 
     async def _carry_out(self, step: Step) -> bool:
-        """Carry one step out; False if it made nothing because its name is taken, and the plan goes on without it."""
+        """Carries one step out. Returns False for a create whose name is taken and that the plan can do without."""
         try:
             await self._steps[type(step)](step)
         except AlreadyExists:
             if not isinstance(step, Create) or step.taken is None:
                 raise
             await self._record(step.taken)
-            # What its status says of the object that was not made is decided on once more.
-            await self._want(self._actor.reconcile, self._snapshot.ref)
+            # The plan's status counts on the object that was not created: decide once more.
+            await self._enqueue(self._actor.reconcile, self._snapshot.ref)
             return False
         return True
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """The right to one write now: there may be many plans, and the lease must be ours when it is our turn."""
-        async with self._actor.turns:
+    async def _fenced(self) -> AsyncIterator[None]:
+        """Waits for a write slot, then checks the lease: it may have run out while other plans wrote."""
+        async with self._actor.slots:
             self._check()
             yield
 
     async def _create(self, step: Create) -> None:
-        if (minted := await generated_secrets.minted(step, self._actor.cluster, self._owns)) is None:
+        if (complete := await with_secret(step, self._actor.cluster, self._owns)) is None:
             return
-        step, ref = minted, ref_of(step.kind, step.body)
+        step, ref = complete, ref_of(step.kind, step.body)
         try:
             created = await self._post(step)
         except AlreadyExists as error:
             created = await self._existing(ref)
             if not self._owns(created) and not _same_controller(step.body, created):
-                if step.anybodys:
+                if step.any_owner:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
-            # It may have come far since: unlike what we do ourselves, that is news for our own key too.
-            await self._actor.ring(await self._actor.mirror.apply(step.kind, [ObjectVersion(created)]))
+            # An earlier plan created it, and it may have progressed since: unlike our own effects, that marks our key.
+            await self._actor.notify(await self._actor.store.apply(step.kind, [ObjectVersion(created)]))
         else:
             process.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._effects.add(step.kind, ObjectVersion(created))
@@ -182,32 +181,29 @@ class _Run:
             self._made[ref] = reference(step.kind, created)
 
     async def _existing(self, ref: Ref) -> Object:
-        """The object that has a name; raises Conflict when nobody has it any more."""
         try:
             return await self._actor.cluster.get(ref)
         except NotFound as error:
             raise Conflict(f"{ref} was deleted while it was made again", status=409) from error
 
     async def _post(self, step: Create) -> Object:
-        """Post until there is an answer: the name makes repeating safe, and not knowing would not be.
+        """Posts until there is an answer: the name makes repeating safe, and not knowing would not be.
 
-        Raises Unavailable with `retry_after` when the answer stays away; by then the watch has told what became of it.
+        Raises Unavailable, with `retry_after` set if no attempt was answered.
         """
-        for pause in REPEATS:
+        for pause in (*REPEATS, None):
             try:
-                async with self._turn():
+                async with self._fenced():
                     return await self._actor.cluster.create(step.kind, step.body)
             except Unavailable as error:
+                # With a status the server refused, and created nothing.
                 if error.status:
                     raise
+                if pause is None:
+                    error.retry_after = UNCERTAIN
+                    raise
                 await asyncio.sleep(pause)
-        try:
-            async with self._turn():
-                return await self._actor.cluster.create(step.kind, step.body)
-        except Unavailable as error:
-            if not error.status:
-                error.retry_after = UNCERTAIN
-            raise
+        raise AssertionError("unreachable")
 
     async def _discard(self, step: Discard) -> None:
         try:
@@ -223,7 +219,7 @@ class _Run:
 
     async def _delete(self, step: Delete) -> None:
         try:
-            async with self._turn():
+            async with self._fenced():
                 answer = await self._actor.cluster.delete(
                     step.ref, uid=step.uid, resource_version=step.resource_version, propagation=step.propagation
                 )
@@ -232,7 +228,7 @@ class _Run:
         except Conflict:
             if step.resource_version:
                 raise
-            # Another object has the name by now: ours is gone.
+            # The uid differs: the observed object is gone, and another one has its name.
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
             await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, answer))
@@ -243,21 +239,25 @@ class _Run:
         ours = self._body is not None and step.ref == self._snapshot.ref
         version = self._version() if ours else step.resource_version
         metadata = {**step.body.get("metadata", {}), "resourceVersion": version}
-        async with self._turn():
+        async with self._fenced():
             patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
         await self._keep(step.ref, patched)
 
     async def _unfinalize(self, step: Unfinalize) -> None:
-        # Not fenced by a version: whoever else writes to the object in these moments does not keep it from going.
+        # Fenced by uid only: a kubelet's write in between must not keep a finished pod from being deleted.
         body = {"metadata": {"uid": step.uid, "$deleteFromPrimitiveList/finalizers": [step.finalizer]}}
         try:
-            async with self._turn():
+            async with self._fenced():
                 patched = await self._actor.cluster.patch(step.ref, body, type=STRATEGIC_MERGE_PATCH)
         except NotFound:
             patched = None
         except (Conflict, Invalid):
-            # Another object of the name has a uid that cannot be changed to this one.
-            if await self._is_there(step.ref, step.uid):
+            # A patch that would change the uid of another object of that name is refused this way, too.
+            try:
+                found = await self._actor.cluster.get(step.ref)
+            except NotFound:
+                found = {"metadata": {"uid": ""}}
+            if found["metadata"]["uid"] == step.uid:
                 raise
             patched = None
         if patched is None:
@@ -267,24 +267,16 @@ class _Run:
             self._body = patched
         await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, patched))
 
-    async def _is_there(self, ref: Ref, uid: str) -> bool:
-        """Whether the object of this uid has the name, or nobody or another by now."""
-        try:
-            found = await self._actor.cluster.get(ref)
-        except NotFound:
-            return False
-        return bool(found["metadata"]["uid"] == uid)
-
     async def _scale(self, step: Scale) -> None:
         body = {"metadata": {"resourceVersion": step.resource_version}, "spec": {"replicas": step.replicas}}
         try:
-            async with self._turn():
-                # Not into the mirror: nobody looks at workloads there.
+            async with self._fenced():
+                # Not written through: workloads are read from the API server, never from the store.
                 await self._actor.cluster.patch(step.ref, body, subresource="scale")
         except ClusterError as error:
             if step.otherwise and not isinstance(error, Conflict):
-                told = step.otherwise.message.replace("{error}", str(error))
-                await self._record(replace(step.otherwise, message=told))
+                message = step.otherwise.message.replace("{error}", str(error))
+                await self._record(replace(step.otherwise, message=message))
             raise
         if step.then:
             await self._record(step.then)
@@ -296,7 +288,7 @@ class _Run:
         if not patch:
             return
         body = {"metadata": {"resourceVersion": self._version()}, "status": patch}
-        async with self._turn():
+        async with self._fenced():
             ref = self._snapshot.ref
             patched = await self._actor.cluster.patch(ref, body, subresource="status" if ref.kind.status else "")
         await self._keep(self._snapshot.ref, patched)
@@ -310,43 +302,40 @@ class _Run:
         done = 0
         errors: list[Exception] = []
 
-        async def one_after_the_other() -> None:
+        async def work() -> None:
             nonlocal done
-            # After the first failure nothing new is started: what fails once would fail a hundred times.
-            while waiting and not (errors and failures.stop(stage, errors)):
+            # After a failure that speaks for all steps nothing new is started: it would fail a hundred times.
+            while waiting and not (errors and _stops(stage, errors)):
                 step = waiting.pop()
                 try:
-                    # Not in one expression: that would add to what `done` was before the wait.
-                    made = await self._carry_out(step)
-                    done += made
+                    # Two statements: `done += await …` would read `done` before the wait, and lose others' additions.
+                    created = await self._carry_out(step)
+                    done += created
                 except Exception as error:
                     errors.append(error)
 
-        hands: list[Coroutine[Any, Any, None]] = [
-            one_after_the_other() for _ in range(min(self._actor.in_flight, len(waiting)))
-        ]
-        await asyncio.gather(*hands)
+        await asyncio.gather(*(work() for _ in range(min(self._actor.in_flight, len(waiting)))))
         if stage.then and done:
             await self._record(replace(stage.then, message=stage.then.message.replace("{done}", str(done))))
         for message, error in islice({str(error): error for error in errors}.items(), self._actor.in_flight):
-            if stage.otherwise and isinstance(error, ClusterError) and not failures.is_everyday(error):
-                told = stage.otherwise.message.replace("{error}", message)
-                await self._record(replace(stage.otherwise, message=told))
-        if (worst := failures.worst(errors)) and (stage.vital or not isinstance(worst, ClusterError)):
-            await self._meanwhile(stage, worst)
+            expected = isinstance(error, Conflict) or _is_terminating(error)
+            if stage.otherwise and isinstance(error, ClusterError) and not expected:
+                text = stage.otherwise.message.replace("{error}", message)
+                await self._record(replace(stage.otherwise, message=text))
+        if (worst := _worst(errors)) and (stage.vital or not isinstance(worst, ClusterError)):
+            if stage.meanwhile is not None and isinstance(worst, ClusterError):
+                await self._meanwhile(stage.meanwhile, worst)
             raise worst
 
-    async def _meanwhile(self, stage: Together, error: Exception) -> None:
-        if stage.meanwhile is None or not isinstance(error, ClusterError):
-            return
+    async def _meanwhile(self, steps: Sequence[Step], error: ClusterError) -> None:
         error.within = SOON
-        await self._effects.land()
+        await self._effects.flush()
         try:
-            for step in stage.meanwhile:
+            for step in steps:
                 await self._carry_out(step)
         except ClusterError as another:
-            # When it is tried again is still up to what was refused before.
-            another.within, another.retry_after = SOON, failures.longest((error, another))
+            # The first refusal still decides when the plan is tried again.
+            another.within, another.retry_after = SOON, _longest((error, another))
             raise
 
     async def _record(self, record: RecordEvent) -> None:
@@ -354,30 +343,30 @@ class _Run:
         if body is not None:
             self._actor.recorder.record(kind, body, record)
 
-    async def _rest(self, step: HoldKey) -> None:
+    async def _hold(self, step: HoldKey) -> None:
         await asyncio.sleep(step.seconds)
 
-    async def _measure(self, step: CountMetric) -> None:
+    async def _count(self, step: CountMetric) -> None:
         process.measure(step.metric, step.value, step.labels, step.times)
 
-    async def _enlist(self, step: EditList) -> None:
-        async with self._turn():
-            await list_membership.enlist(self._actor.cluster, step)
+    async def _edit_list(self, step: EditList) -> None:
+        async with self._fenced():
+            await edit_list(self._actor.cluster, step)
 
     async def _mark(self, step: MarkObject) -> None:
-        await self._want(self._actor.reconcile, step.ref)
+        await self._enqueue(self._actor.reconcile, step.ref)
 
-    async def _ask(self, step: PollNow) -> None:
+    async def _poll(self, step: PollNow) -> None:
         lane, key = self._actor.poll, self._snapshot.ref.key
         if step.order is None:
-            await self._want(lane, self._snapshot.ref)
+            await self._enqueue(lane, self._snapshot.ref)
             return
         self._check()
-        await self._actor.ring({lane.name: await self._actor.orders.put(key, step.order, lane)})
+        await self._actor.notify({lane.name: await self._actor.orders.put(key, step.order, lane)})
 
-    async def _want(self, lane: Lane, ref: Ref) -> None:
+    async def _enqueue(self, lane: Lane, ref: Ref) -> None:
         marked = await lane.mark((ref.key,))
-        await self._actor.ring({lane.name: marked.bells})
+        await self._actor.notify({lane.name: marked.notifications})
 
     async def _keep(self, ref: Ref, body: Object) -> None:
         if ref == self._snapshot.ref:
@@ -390,6 +379,33 @@ class _Run:
 
 
 def _same_controller(one: Object, other: Object) -> bool:
-    """Whether both belong to the same owner, who need not be the reconciled object."""
+    """Returns True if both have the same controller, which need not be the reconciled object."""
     first, second = controller_of(one), controller_of(other)
     return first is not None and second is not None and first["uid"] == second["uid"]
+
+
+def _stops(stage: Together, errors: Iterable[Exception]) -> bool:
+    """Returns True if one of these errors would meet the stage's other steps as well."""
+    if stage.meanwhile is None:
+        return True
+    return any(not (isinstance(error, ClusterError) and error.status) or _is_terminating(error) for error in errors)
+
+
+def _worst(errors: Sequence[Exception]) -> Exception | None:
+    """Returns the error that a stage fails with: a lost lease or an unexpected error before any refusal.
+
+    Of refusals the first, with the longest `retry_after` of all.
+    """
+    refused = [error for error in errors if isinstance(error, ClusterError)]
+    if len(refused) < len(errors) or not refused:
+        return next((error for error in errors if not isinstance(error, ClusterError)), None)
+    refused[0].retry_after = _longest(refused)
+    return refused[0]
+
+
+def _longest(errors: Iterable[ClusterError]) -> float | None:
+    return max((error.retry_after for error in errors if error.retry_after is not None), default=None)
+
+
+def _is_terminating(error: Exception) -> bool:
+    return isinstance(error, Forbidden) and error.namespace_terminating

@@ -1,4 +1,4 @@
-"""What makes a controller: the kind it owns, what it must see, and its pure decision."""
+"""The controller of a kind: the objects it observes and its pure decision."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ def _no_kinds(_body: Object) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """The workload an object scales, as its manifest spells it.
+    """The workload an object scales, as its manifest names it.
 
-    ready: whether its ready pods must be counted. usage: whether it must be seen what its pods consume.
+    ready: its ready pods are counted. usage: the resource usage of its pods is read.
     """
 
     api_version: str
@@ -43,26 +43,25 @@ def _no_refs(_body: Object) -> tuple[Ref, ...]:
 class Controller:
     """One kind's controller.
 
-    decide: a pure function of what was observed and the moment (an aware datetime in UTC).
-    children: kinds whose objects, owned by the reconciled one, the decision must see.
-    grandchildren: of this object, kinds owned by its children that the decision must see too; they stand in
-    `Snapshot.children` under their own kind id. Asked per object because reading them costs.
-    adopts: kinds whose objects that nobody controls, in the reconciled object's namespace, the decision must see
-    (`Snapshot.loose`).
-    tied: kinds whose objects name the reconciled one (`workers.api.references`) and that the decision must see
-    (`Snapshot.tied`); a change of such an object wakes this one.
-    peers: whether the decision must see the objects of its own kind that name the same one (`Snapshot.peers`).
-    relatives: other objects the decision must see (`Snapshot.relatives`), for example the owner.
-    glances: more relatives, of which one that was never seen counts as missing at once. Of others that is believed only
-    when their kind is known up to the moment of the object, which takes seconds; for what the plan makes under a name
-    of its own nothing is gained by that.
-    follows: kinds that relatives may be of, beside those that some controller has or sees already.
+    decide: a pure function of the snapshot and the moment (an aware datetime in UTC).
+    children: kinds whose objects, owned by the reconciled one, are observed.
+    grandchildren: for this object, kinds owned by its children that are observed too (`Snapshot.children`, under their
+    own kind id). A function, because reading them costs a round trip.
+    adopts: kinds whose objects without a controller, in the object's namespace, are observed (`Snapshot.unowned`).
+    referrers: kinds whose objects name the reconciled one (`workers.api.references`); they are observed
+    (`Snapshot.referrers`), and their changes mark it.
+    peers: objects of its own kind that name the same object are observed (`Snapshot.peers`).
+    relatives: other objects to observe (`Snapshot.relatives`), for example the owner.
+    optional_relatives: relatives that count as missing when the store does not know them. Others count as missing only
+    once their kind is known up to the moment the object arrived, which takes seconds; for objects that the plan creates
+    under deterministic names that wait gains nothing.
+    follows: kinds of relatives that no controller reconciles or observes otherwise.
     labelled: by kind id, the label that all children of that kind carry; objects of it without are not followed.
-    scales: the workload whose replicas the decision must see as they are now (`Snapshot.scale`).
-    everywhere: kinds, of few objects each, all of whose objects the decision must see (`Snapshot.everywhere`).
-    surveys: whether the decision on this very object must see what is everywhere.
-    accepts: whether this object is ours at all; others are left alone (a Job that names another manager).
-    polled: whether triggers of this kind's objects are measured by the scalers.
+    scales: the workload whose current replicas are read (`Snapshot.scale`).
+    cluster_wide: kinds, of few objects each, that are observed whole (`Snapshot.cluster_wide`).
+    reads_cluster_wide: True for objects whose decision needs them.
+    accepts: True for objects we reconcile; others are left alone (a Job that names another manager).
+    polled: scalers measure the triggers of this kind's objects.
     """
 
     kind: Kind
@@ -70,14 +69,14 @@ class Controller:
     children: tuple[Kind, ...] = ()
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
-    tied: tuple[Kind, ...] = ()
+    referrers: tuple[Kind, ...] = ()
     peers: bool = False
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
-    glances: Callable[[Object], tuple[Ref, ...]] = _no_refs
+    optional_relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
     scales: Callable[[Object], ScaleTarget | None] = _no_target
-    everywhere: tuple[Kind, ...] = ()
-    surveys: Callable[[Object], bool] = _everything
+    cluster_wide: tuple[Kind, ...] = ()
+    reads_cluster_wide: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False

@@ -1,4 +1,4 @@
-"""The last decisions on every object, with their arithmetic, kept in the broker for people who ask why."""
+"""The decision log: the last decisions on every object, with their arithmetic, in the broker (`penstock explain`)."""
 
 import logging
 import sys
@@ -24,6 +24,7 @@ from workers.reconcile.plan import (
     PatchStatus,
     Plan,
     PollNow,
+    RecordEvent,
     Step,
     Together,
 )
@@ -31,14 +32,14 @@ from workers.reconcile.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-#: Decisions kept per object, and objects per kind of which any are kept: about 25 MB of the broker per kind at most.
+#: Decisions kept per object, and objects kept per kind: at most about 25 MB of the broker per kind.
 PER_OBJECT = 20
 OBJECTS = 2000
-#: Seconds that decisions are kept after the last one.
+#: Seconds an object's decisions are kept after the last one.
 KEPT = 7 * 24 * 3600
-#: The largest number that can be written.
+#: The largest number that JSON readers take.
 LARGEST = sys.float_info.max
-#: Objects whose last decision this process remembers, so that the same one costs the broker nothing.
+#: Objects whose last decision this process remembers, so that an equal one costs no round trip.
 KNOWN = 20_000
 
 _STORE = Script(load("workers", "decisions"))
@@ -48,10 +49,10 @@ _SILENT = (ComeBack, PollNow, MarkObject, CountMetric, HoldKey)
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """One decision, as it is remembered.
+    """One logged decision.
 
-    why: one line. figures: the arithmetic. did: what the plan set out to do, in words. failed: what the attempt before
-    it failed on. times, at: how often in a row it was made, and when for the last time (µs, broker's clock).
+    why: one line. figures: the arithmetic. did: the plan's steps in words. failed: the error of the attempt before.
+    times, at: how often in a row it was made, and when for the last time (µs, broker's clock).
     """
 
     uid: str
@@ -64,7 +65,7 @@ class LoggedDecision:
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan) -> "LoggedDecision":
-        """The decision that was made on this snapshot."""
+        """Returns the decision made on this snapshot."""
         body = snapshot.body or {"metadata": {}}
         return cls(
             uid=body["metadata"].get("uid", ""),
@@ -76,7 +77,7 @@ class LoggedDecision:
 
 
 def done(steps: Iterable[Step]) -> Iterable[str]:
-    """What steps set out to do, in words."""
+    """Returns the steps that change something, in words."""
     for step in steps:
         if isinstance(step, Together):
             counted = Counter((type(each).__name__, _kind(each)) for each in step.steps)
@@ -85,8 +86,10 @@ def done(steps: Iterable[Step]) -> Iterable[str]:
             yield "ask for a fresh reading"
         elif isinstance(step, PatchStatus):
             yield "write the status"
+        elif isinstance(step, RecordEvent):
+            yield f"Record {step.reason}"
         elif not isinstance(step, _SILENT):
-            yield f"{type(step).__name__} {getattr(step, 'reason', None) or _kind(step)}"
+            yield f"{type(step).__name__} {_kind(step)}"
 
 
 def _kind(step: Any) -> str:
@@ -95,7 +98,7 @@ def _kind(step: Any) -> str:
 
 
 class DecisionLog:
-    """The decisions in one broker; what is not there any more explains nothing, and nothing depends on it."""
+    """The decision log in one broker; nothing depends on it."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -103,9 +106,9 @@ class DecisionLog:
         self._known: OrderedDict[str, bytes] = OrderedDict()
 
     async def note(self, made: Sequence[tuple[Snapshot, Plan]]) -> None:
-        """Remember those that changed something, and those whose words or figures are new.
+        """Logs decisions that change something, and those whose words or figures are new.
 
-        A broker that refuses is no reason to fail: nothing but an explanation is lost.
+        An error of the broker is ignored: only an explanation is lost.
         """
         news: defaultdict[str, list[tuple[Ref, bytes, Plan, bytes]]] = defaultdict(list)
         for snapshot, plan in made:
@@ -129,7 +132,7 @@ class DecisionLog:
                 self._remember(ref.key, digest)
 
     async def of(self, ref: Ref) -> list[LoggedDecision]:
-        """The last decisions on an object, the newest first; those of earlier objects of its name are among them.
+        """Returns the last decisions on an object, newest first, including those on earlier objects of its name.
 
         Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
         """
@@ -150,24 +153,24 @@ class DecisionLog:
 
 
 def changes(plan: Plan) -> bool:
-    """Whether a plan has steps that change something, beyond asking somebody to look again."""
+    """Returns True if a step of the plan changes the cluster, beyond marks and polls."""
     return any(not isinstance(step, _SILENT) for step in plan.steps)
 
 
 def _text(decision: LoggedDecision) -> bytes:
-    """The decision as it is kept."""
+    """Returns the decision as JSON, without count and time."""
     figures = [{"name": each.name, "value": _written(each.value), "how": each.how} for each in decision.figures]
     names = ("uid", "why", "did", "failed")
     return orjson.dumps({**{name: getattr(decision, name) for name in names}, "figures": figures})
 
 
 def _written(value: float) -> float:
-    """As JSON can have it: of a whole number that is too long for 64 bits nobody reads the last digits."""
+    """Returns the value in JSON's range; an integer beyond 64 bits loses its last digits."""
     return float(max(-LARGEST, min(value, LARGEST))) if isinstance(value, int) and abs(value) >> 63 else value
 
 
 def _decoded(value: bytes) -> LoggedDecision | None:
-    """The decision; one that another version of this code wrote and we cannot read is none."""
+    """Decodes a decision; None for one in the format of another version."""
     try:
         _, times, at, text = value.split(b" ", 3)
         body = orjson.loads(text)

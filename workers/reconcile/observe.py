@@ -1,4 +1,4 @@
-"""Observing: what the decisions on a batch of keys must see, in a handful of round trips for all of them together."""
+"""The observer: reads the snapshots for a batch of keys in a handful of round trips."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import TypeVar
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 from workers.cache import codec
 from workers.cache.freshness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
@@ -25,33 +25,32 @@ T = TypeVar("T")
 
 
 class Observer:
-    """Sees what these controllers must see.
+    """Reads what these controllers ask for.
 
-    controllers: by kind id. stale: seconds of silence after which a kind's mirror is no longer believed. scales: reads
-    the workloads that objects scale; without it no decision is shown any.
+    controllers: by kind id. stale: age in seconds at which a kind is too old to decide on. scales: reads the workloads
+    that objects scale; without it `Snapshot.scale` stays None.
     """
 
     def __init__(
         self,
         *,
         controllers: Mapping[str, Controller],
-        mirror: Store,
+        store: Store,
         readings: Readings,
         stale: float,
         scales: Scales | None = None,
     ) -> None:
         self.controllers = controllers
-        self.mirror = mirror
+        self.store = store
         self.readings = readings
         self.stale = stale
         self.scales = scales
 
     async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Exception]:
-        """A snapshot of every object that a controller takes care of, or why there is none.
+        """Returns a snapshot, or an error, for every object that a controller reconciles.
 
-        Stale stands for an object whose decision must see a kind that is not followed closely enough to be believed;
-        any other error is one that its controller raised when it was asked what it must see. Keys without an answer
-        need no decision: their objects are somebody else's, or gone without leaving anything behind.
+        Stale: the decision needs a kind that is too old. Any other error was raised by the controller's own functions.
+        Keys without an entry need no decision: their objects are not ours, or deleted without children.
         """
         refs = {}
         for lease in leases:
@@ -67,7 +66,7 @@ class Observer:
 
 @dataclass(eq=False, slots=True)
 class _Observation:
-    """One object that a controller takes care of, as far as it was seen. error: why it cannot be decided on."""
+    """One object under observation. error: the reason why it cannot be decided on."""
 
     lease: Lease
     ref: Ref
@@ -77,20 +76,20 @@ class _Observation:
     grandchildren: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     relatives: dict[Ref, Object | None] = field(default_factory=dict)
     scale: Scalable | None = None
-    everywhere: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
+    cluster_wide: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
     reading: Reading | None = None
     error: Exception | None = None
 
     def snapshot(self, at: int) -> Snapshot:
-        """What the decision sees. at: when it was observed (microseconds, broker's clock)."""
+        """Returns the snapshot. at: when it was observed (microseconds, broker's clock)."""
         return Snapshot(
             ref=self.ref,
             body=self.body,
             children={**self.found.children, **self.grandchildren},
-            loose=self.found.loose,
-            tied=self.found.tied,
-            everywhere=self.everywhere,
+            unowned=self.found.unowned,
+            referrers=self.found.referrers,
+            cluster_wide=self.cluster_wide,
             peers=self.peers,
             relatives=self.relatives,
             scale=self.scale,
@@ -102,179 +101,182 @@ class _Observation:
 
 
 class _ObserveBatch:
-    """One look at one batch. Only what some decision asks for costs a round trip of its own."""
+    """The observation of one batch; each further read costs one round trip, and only if a controller asks for it."""
 
     def __init__(self, observer: Observer) -> None:
         self._controllers = observer.controllers
-        self._mirror = observer.mirror
+        self._store = observer.store
         self._readings = observer.readings
         self._stale = observer.stale
         self._scales = observer.scales
-        self._sights: list[_Observation] = []
+        self._observed: list[_Observation] = []
 
     async def take(self, refs: Mapping[Lease, Ref]) -> Mapping[Lease, Snapshot | Exception]:
-        """What `Observer.observe` answers for these objects."""
+        """Returns the answer of `Observer.observe`."""
         requests = []
         for ref in refs.values():
             of = self._controllers[ref.kind.id]
-            requests.append(ObserveRequest(ref, of.children, of.adopts, of.tied))
-        observed = await self._mirror.observe(requests)
+            requests.append(ObserveRequest(ref, of.children, of.adopts, of.referrers))
+        observed = await self._store.observe(requests)
         answers = self._sort(refs, observed)
-        await self._see_grandchildren()
-        await self._see_relatives()
-        await self._see_scales()
-        await self._see_everywhere()
-        await self._see_peers()
-        await self._see_readings()
-        return answers | {sight.lease: sight.error or sight.snapshot(observed.now) for sight in self._sights}
+        await self._read_grandchildren()
+        await self._read_relatives()
+        await self._read_scales()
+        await self._read_cluster_wide()
+        await self._read_peers()
+        await self._read_readings()
+        return answers | {one.lease: one.error or one.snapshot(observed.now) for one in self._observed}
 
     def _sort(self, refs: Mapping[Lease, Ref], observed: Observations) -> dict[Lease, Snapshot | Exception]:
-        """Keep what needs a decision in sight; answers what cannot have one, and why."""
-        unseen: dict[Lease, Snapshot | Exception] = {}
+        """Collects the objects that need a decision. Returns the errors of those that cannot have one."""
+        errors: dict[Lease, Snapshot | Exception] = {}
         stale = self._stale_kinds({ref.kind for ref in refs.values()}, observed)
         for (lease, ref), found in zip(refs.items(), observed.observations, strict=True):
             if ref.kind in stale:
-                unseen[lease] = stale[ref.kind]
+                errors[lease] = stale[ref.kind]
                 continue
             controller, body = self._controllers[ref.kind.id], found.entry.body if found.entry else None
             try:
-                # The one time that the controller is asked whether the object is its own.
+                # A deleted object is reconciled while children of it live: nothing else cleans them up.
                 ours = _left_something(found) if body is None else controller.accepts(body)
             except Exception as error:
-                unseen[lease] = error
+                errors[lease] = error
                 continue
             if ours:
-                self._sights.append(_Observation(lease, ref, controller, found, body))
+                self._observed.append(_Observation(lease, ref, controller, found, body))
         if stale:
             reasons = "; ".join(map(str, stale.values()))
-            log.warning("not decided on", extra={"keys": len(unseen), "error": reasons})
-        return unseen
+            log.warning("not decided on", extra={"keys": len(errors), "error": reasons})
+        return errors
 
     def _stale_kinds(self, of: Iterable[Kind], observed: Observations) -> dict[Kind, Stale]:
-        """Those of these kinds that cannot be decided on, and why; a slow watch stops no other kind."""
+        """Returns the kinds that cannot be decided on; a slow watch stops no other kind."""
         stale = {}
         for kind in of:
             controller = self._controllers[kind.id]
             try:
-                observed.require_fresh((kind, *controller.children, *controller.adopts, *controller.tied), self._stale)
+                observed.require_fresh(
+                    (kind, *controller.children, *controller.adopts, *controller.referrers), self._stale
+                )
             except Stale as error:
                 stale[kind] = error
         return stale
 
-    async def _see_grandchildren(self) -> None:
-        """What the children own, for the objects whose decisions ask for it."""
+    async def _read_grandchildren(self) -> None:
+        """Reads the children's children."""
         wanted: list[tuple[_Observation, Kind, str]] = []
-        for sight, grown_kinds in self._ask(lambda controller, body: controller.grandchildren(body)):
-            children = [child.body for entries in sight.found.children.values() for child in entries]
+        for one, grown_kinds in self._ask(lambda controller, body: controller.grandchildren(body)):
+            children = [child.body for entries in one.found.children.values() for child in entries]
             for kind in grown_kinds:
-                wanted += [(sight, kind, child["metadata"]["uid"]) for child in children if child is not None]
+                wanted += [(one, kind, child["metadata"]["uid"]) for child in children if child is not None]
         if not wanted:
             return
         try:
-            answers = await self._mirror.children_many([(kind, uid) for _, kind, uid in wanted], limit=self._stale)
+            answers = await self._store.children_many([(kind, uid) for _, kind, uid in wanted], limit=self._stale)
         except Stale as error:
-            for sight, _, _ in wanted:
-                sight.error = error
+            for one, _, _ in wanted:
+                one.error = error
             return
-        for (sight, kind, _), entries in zip(wanted, answers, strict=True):
-            sight.grandchildren[kind.id] = (*sight.grandchildren.get(kind.id, ()), *entries)
+        for (one, kind, _), entries in zip(wanted, answers, strict=True):
+            one.grandchildren[kind.id] = (*one.grandchildren.get(kind.id, ()), *entries)
 
-    async def _see_relatives(self) -> None:
-        """The other objects that decisions ask for."""
+    async def _read_relatives(self) -> None:
+        """Reads the relatives, optional and other."""
         asked = self._ask(lambda controller, body: controller.relatives(body))
-        glances = self._ask(lambda controller, body: controller.glances(body))
-        wanted = list(dict.fromkeys(ref for each in (asked, glances) for _, refs in each for ref in refs))
+        optional_relatives = self._ask(lambda controller, body: controller.optional_relatives(body))
+        wanted = list(dict.fromkeys(ref for each in (asked, optional_relatives) for _, refs in each for ref in refs))
         if not wanted:
             return
-        observed = await self._mirror.observe([ObserveRequest(ref) for ref in wanted])
+        observed = await self._store.observe([ObserveRequest(ref) for ref in wanted])
         entries = {ref: one.entry for ref, one in zip(wanted, observed.observations, strict=True)}
-        for sight, refs in glances:
-            sight.relatives = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
-        for sight, refs in asked:
-            assert sight.found.entry is not None
-            seen = sight.found.entry.seen
+        for one, refs in optional_relatives:
+            one.relatives = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
+        for one, refs in asked:
+            assert one.found.entry is not None
+            seen = one.found.entry.seen
             try:
                 observed.require_fresh((ref.kind for ref in refs), self._stale)
-                sight.relatives |= {ref: _relative(ref, entries[ref], observed, seen) for ref in refs}
+                one.relatives |= {ref: _relative(ref, entries[ref], observed, seen) for ref in refs}
             except Stale as error:
-                sight.error = error
+                one.error = error
 
-    async def _see_scales(self) -> None:
-        """The workloads that these objects scale, as they are now; what cannot be read says so in its place."""
+    async def _read_scales(self) -> None:
+        """Reads the scaled workloads; one that cannot be read becomes a `Scalable` with an error."""
         asked = self._ask(lambda controller, body: (target,) if (target := controller.scales(body)) else ())
         if self._scales is None:
             return
-        read = [self._scales.read(sight.ref.namespace, target) for sight, (target,) in asked]
-        for (sight, _), scale in zip(asked, await asyncio.gather(*read), strict=True):
-            sight.scale = scale
+        read = [self._scales.read(one.ref.namespace, target) for one, (target,) in asked]
+        for (one, _), scale in zip(asked, await asyncio.gather(*read), strict=True):
+            one.scale = scale
 
-    async def _see_everywhere(self) -> None:
-        """All objects of the kinds that decisions must see whole, read once for all who ask."""
-        asked = self._ask(lambda controller, body: controller.everywhere if controller.surveys(body) else ())
+    async def _read_cluster_wide(self) -> None:
+        """Reads the kinds that are observed whole, once for all objects of the batch."""
+        asked = self._ask(
+            lambda controller, body: controller.cluster_wide if controller.reads_cluster_wide(body) else ()
+        )
         wanted = dict.fromkeys(kind for _, whole in asked for kind in whole)
         if not wanted:
             return
-        ages = await self._mirror.freshness(wanted)
-        read = {kind.id: tuple([entry async for entry in self._mirror.scan(kind)]) for kind in wanted}
-        for sight, whole in asked:
+        ages = await self._store.freshness(wanted)
+        read = {kind.id: tuple([entry async for entry in self._store.scan(kind)]) for kind in wanted}
+        for one, whole in asked:
             try:
                 require_fresh(ages, whole, self._stale)
-                sight.everywhere = {kind.id: read[kind.id] for kind in whole}
+                one.cluster_wide = {kind.id: read[kind.id] for kind in whole}
             except Stale as error:
-                sight.error = error
+                one.error = error
 
-    async def _see_peers(self) -> None:
-        """The others that name what these objects name."""
-        asked = self._ask(lambda controller, body: (TIES[controller.kind.id](body),) if controller.peers else ())
-        wanted = [(sight, named) for sight, (named,) in asked if named is not None]
+    async def _read_peers(self) -> None:
+        """Reads the objects that name the same objects as these."""
+        asked = self._ask(lambda controller, body: (REFERENCES[controller.kind.id](body),) if controller.peers else ())
+        wanted = [(one, named) for one, (named,) in asked if named is not None]
         if not wanted:
             return
-        answers = await self._mirror.children_many(
-            [(sight.ref.kind, codec.naming(named.key)) for sight, named in wanted]
+        answers = await self._store.children_many(
+            [(one.ref.kind, codec.referrers_of(named.key)) for one, named in wanted]
         )
-        for (sight, _), entries in zip(wanted, answers, strict=True):
-            sight.peers = tuple(entry for entry in entries if entry.ref != sight.ref and not entry.gone)
+        for (one, _), entries in zip(wanted, answers, strict=True):
+            one.peers = tuple(entry for entry in entries if entry.ref != one.ref and not entry.gone)
 
-    async def _see_readings(self) -> None:
-        """What the triggers of these objects last measured, for the kinds that are polled."""
-        polled = [sight for sight in self._sights if sight.controller.polled]
+    async def _read_readings(self) -> None:
+        """Reads the last readings of polled kinds."""
+        polled = [one for one in self._observed if one.controller.polled]
         if not polled:
             return
-        readings = await self._readings.get_many([sight.lease.key for sight in polled])
-        for sight, reading in zip(polled, readings, strict=True):
-            sight.reading = _reading_of(sight.body, reading)
+        readings = await self._readings.get_many([one.lease.key for one in polled])
+        for one, reading in zip(polled, readings, strict=True):
+            one.reading = _reading_of(one.body, reading)
 
     def _ask(self, question: Callable[[Controller, Object], tuple[T, ...]]) -> list[tuple[_Observation, tuple[T, ...]]]:
-        """What controllers must see beside their objects and children; who cannot answer is not decided on."""
+        """Returns the objects with what their controllers ask for; a controller's error becomes its object's."""
         answers: list[tuple[_Observation, tuple[T, ...]]] = []
-        for sight in self._sights:
-            if sight.body is None or sight.error is not None:
+        for one in self._observed:
+            if one.body is None or one.error is not None:
                 continue
             try:
-                if answer := question(sight.controller, sight.body):
-                    answers.append((sight, answer))
+                if answer := question(one.controller, one.body):
+                    answers.append((one, answer))
             except Exception as error:
-                sight.error = error
+                one.error = error
         return answers
 
 
 def _left_something(found: Observation) -> bool:
-    """Whether an object that is gone has children that are not."""
     return any(not child.gone for children in found.children.values() for child in children)
 
 
 def _reading_of(body: Object | None, reading: Reading | None) -> Reading | None:
-    """The reading, unless it is of a deleted object of the same name: what waited then was that object's to take."""
+    # A reading of a deleted object of the same name counted that object's items.
     if body is None or reading is None or not reading.uid:
         return reading
     return reading if reading.uid == body["metadata"]["uid"] else None
 
 
 def _relative(ref: Ref, entry: CachedObject | None, observed: Observations, seen: int) -> Object | None:
-    """The relative's body, or None if it does not exist. seen: when the object itself came in (microseconds).
+    """Returns the relative's body, or None if it does not exist. seen: when the object was stored (microseconds).
 
-    Raises Stale for one that was never seen while its kind's informer is behind that moment: it may have been there
-    first.
+    Raises Stale if the store does not know the relative and its kind's reflector is behind that moment: the relative
+    may have been created before the object.
     """
     if entry is not None:
         return entry.body

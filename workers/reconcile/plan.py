@@ -1,4 +1,4 @@
-"""What a decision answers: an ordered list of steps, as plain values.
+"""The plan that a decision returns: an ordered list of steps, as plain values.
 
 `act` (workers/reconcile/act.py) carries a plan out from the first step to the last. A step that fails stops the plan;
 the object comes back with backoff and is decided afresh. A step whose effect is there already counts as done.
@@ -15,29 +15,29 @@ from workers.reconcile.limits import LimitReservation
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a child. Its name is in the body; if an object of that name exists and is ours, that is success.
+    """Creates a child. Its name is in the body; an object of that name that is ours counts as success.
 
-    Ours is what the reconciled object controls, or whoever controls the body (several may make one child for a third).
+    Ours is an object with the reconciled object's uid, or the body's controller, as its controller (several objects may
+    create one child for a third).
 
-    taken: recorded when an object that is not ours has the name; the step then counts as done and the plan goes on.
-    The object is decided on once more after it. Without it a taken name is an error.
-    mint: what is made afresh for the object when it is not there yet, and that no plan ever holds: a key pair for ssh,
-    in the Secret's `id_rsa`, `id_rsa.pub` and `authorized_keys`.
-    anybodys: somebody else's object of that name does as well, and is left as it is.
+    taken: recorded when an object that is not ours has the name; the plan then goes on, and the object is decided on
+    once more. Without it a taken name is an error. generate: a secret that is generated if the object does not exist,
+    and that no plan ever holds: an ssh key pair in the Secret's `id_rsa`, `id_rsa.pub` and `authorized_keys`.
+    any_owner: an object of that name that is not ours counts as success, and is left as it is.
     """
 
     kind: Kind
     body: Object
     taken: "RecordEvent | None" = None
-    mint: Literal["ssh-key"] | None = None
-    anybodys: bool = False
+    generate: Literal["ssh-key"] | None = None
+    any_owner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object that was observed (by UID). Gone already is success.
+    """Deletes the object of this uid. Success if it is gone already.
 
-    resource_version: delete only what is still as it was observed; a change since is a conflict, to decide afresh on.
+    resource_version: deletes it only if it is unchanged; otherwise a conflict, and the object is decided on afresh.
     """
 
     ref: Ref
@@ -48,9 +48,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Delete a child of a kind that is never observed (a Secret), if the reconciled object controls it.
+    """Deletes a child of a kind that is never observed (a Secret), if the reconciled object controls it.
 
-    Gone already, or somebody else's, is success.
+    Success if it is gone already, or another object controls it.
     """
 
     ref: Ref
@@ -67,9 +67,9 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Unfinalize:
-    """Take one finalizer off the object of this UID, whatever else changed on it. Gone already is success.
+    """Removes one finalizer from the object of this uid, whatever else changed on it. Success if it is gone already.
 
-    For built-in kinds only: of a custom resource's lists the API server does not know that they are sets.
+    For built-in kinds only: a strategic merge patch needs the type of the list, which custom resources do not have.
     """
 
     ref: Ref
@@ -79,9 +79,9 @@ class Unfinalize:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Set the replicas of a workload through its scale subresource, fenced by the resourceVersion that was observed.
+    """Sets the replicas of a workload through its scale subresource, fenced by the observed resourceVersion.
 
-    then: recorded when it worked. otherwise: recorded when the API server refused; ``{error}`` becomes its answer.
+    then: recorded on success. otherwise: recorded when the API server refused; ``{error}`` becomes its answer.
     """
 
     ref: Ref
@@ -93,10 +93,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """The whole status of the reconciled object, computed afresh; written only if it differs from what was observed.
+    """Writes the whole status of the reconciled object, if it differs from the observed one.
 
-    made: objects that steps before this one create, whose uids nobody knows yet: references to those that came to be
-    are put at the end of the status's list `active`.
+    made: objects that earlier steps create; references to those that exist then, with their uids, are appended to the
+    status's list `active`.
     """
 
     status: Object
@@ -105,11 +105,10 @@ class PatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """Record a Kubernetes Event about the reconciled object, or about another one that was observed with it.
+    """Records a Kubernetes Event about the reconciled object, or about another observed one.
 
-    about: the other one's kind, and it.
-    In the `then` of a `Together`, ``{done}`` in the message becomes the number of steps that worked; in its
-    `otherwise`, ``{error}`` becomes what the API server answered.
+    about: the other one's kind, and the object. In the `then` of a `Together`, ``{done}`` in the message becomes the
+    number of steps that succeeded; in its `otherwise`, ``{error}`` becomes the API server's answer.
     """
 
     type: Literal["Normal", "Warning"]
@@ -120,13 +119,13 @@ class RecordEvent:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Steps that do not depend on each other: carried out side by side, a bounded number in flight.
+    """Independent steps, carried out concurrently with a bounded number in flight.
 
-    then: recorded once when at least one step worked. otherwise: recorded once per distinct error. vital: a failure
-    stops the plan after these steps; what is not vital is left to the next decision when the API server refuses it.
-    meanwhile: where the API server's refusal of one step says nothing of the others. They are tried all the same, and
-    before the plan stops this is carried out, so that nothing else waits until the refusal is over. When to come back
-    is up to the refusal: no ComeBack is among it.
+    then: recorded once if at least one step succeeded. otherwise: recorded once per distinct error. vital: a failure
+    stops the plan after these steps; a refused step that is not vital is left to the next decision. meanwhile: given
+    where one step's refusal does not affect the others: they are all tried, and before the plan stops these steps are
+    carried out, so that nothing else waits for the refusal to end. The refusal decides when the object is reconciled
+    again: ComeBack is not among them.
     """
 
     steps: tuple[Create | Delete | Discard | Patch | Unfinalize, ...]
@@ -138,9 +137,9 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class EditList:
-    """Have a name in a comma separated list of another object's status, or have it there no longer.
+    """Adds a name to a comma separated list in another object's status, or removes it.
 
-    The list is for people: where the object is not there, or may not be read or written, nothing is done.
+    The list informs people: if the object is missing, or may not be read or written, nothing is done.
     """
 
     ref: Ref
@@ -151,12 +150,12 @@ class EditList:
 
 @dataclass(frozen=True, slots=True)
 class MarkObject:
-    """Ask for another object to be reconciled: what was seen here is news for it."""
+    """Marks another object's key, because this decision found a change that concerns it."""
 
     ref: Ref
 
 
-#: What decisions count, by what stands for it in `workers.metrics.process`.
+#: The metrics that decisions count, by their names in `workers.metrics.process`.
 Metric = Literal[
     "job_creation_skew",
     "job_deletion_delay",
@@ -172,10 +171,10 @@ Metric = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CountMetric:
-    """Count something for Prometheus, now that the steps before it worked.
+    """Counts something for Prometheus once the steps before it succeeded.
 
-    value: what a counter rises by, or one observation of a histogram, in the metric's own unit. labels: in the metric's
-    own order. times: how often a histogram observes the value.
+    value: the increment of a counter, or one observation of a histogram, in the metric's unit. labels: in the metric's
+    order. times: how often a histogram observes the value.
     """
 
     metric: Metric
@@ -186,9 +185,9 @@ class CountMetric:
 
 @dataclass(frozen=True, slots=True)
 class PollNow:
-    """Ask for a fresh reading of the reconciled object now.
+    """Polls the reconciled object's triggers now.
 
-    order: what is to be done with its claims before that reading, and before every later one until another order comes.
+    order: carried out on its claims before that poll, and before every later one until another order replaces it.
     """
 
     order: ClaimOrder | None = None
@@ -196,9 +195,9 @@ class PollNow:
 
 @dataclass(frozen=True, slots=True)
 class HoldKey:
-    """Keep the object's key for so long (seconds): all that happens meanwhile is decided on together.
+    """Holds the object's key for so long (seconds): changes in that time coalesce into one decision.
 
-    For decisions that look at much: without it they would be made again and again while much happens.
+    For expensive decisions, such as a gang's admission round, while many objects change.
     """
 
     seconds: float
@@ -206,7 +205,7 @@ class HoldKey:
 
 @dataclass(frozen=True, slots=True)
 class ComeBack:
-    """Reconcile this object again at this instant (an aware datetime), whatever happens before."""
+    """Reconciles this object again at this instant (an aware datetime), if nothing marks it before."""
 
     at: datetime
 
@@ -230,13 +229,13 @@ Step = (
 )
 
 
-#: What is shown of an object with every decision on it, by what stands for it in `workers.metrics.process`.
+#: The gauges of an object, set with every decision on it, by their names in `workers.metrics.process`.
 Level = Literal["scaledjob_running", "scaledjob_pending"]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a decision's arithmetic, for people. how: the sum it came from, where it was not simply found."""
+    """One figure of a decision's arithmetic, for people. how: the expression it was calculated from, if any."""
 
     name: str
     value: float
@@ -245,11 +244,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order. `why` is one line for people: what was decided and from which numbers.
+    """Steps in order, and `why`: the decision and its numbers in one line for people.
 
-    figures: the arithmetic behind it, step by step. reservation: what the object asks of limits that it shares; it is
-    decided anew once the answer stands in the snapshot, and nothing is done before. levels: what Prometheus is shown of
-    the object as it is now.
+    figures: the arithmetic behind it. reservation: a request to shared limits; nothing is carried out, and the object
+    is decided on again with the answer in the snapshot. levels: values of the object's gauges.
     """
 
     steps: tuple[Step, ...] = ()

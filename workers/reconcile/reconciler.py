@@ -1,4 +1,4 @@
-"""Reconcile = observe, decide, act. The middle step is the controller's own; this is the rest."""
+"""The reconciler: observe, decide, act. The controllers decide; this module is the rest of the loop."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from scheduler.queue import Again, ClaimedKeys, Done, Failed, FinishLater, Lease, Outcome
+from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.metrics import process
 from workers.reconcile import plan as steps
@@ -23,15 +23,15 @@ from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 log = logging.getLogger(__name__)
 
-#: Longest wait (seconds) of keys that failed because the API server or a watch is away: it may be back at any moment.
+#: Longest backoff (seconds) while the API server or a watch is away: either may return at any moment.
 AWAY = 5.0
 
 
 class Reconciler:
-    """Works off claims of the reconcile lane with the controllers it is given.
+    """The handler of the reconcile lane.
 
-    controllers: by kind id, the ones that the observer observes for. clock: the wall clock, read once per decision.
-    deadline: seconds one reconcile may take. reservations: of limits that objects share.
+    controllers: by kind id, the same as the observer's. clock: the wall clock, read once per decision. deadline:
+    seconds one reconcile may take. reservations: of limits that objects share.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Reconciler:
         self._clock = clock
         self._deadline = deadline
 
-    async def handle(self, claim: ClaimedKeys, hands: LeaseKeeper) -> None:
-        """Reconcile every key of the claim side by side, each under its own lease."""
+    async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
+        """Reconciles the keys of the claim concurrently, each under its own lease."""
         snapshots = await self._observer.observe(claim.leases)
         idle: list[tuple[Lease, Outcome]] = []
         busy: list[tuple[Lease, Snapshot, Plan]] = []
@@ -65,7 +65,7 @@ class Reconciler:
                 idle.append((lease, Done()))
                 continue
             if isinstance(snapshot, Exception):
-                idle.append((lease, self._unseen(lease, snapshot)))
+                idle.append((lease, self._not_observed(lease, snapshot)))
                 continue
             try:
                 plan = self._decide(snapshot)
@@ -82,9 +82,9 @@ class Reconciler:
                 idle.append((lease, Done()))
         if idle:
             process.RECONCILES.labels("any", "nothing to do").inc(sum(outcome == Done() for _, outcome in idle))
-            await hands.settle_all(idle)
-        works = (hands.work(lease, self._carry_out(lease, snapshot, plan, hands)) for lease, snapshot, plan in busy)
-        # All of them are waited for: whoever hears of an error gives every lease back, and no work may go on then.
+            await keeper.settle_all(idle)
+        works = (keeper.work(lease, self._carry_out(lease, snapshot, plan, keeper)) for lease, snapshot, plan in busy)
+        # Wait for all: the consumer settles every lease after an error, and no work may continue without its lease.
         for ended in await asyncio.gather(*works, self._decisions.note(made), return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended
@@ -93,30 +93,30 @@ class Reconciler:
         return self._controllers[snapshot.ref.kind.id].decide(snapshot, self._clock())
 
     async def _within_limits(self, snapshot: Snapshot, asked: LimitReservation) -> tuple[Snapshot, Plan]:
-        """The decision made anew with what the limits allow that the object shares with others."""
+        """Returns the decision made with the allowance that the shared limits grant."""
         if self._reservations is None:
             raise UserError("this process keeps no limits that objects share")
         answered = replace(snapshot, allowance=await self._reservations.ask(snapshot, asked))
         return answered, self._decide(answered)
 
-    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, hands: LeaseKeeper) -> Outcome:
+    async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, keeper: LeaseKeeper) -> Outcome:
         started = time.monotonic()
         kind = snapshot.ref.kind.id
         try:
             async with asyncio.timeout(self._deadline):
-                back = await self._actor.act(snapshot, plan, lambda: hands.check(lease))
+                back = await self._actor.act(snapshot, plan, lambda: keeper.check(lease))
         except LeaseLost:
             raise
         except TimeoutError as error:
             failed = self._failed(lease, error)
-            return replace(failed, after=UNCERTAIN) if _makes(plan) else failed
+            return replace(failed, after=UNCERTAIN) if _creates(plan) else failed
         except Exception as error:
             return self._failed(lease, error)
         finally:
             process.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
         process.RECONCILES.labels(kind, "done").inc()
         log.log(
-            # A plan that only says when to look again did nothing that anybody would look for.
+            # Plans that only wait would fill the log at INFO.
             logging.DEBUG
             if all(isinstance(step, steps.HoldKey | steps.ComeBack) for step in plan.steps)
             else logging.INFO,
@@ -125,23 +125,23 @@ class Reconciler:
         )
         if back is None:
             return Done()
-        # A moment that is over already would wait in the table of due times for somebody to look.
-        return FinishLater(back.timestamp()) if back > self._clock() else Again()
+        # A moment that is over would wait in the table of due times for the next sweep.
+        return RequeueAt(back.timestamp()) if back > self._clock() else Requeue()
 
-    def _unseen(self, lease: Lease, error: Exception) -> Outcome:
-        """What cannot be seen cannot be decided on; a watch that is behind may have caught up at any moment."""
+    def _not_observed(self, lease: Lease, error: Exception) -> Outcome:
+        """Returns the outcome of a key that could not be observed; a watch that is behind may catch up any moment."""
         if not isinstance(error, Stale):
             return self._failed(lease, error)
         process.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
         return Failed(str(error), within=AWAY)
 
     def _failed(self, lease: Lease, error: Exception) -> Failed:
-        """The key comes back with backoff. An error nobody foresaw is logged with its traceback."""
+        """Returns the failure to settle with; an unexpected error is logged with its traceback."""
         kind = lease.key.partition("/")[0]
         process.RECONCILES.labels(kind, type(error).__name__).inc()
         if isinstance(error, ClusterError | Stale | UserError | TimeoutError):
             reason = str(error) or "the reconcile took too long"
-            # Somebody else wrote or deleted in the same moment: that is everyday life, and decided on afresh.
+            # A concurrent write or deletion is expected, and decided on afresh.
             level = logging.INFO if isinstance(error, Conflict | NotFound) else logging.WARNING
             log.log(level, "a reconcile failed", extra={"key": lease.key, "error": reason})
         else:
@@ -151,8 +151,8 @@ class Reconciler:
         return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)
 
 
-def _makes(plan: Plan) -> bool:
-    """Whether the plan makes objects: when its time is over, answers may be under way that nobody hears any more."""
+def _creates(plan: Plan) -> bool:
+    # After a time-out a create may still succeed unnoticed: such a plan must wait for the watch (UNCERTAIN).
     return any(
         isinstance(part, steps.Create)
         for step in plan.steps

@@ -1,10 +1,9 @@
 """Limits that several objects share, kept by reservations in the broker.
 
-A reservation is an absolute number: the most unfinished Jobs its object may have. It is made before Jobs are, by one
-script for all the object's limits, and made anew with every decision on the object, so that it can be repeated, and one
-whose holder died is put right by the next decision on the same object. What the ledger cannot know (it was lost, or
-objects went without a word) is counted in the mirror: before a ledger is used for the first time, and when somebody
-gets less than it wants.
+A reservation is an absolute number: the most unfinished Jobs its object may have. One script reserves it in all of the
+object's limits before Jobs are created, and every decision on the object reserves anew: repeating is safe, and the next
+decision repairs a reservation whose lease holder died. Ledgers are recounted from the store before their first use, and
+when an object is granted less than it wants: a ledger may be lost, and objects may be deleted without a decision.
 """
 
 import time
@@ -16,104 +15,104 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
-from workers.api.kinds import JOB, SCALED_JOB, Ref, controller_of
+from workers.api.kinds import JOB, Ref, controller_of
 from workers.cache.store import Store
 from workers.controllers import conditions
-from workers.controllers.keda.scaledjob import policy
 from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.snapshot import Snapshot
-from workers.runtime.leases import Ring
+from workers.runtime.leases import Notify
 
-#: Seconds: how long a ledger that nobody asks is kept; how long what an object wanted is believed; after which a
-#: reservation that was not used is counted anew (longer than any plan, and than the answer to a create may stay away);
-#: between two recounts by one process.
-KEPT, BELIEVED, SETTLED, RECOUNT = 3600, 30, 180, 5.0
-#: Objects that are told of room that was given back.
+#: Seconds a ledger is kept after its last reservation.
+KEPT = 3600
+#: Seconds for which the number an object wanted counts in the fair shares of others.
+BELIEVED = 30
+#: Seconds after which an unused reservation is recounted: longer than any plan, and than a create may stay unanswered.
+SETTLED = 180
+#: Seconds between two recounts of one ledger by one process.
+RECOUNT = 5.0
+#: Waiting objects that are marked when room is given back.
 WOKEN = 16
 
 _RESERVE, _RECOUNT = Script(load("workers", "reserve")), Script(load("workers", "recount"))
 
 
 class Reservations:
-    """The ledgers of one broker. lane, ring: objects that wait for room are marked there when some is given back."""
+    """The ledgers of one broker. lane, notify: objects that wait for room are marked there when some is given back."""
 
-    def __init__(self, client: Redis, keys: Keys, mirror: Store, lane: Lane, ring: Ring, *, stale: float) -> None:
+    def __init__(self, client: Redis, keys: Keys, store: Store, lane: Lane, notify: Notify, *, stale: float) -> None:
         self._client = client
         self._tag = keys.tag
-        self._mirror = mirror
+        self._store = store
         self._lane = lane
-        self._ring = ring
+        self._notify = notify
         self._stale = stale
         self._recounted: dict[str, float] = {}
 
     async def ask(self, snapshot: Snapshot, asked: LimitReservation) -> int:
-        """How many unfinished Jobs the object may have: at least those it has, at most those it wants.
+        """Returns how many unfinished Jobs the object may have: at least those it has, at most those it wants.
 
-        Raises `errors.Stale` when what must be counted cannot be seen, and redis.exceptions.RedisError.
+        Raises `errors.Stale` when the store is too old to be counted, and redis.exceptions.RedisError.
         """
-        assert snapshot.body is not None
         granted = await self._reserve(snapshot, asked)
         if granted < asked.wanted:
             now = time.monotonic()
-            due = [cap for cap in asked.caps if now - self._recounted.get(cap.id, -RECOUNT) >= RECOUNT]
-            if due and sum([await self._recount(cap) for cap in due]):
+            due = [limit for limit in asked.limits if now - self._recounted.get(limit.id, -RECOUNT) >= RECOUNT]
+            if due and sum([await self._recount(limit) for limit in due]):
                 granted = await self._reserve(snapshot, asked)
         return granted
 
     async def _reserve(self, snapshot: Snapshot, asked: LimitReservation) -> int:
         assert snapshot.body is not None
-        ledgers = [self._ledger(cap) for cap in asked.caps]
-        # After a failure something may have been made that nobody has seen yet.
+        ledgers = [self._ledger(limit) for limit in asked.limits]
+        # After a failure Jobs may exist that the watch has not shown yet: what was reserved for them is kept.
         keep = "1" if snapshot.failures else "0"
         args: list[Arg] = ["", snapshot.ref.key, snapshot.body["metadata"]["uid"], asked.alive, asked.wanted]
-        args += [asked.held, keep, KEPT, BELIEVED, *(cap.limit for cap in asked.caps)]
+        args += [asked.held, keep, KEPT, BELIEVED, *(limit.limit for limit in asked.limits)]
         while True:
             answer = await _RESERVE(self._client, ledgers, args)
             if answer[0] == b"granted":
-                await self._wake([key.decode() for key in answer[2][:WOKEN]])
+                if waiting := [key.decode() for key in answer[2][:WOKEN]]:
+                    marked = await self._lane.mark(waiting)
+                    await self._notify({self._lane.name: marked.notifications})
                 return int(answer[1])
-            await self._recount(asked.caps[answer[1]])
+            await self._recount(asked.limits[answer[1]])
 
-    async def _wake(self, keys: list[str]) -> None:
-        if keys:
-            marked = await self._lane.mark(keys)
-            await self._ring({self._lane.name: marked.bells})
-
-    async def _recount(self, cap: JobLimit) -> int:
-        """Bring the ledger in line with the mirror; answers how many Jobs less are reserved."""
-        counted = await self._counted(cap)
+    async def _recount(self, limit: JobLimit) -> int:
+        """Brings the ledger in line with the store. Returns how many Jobs fewer are reserved."""
+        counted = await self._counted(limit)
         args: list[Arg] = ["", SETTLED, KEPT]
         for key, (uid, alive) in counted.items():
             args += (key, uid, alive)
-        freed: int = await _RECOUNT(self._client, [self._ledger(cap)], args)
+        freed: int = await _RECOUNT(self._client, [self._ledger(limit)], args)
         self._recounted = {id: at for id, at in self._recounted.items() if time.monotonic() - at < RECOUNT}
-        self._recounted[cap.id] = time.monotonic()
+        self._recounted[limit.id] = time.monotonic()
         return freed
 
-    async def _counted(self, cap: JobLimit) -> Mapping[str, tuple[str, int]]:
-        """By key of every covered ScaledJob, its uid and its unfinished Jobs; without a uid those that are gone."""
-        await self._mirror.require_fresh((SCALED_JOB, JOB), self._stale)
+    async def _counted(self, limit: JobLimit) -> Mapping[str, tuple[str, int]]:
+        """By key of every covered object, its uid ("" once it is deleted) and its unfinished Jobs."""
+        owners = limit.owners
+        await self._store.require_fresh((owners, JOB), self._stale)
         alive: defaultdict[tuple[str, str], int] = defaultdict(int)
         covered: dict[str, bool] = {}
-        async for job in self._mirror.scan(JOB):
+        async for job in self._store.scan(JOB):
             owner = controller_of(job.body) if job.body else None
-            if job.body and owner and owner["kind"] == SCALED_JOB.kind and not conditions.finished(job.body):
-                key = Ref(SCALED_JOB, job.ref.namespace, owner["name"]).key
+            if job.body and owner and owner["kind"] == owners.kind and not conditions.finished(job.body):
+                key = Ref(owners, job.ref.namespace, owner["name"]).key
                 alive[owner["uid"], key] += 1
-                # Jobs carry their object's labels.
-                covered[key] = covered.get(key, False) or policy.covers(cap, job.body)
+                # Jobs carry their object's labels: they tell of an object that is deleted.
+                covered[key] = covered.get(key, False) or limit.covers(job.body)
         counted: dict[str, tuple[str, int]] = {}
-        there = set()
-        async for entry in self._mirror.scan(SCALED_JOB):
+        existing = set()
+        async for entry in self._store.scan(owners):
             if entry.body is not None:
-                there.add(entry.ref.key)
-                if policy.covers(cap, entry.body):
+                existing.add(entry.ref.key)
+                if limit.covers(entry.body):
                     uid = entry.body["metadata"]["uid"]
                     counted[entry.ref.key] = (uid, alive.get((uid, entry.ref.key), 0))
         for (_, key), number in alive.items():
-            if key not in there and covered[key]:
+            if key not in existing and covered[key]:
                 counted[key] = ("", number)
         return counted
 
-    def _ledger(self, cap: JobLimit) -> str:
-        return f"{self._tag}:cap:{cap.id}"
+    def _ledger(self, limit: JobLimit) -> str:
+        return f"{self._tag}:limit:{limit.id}"

@@ -1,4 +1,4 @@
-"""A reconcile worker: the controllers, and everything their decisions are carried out with."""
+"""The wiring of a reconcile worker: controllers, observer, executor and their services."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,13 +13,13 @@ from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.reservations import Reservations
 from workers.runtime.consumer import Consumer
-from workers.runtime.wiring import base, connect, draining, utc_now
+from workers.runtime.wiring import base, connect, consuming, utc_now
 from workers.settings import Settings
 
 
 @asynccontextmanager
 async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
-    """A reconcile worker: answers the bells of the reconcile lane."""
+    """Opens the consumer of the reconcile lane."""
     async with AsyncExitStack() as stack:
         controllers = registry.configured(settings)
         parts = await stack.enter_async_context(base(settings, controllers))
@@ -31,19 +31,19 @@ async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
             controllers=controllers,
             observer=Observer(
                 controllers=controllers,
-                mirror=parts.mirror,
+                store=parts.store,
                 readings=parts.readings,
                 stale=settings.stale,
                 scales=Scales(cluster),
             ),
             actor=Actor(
                 cluster=cluster,
-                mirror=parts.mirror,
+                store=parts.store,
                 recorder=recorder,
                 orders=parts.orders,
                 reconcile=parts.lanes["reconcile"],
                 poll=parts.lanes["poll"],
-                ring=parts.ring,
+                notify=parts.notify,
                 in_flight=settings.in_flight,
             ),
             decisions=DecisionLog(parts.client, Keys(settings.prefix)),
@@ -52,10 +52,10 @@ async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
             reservations=Reservations(
                 parts.client,
                 Keys(settings.prefix),
-                parts.mirror,
+                parts.store,
                 parts.lanes["reconcile"],
-                parts.ring,
+                parts.notify,
                 stale=settings.stale,
             ),
         )
-        yield await stack.enter_async_context(draining(parts, "reconcile", reconciler.handle))
+        yield await stack.enter_async_context(consuming(parts, "reconcile", reconciler.handle))

@@ -1,4 +1,4 @@
-"""Many callers, one call: requests that arrive while a batch is on its way form the next batch."""
+"""A request batcher: items submitted while a batch is under way form the next batch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,9 +9,9 @@ Result = TypeVar("Result")
 
 
 class Batcher(Generic[Item, Result]):
-    """Turns single submissions into batches without a timer: nobody waits longer than for the batch before.
+    """Batches single submissions without a timer: an item waits for the batch before it at most.
 
-    carry: carries out one batch and answers one result per item, in order. If it raises, every item of that batch
+    carry: carries out one batch and returns one result per item, in order. If it raises, every item of that batch
     raises the same error. limit: most items of one batch.
     """
 
@@ -22,7 +22,7 @@ class Batcher(Generic[Item, Result]):
         self._runner: asyncio.Task[None] | None = None
 
     async def submit(self, item: Item) -> Result:
-        """Carry this item out with whatever else is waiting; answers its result."""
+        """Returns the item's result, carried out together with all that is waiting."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._runner is None:
@@ -30,12 +30,12 @@ class Batcher(Generic[Item, Result]):
         return await future
 
     async def close(self) -> None:
-        """Wait until everything submitted so far has been carried out."""
+        """Returns when everything submitted so far is carried out."""
         while self._runner is not None:
             await asyncio.wait([self._runner])
 
     async def _run(self) -> None:
-        # Let everybody who became runnable in this turn of the loop submit first.
+        # One turn of the loop, so that all tasks that are runnable now submit to the first batch.
         await asyncio.sleep(0)
         try:
             while self._waiting:

@@ -1,4 +1,4 @@
-"""The queues that must always be there: `root`, above all others, and `default`, for work that names none."""
+"""Volcano's default Queues, which must always exist: `root`, the parent of all, and `default`."""
 
 import asyncio
 import logging
@@ -11,9 +11,8 @@ from workers.logs import Outage
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks, and before one that failed is repeated.
-LOOK = 30.0
-AGAIN = 1.0
+#: Seconds between two checks, and after a failed one.
+CHECK, RETRY = 30.0, 1.0
 
 _SPECS: dict[str, Object] = {
     ROOT_QUEUE: {"weight": 1, "reclaimable": False},
@@ -22,8 +21,8 @@ _SPECS: dict[str, Object] = {
 
 
 async def establish(cluster: Cluster) -> list[str]:
-    """Makes those that are missing, and answers their names. Raises ClusterError, NotFound without their definition."""
-    made = []
+    """Creates the missing ones and returns their names. Raises ClusterError; NotFound without their definition."""
+    created = []
     for name, spec in _SPECS.items():
         try:
             await cluster.get(Ref(QUEUE, "", name))
@@ -38,25 +37,25 @@ async def establish(cluster: Cluster) -> list[str]:
                 await cluster.create(QUEUE, body)
             except AlreadyExists:
                 continue
-            made.append(name)
-    return made
+            created.append(name)
+    return created
 
 
 async def keep(cluster: Cluster, tried: asyncio.Event) -> None:
-    """Sees to it until cancelled that they are there; any number of processes may.
+    """Creates missing queues until cancelled; any number of processes may.
 
-    tried: set after the first attempt, whatever came of it: who may not make queues may still watch them.
+    tried: set after the first attempt, even a failed one: an account that may not create queues may still watch them.
     """
     outage = Outage(log)
     while True:
         try:
-            if made := await establish(cluster):
-                log.info("queues were made", extra={"queues": ", ".join(made)})
+            if created := await establish(cluster):
+                log.info("queues were made", extra={"queues": ", ".join(created)})
         except ClusterError as error:
             outage.lasts("the queues that must be there are not known to be", error=str(error))
             tried.set()
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(RETRY)
         else:
             outage.over("the queues that must be there are")
             tried.set()
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK)

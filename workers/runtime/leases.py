@@ -1,4 +1,4 @@
-"""The keys this process has in its hands: leases kept alive while work runs, and given back when it ends."""
+"""The leases that this process holds: renewed while work runs under them, and settled with its outcome."""
 
 import asyncio
 import logging
@@ -15,27 +15,27 @@ from workers.runtime.batcher import Batcher
 
 log = logging.getLogger(__name__)
 
-#: Rings so many bells of each named lane.
-Ring = Callable[[Mapping[str, int]], Awaitable[None]]
+#: Sends so many notifications for each named lane.
+Notify = Callable[[Mapping[str, int]], Awaitable[None]]
 
-#: No write is started in the last second of a lease: the answer could come after somebody else took the key.
+#: Seconds before the end of a lease in which no write starts: it could arrive after another process claimed the key.
 MARGIN = 1.0
 
 
 class LeaseLost(PenstockError):  # noqa: N818
-    """This process no longer holds the key; whatever it was about to do is somebody else's work now."""
+    """This process no longer holds the key's lease, and must not write for it any more."""
 
 
 class LeaseKeeper:
-    """The leases of one lane that this process holds.
+    """The leases of one lane that this process holds, renewed together three times per lease period.
 
-    Renewal is one call per third of a lease for all of them. A lease that was lost, or whose own deadline passed
-    because this process stood still, stops the work under it before the work can do harm.
+    A lost lease cancels the work under it; so does a deadline that passed while this process was stopped (SIGSTOP, a
+    paused VM), when the broker may have leased the key to another process already.
     """
 
-    def __init__(self, lane: Lane, ring: Ring, *, lease: float) -> None:
+    def __init__(self, lane: Lane, notify: Notify, *, lease: float) -> None:
         self.lane = lane
-        self._ring = ring
+        self._notify = notify
         self._lease = lease
         self._held: dict[Lease, asyncio.Task[Any] | None] = {}
         self._deadlines: dict[Lease, float] = {}
@@ -43,25 +43,26 @@ class LeaseKeeper:
         self._renewing = asyncio.create_task(self._renew_forever(), name=f"renew {lane.name}")
 
     async def close(self) -> None:
-        """Give back what is settled and stop renewing; what is still held expires by itself."""
+        """Writes the settled outcomes and stops renewing; leases that are still held expire."""
         self._renewing.cancel()
         await asyncio.gather(self._renewing, return_exceptions=True)
         await self._settling.close()
 
     def take(self, leases: Sequence[Lease]) -> None:
-        """Count these leases as held from now on."""
+        """Renews these leases from now on."""
         for lease in leases:
             self._held[lease] = None
             self._deadlines[lease] = lease.deadline
 
     async def work(self, lease: Lease, work: Coroutine[Any, Any, Outcome]) -> None:
-        """Run the work under its lease and settle with its outcome; a lost lease cancels the work, silently."""
+        """Runs the work under its lease and settles the outcome. Returns without an error if the lease is lost."""
         task = asyncio.ensure_future(work)
         self._held[lease] = task
         try:
             outcome = await task
         except asyncio.CancelledError:
-            # Two ways to get here: the renewal cancelled the work (lost), or our own caller is being cancelled.
+            # Either `_renew` cancelled the work of a lost lease, after forgetting it, and that ends here; or our own
+            # caller is cancelled, which must propagate.
             if lease in self._held:
                 task.cancel()
                 raise
@@ -74,28 +75,32 @@ class LeaseKeeper:
         await self.settle(lease, outcome)
 
     async def settle(self, lease: Lease, outcome: Outcome) -> None:
-        """Give one lease back with its outcome. A stale one changes nothing: its key is in other hands."""
+        """Settles one lease. A stale one changes nothing: another process holds the key."""
         self._forget(lease)
         await self._settling.submit((lease, outcome))
 
     async def settle_all(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
-        """Give many leases back in one call."""
+        """Settles many leases in one call."""
         for lease, _ in outcomes:
             self._forget(lease)
         await self._finish(outcomes)
 
     def check(self, lease: Lease) -> None:
-        """Call before every write: raises LeaseLost unless this lease is held for at least another second."""
+        """Raises LeaseLost unless the lease lasts for another `MARGIN` seconds; called before every write.
+
+        The deadline is monotonic time of this process, taken before the broker granted or renewed the lease: it passes
+        before the broker's own does, whatever the two clocks show.
+        """
         deadline = self._deadlines.get(lease)
         if deadline is None or time.monotonic() > deadline - MARGIN:
             raise LeaseLost(f"the lease of {lease.key} ran out")
 
     def holds(self, lease: Lease) -> bool:
-        """Whether this lease is still to be settled."""
+        """Returns True while this lease is not settled, lost or dropped."""
         return lease in self._held
 
     def drop(self, leases: Iterable[Lease]) -> None:
-        """Stop renewing these; those not settled expire, and their keys become ready for somebody else."""
+        """Stops renewing these; the unsettled ones expire, and their keys become ready again."""
         for lease in leases:
             self._forget(lease)
 
@@ -105,8 +110,8 @@ class LeaseKeeper:
 
     async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> Sequence[bool]:
         finished = await self.lane.finish(outcomes)
-        if finished.bells:
-            await self._ring({self.lane.name: finished.bells})
+        if finished.notifications:
+            await self._notify({self.lane.name: finished.notifications})
         for lease in finished.stale:
             process.STALE_DONE.labels(self.lane.name).inc()
             log.info("a stale outcome was refused", extra={"key": lease.key})
@@ -119,7 +124,7 @@ class LeaseKeeper:
             try:
                 await self._renew()
             except RedisError as error:
-                # The deadlines keep running: if the broker stays away, the work stops by itself in time.
+                # Deadlines keep running: if the broker stays away, `check` refuses writes in time.
                 log.warning("leases could not be renewed", extra={"lane": self.lane.name, "error": str(error)})
             except Exception:
                 log.exception("leases could not be renewed", extra={"lane": self.lane.name})
@@ -128,13 +133,16 @@ class LeaseKeeper:
         held = list(self._held)
         if not held:
             return
+        # Before the call, not after its answer: the broker's lease begins in between, and must outlast ours.
         before = time.monotonic()
         lost = await self.lane.renew(held)
         for lease in held:
+            # Settled while the renewal was under way.
             if lease not in self._held:
                 continue
             if lease in lost or before > self._deadlines[lease]:
                 task = self._held[lease]
+                # First, so that `work` can tell this cancellation from its caller's.
                 self._forget(lease)
                 if task is not None:
                     task.cancel()

@@ -1,4 +1,4 @@
-"""A Celery worker's life: the service behind its bells opens when it is ready and closes with it."""
+"""The life cycle of a Celery worker process: its service opens when the worker is ready and closes with it."""
 
 import gc
 import logging
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def serve(lane: str, process: LoopThread[Any]) -> None:
-    """Open the process's service when a Celery worker that listens to the lane's bells is ready; close it with it.
+    """Opens the process's service when a Celery worker that consumes the lane's queue is ready; closes it with it.
 
-    Not on the first bell: the sweep must run even if no bell ever arrives.
+    Not on the first notification: the sweep must run even if none ever arrives.
     """
 
     def ready(sender: Any, **_: Any) -> None:
@@ -29,11 +29,11 @@ def serve(lane: str, process: LoopThread[Any]) -> None:
             try:
                 process.start()
             except UserError as error:
-                # It would fail for every bell: better not to seem to be at work.
+                # Every notification would fail: a worker that stops is noticed, one that fails quietly is not.
                 log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
                 raise WorkerShutdown(1) from error
-            # Modules, models and clients stay until the end. To walk over them again and again would double what it
-            # costs to decide on an object of some hundred kilobytes.
+            # Modules, models and clients stay until the end. Each collection that walked over them would double the
+            # cost of a decision on an object of some hundred kilobytes.
             gc.collect()
             gc.freeze()
 

@@ -1,6 +1,6 @@
-"""The event loop of one process: on a thread of its own, with the service that lives on it.
+"""The event loop of a process, on a thread of its own, with the service that runs on it.
 
-Celery's threads hand their bells over to it. Everything below is async, and there is no second, blocking copy.
+Celery's threads pass notifications to it and wait. Everything below is async; there is no second, blocking version.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from typing import Any, Generic, TypeVar
 import uvloop
 
 Service = TypeVar("Service")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class LoopThread(Generic[Service]):
-    """Opens a service on a loop of its own when it is first needed, and closes it once.
+    """Opens a service on a loop of its own on first use, and closes it once.
 
-    open: makes the service, as an async context manager.
+    open_service: makes the service, as an async context manager.
     """
 
     def __init__(self, open_service: Callable[[], AbstractAsyncContextManager[Service]]) -> None:
@@ -31,11 +31,11 @@ class LoopThread(Generic[Service]):
         self._service: Service | None = None
         self._calls: set[asyncio.Task[Any]] = set()
 
-    def run(self, work: Callable[[Service], Awaitable[Answer]]) -> Answer:
-        """Do something with the service from any thread; waits for the answer."""
+    def run(self, work: Callable[[Service], Awaitable[Result]]) -> Result:
+        """Returns what `work` returns for the service; blocks the calling thread, which may be any."""
         self.start()
 
-        async def call() -> Answer:
+        async def call() -> Result:
             assert self._service is not None
             task = asyncio.current_task()
             assert task is not None
@@ -45,11 +45,11 @@ class LoopThread(Generic[Service]):
             finally:
                 self._calls.discard(task)
 
-        answer: Answer = self._submit(call).result()
-        return answer
+        result: Result = self._submit(call).result()
+        return result
 
     def start(self) -> None:
-        """Open the service now. Raises what opening it raises; a later call tries again."""
+        """Opens the service. Raises what opening it raises; a later call tries again."""
         with self._lock:
             if self._service is not None:
                 return
@@ -62,9 +62,9 @@ class LoopThread(Generic[Service]):
             self._context = context
 
     def stop(self) -> None:
-        """Close the service and end the loop's thread; stopping twice is stopping once.
+        """Closes the service and ends the loop's thread; a second call does nothing.
 
-        What still runs is cancelled first: a thread that waited for it on a loop that has ended would wait for ever.
+        Running calls are cancelled first: a thread that waited for one on a stopped loop would wait for ever.
         """
         with self._lock:
             if self._context is not None:

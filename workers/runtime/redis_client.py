@@ -1,8 +1,8 @@
-"""Clients of the broker whose calls can be cancelled.
+"""Redis clients whose calls can be cancelled.
 
-redis-py sends every command under `asyncio.wait_for`, and before Python 3.12 that forgets a cancellation that arrives
-in the moment its inner task is done: the call returns as if nothing had happened, and a task that was told to end goes
-on for ever. Our connections notice and raise the cancellation after all.
+redis-py sends every command under `asyncio.wait_for`. Before Python 3.12 that swallows a cancellation that arrives in
+the moment its inner task is done: the call returns normally, and the cancelled task runs on for ever. These connections
+detect that and raise the cancellation after all.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 import redis.asyncio as redis
 from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
 
-#: Seconds a call waits for its turn when all connections are taken.
+#: Seconds a call waits for a connection when all are taken.
 PATIENCE = 10.0
 
 
@@ -22,7 +22,7 @@ class _Cancellable:
         before = task.cancelling() if task else 0
         await super().send_packed_command(command, check_health)  # type: ignore[misc]
         if task and task.cancelling() > before:
-            # The command is on its way; its answer must not be taken for that of the next one.
+            # The command was sent; its answer must not be read as the next command's.
             await self.disconnect(nowait=True)  # type: ignore[attr-defined]
             raise asyncio.CancelledError
 
@@ -47,9 +47,9 @@ _CANCELLABLE: dict[type[Any], type[Any]] = {
 
 
 def client(url: str, **options: Any) -> redis.Redis:
-    """A client for this URL; options are those of `redis.asyncio.Redis.from_url`. Closing it closes its connections.
+    """Returns a client with a pool of its own; options are those of `redis.asyncio.Redis.from_url`.
 
-    A call that finds all `max_connections` taken waits for one: a batch of keys may ask more at once than there are.
+    A call that finds all `max_connections` taken waits up to `PATIENCE` for one instead of failing at once.
     """
     pool = BlockingConnectionPool.from_url(url, timeout=PATIENCE, **options)
     pool.connection_class = _CANCELLABLE[pool.connection_class]

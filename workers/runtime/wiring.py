@@ -1,4 +1,4 @@
-"""What every process of ours stands on: the broker and what is kept in it, opened in one place and closed again."""
+"""The wiring of a process: the broker's client and the services that keep their state in the broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -13,7 +13,7 @@ from redis.backoff import ExponentialBackoff
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 from workers.app import LANES, app
 from workers.cache.store import Store
 from workers.client.rest import Cluster
@@ -22,7 +22,7 @@ from workers.handoff.readings import Readings
 from workers.reconcile.controller import Controller
 from workers.runtime import redis_client
 from workers.runtime.consumer import Consumer, Handler
-from workers.runtime.leases import LeaseKeeper, Ring
+from workers.runtime.leases import LeaseKeeper, Notify
 from workers.runtime.notifier import Notifier
 from workers.settings import Settings
 
@@ -51,15 +51,15 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
 @dataclass(frozen=True)
 class BrokerServices:
-    """What every process of ours has: the broker, the lanes, the mirror, the readings, the orders and the bells."""
+    """The services of every process. notify: sends notifications for lanes."""
 
     settings: Settings
     client: redis.Redis
     lanes: Mapping[str, Lane]
-    mirror: Store
+    store: Store
     readings: Readings
     orders: ClaimOrders
-    ring: Ring
+    notify: Notify
 
 
 def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -> dict[str, tuple[Lane, ...]]:
@@ -70,20 +70,20 @@ def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -
     }
 
 
-def mirror_of(
+def store_of(
     client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
 ) -> Store:
-    """The mirror as these controllers need it: all processes that write to one must know the same ones."""
+    """Returns the store for these controllers; all processes that write to one must know the same controllers."""
     return Store(
         client,
         keys,
         lanes_of(controllers, lanes),
         accepts={kind_id: controller.accepts for kind_id, controller in controllers.items()},
         adopted={kind.id for controller in controllers.values() for kind in controller.adopts},
-        ties={
-            kind.id: TIES[kind.id]
+        references={
+            kind.id: REFERENCES[kind.id]
             for controller in controllers.values()
-            for kind in (*controller.tied, *((controller.kind,) if controller.peers else ()))
+            for kind in (*controller.referrers, *((controller.kind,) if controller.peers else ()))
         },
     )
 
@@ -92,9 +92,9 @@ def mirror_of(
 async def base(
     settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})
 ) -> AsyncIterator[BrokerServices]:
-    """Open the broker's side of a process.
+    """Opens the broker's services.
 
-    controllers: by kind id. A process that writes to the mirror must know them: they say whose keys are marked.
+    controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
@@ -102,44 +102,44 @@ async def base(
     lanes = {
         name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
     }
-    bells = Notifier(app, LANES)
+    notifier = Notifier(app, LANES)
     try:
         yield BrokerServices(
             settings=settings,
             client=client,
             lanes=lanes,
-            mirror=mirror_of(client, keys, lanes, controllers),
+            store=store_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
             orders=ClaimOrders(client, keys),
-            ring=bells.ring,
+            notify=notifier.notify,
         )
     finally:
-        bells.close()
+        notifier.close()
         await client.aclose()
 
 
 @asynccontextmanager
-async def draining(
+async def consuming(
     base: BrokerServices, lane: str, handle: Handler, *, linger: float | None = None
 ) -> AsyncIterator[Consumer]:
-    """Answer the bells of one lane with this handler, and keep the lane moving between bells.
+    """Opens the consumer of one lane with this handler, and sweeps the lane every second.
 
-    linger: seconds after which what a bell claimed goes on without it.
+    linger: seconds after which an unfinished claim continues in the background.
     """
-    hands = LeaseKeeper(base.lanes[lane], base.ring, lease=base.settings.lease)
-    drain = Consumer(hands, handle, base.ring, batch=base.settings.batch, work=base.settings.work, linger=linger)
-    sweeping = asyncio.create_task(drain.sweep_forever(), name=f"sweep {lane}")
+    keeper = LeaseKeeper(base.lanes[lane], base.notify, lease=base.settings.lease)
+    consumer = Consumer(keeper, handle, base.notify, batch=base.settings.batch, work=base.settings.work, linger=linger)
+    sweeping = asyncio.create_task(consumer.sweep_forever(), name=f"sweep {lane}")
     try:
-        yield drain
+        yield consumer
     finally:
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
-        await drain.close()
-        await hands.close()
+        await consumer.close()
+        await keeper.close()
 
 
 async def connect(settings: Settings) -> Cluster:
-    """The API server these settings name."""
+    """Returns a client of the API server that the settings name."""
     return await Cluster.connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,

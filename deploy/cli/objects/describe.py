@@ -181,7 +181,7 @@ async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> li
         item
         for item in answer["items"]
         if any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or ())
-        or (ref.kind.id == POD_GROUP.id and references.TIES[kind.id](item) == ref)
+        or (ref.kind.id == POD_GROUP.id and references.REFERENCES[kind.id](item) == ref)
     ]
     return sorted(owned, key=lambda item: item["metadata"].get("creationTimestamp") or "", reverse=True)
 

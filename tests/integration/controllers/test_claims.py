@@ -214,11 +214,11 @@ async def test_another_list_is_taken_from_when_the_old_one_is_settled(work: Work
     await work.client.rpush(f"{work.name}-next", "next")
     changed = await work.cluster.patch(work.ref, {"spec": {"triggers": [work.list_trigger(f"{work.name}-next")]}})
     async with redis.Redis.from_url((running.home / "broker.url").read_text().strip()) as broker:
-        mirror = Store(broker, Keys("penstock"), {})
+        store = Store(broker, Keys("penstock"), {})
 
         async def known() -> bool:
             # Whoever has not heard of the change yet takes the next item from the old list, and rightly so.
-            entry = await mirror.get(work.ref)
+            entry = await store.get(work.ref)
             generation = changed["metadata"]["generation"]
             return bool(entry and entry.body and entry.body["metadata"]["generation"] == generation)
 

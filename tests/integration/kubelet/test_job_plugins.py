@@ -9,7 +9,7 @@ from tests.unit.controllers.volcano.job.vcjobs import parsed, task
 from workers.api.kinds import POD, SERVICE, Object, Ref
 from workers.controllers.volcano.job import plugins, pods
 from workers.controllers.volcano.job.site import Site
-from workers.reconcile import keypairs
+from workers.reconcile.step_handlers import ssh_key_pair
 
 SITE = Site(addresses=True)
 
@@ -70,7 +70,7 @@ async def run(lab: Lab, name: str, *tasks: Object, **given: list[str]) -> None:
     """Makes everything a job would, by hand."""
     job = parsed(*tasks, metadata={"name": name}, plugins=given)
     for step in plugins.objects(job, SITE):
-        minted = {"stringData": {**step.body["stringData"], **keypairs.make()}} if step.mint else {}
+        minted = {"stringData": {**step.body["stringData"], **ssh_key_pair()}} if step.generate else {}
         await lab.cluster.create(step.kind, unowned({**step.body, **minted}))
     for each in job.spec.tasks:
         for index in range(each.replicas):

@@ -69,43 +69,43 @@ async def house(
     polls: Counter[str] = Counter()
     world.readings.__class__ = Counted
     world.readings.polls = polls  # type: ignore[attr-defined]
-    bells: set[asyncio.Task[Any]] = set()
+    notifications: set[asyncio.Task[Any]] = set()
     slots = asyncio.Semaphore(SLOTS)
 
-    async def bell() -> None:
+    async def notified() -> None:
         async with slots:
-            await drain.bell()
+            await consumer.consume()
 
-    async def ring(missing: Mapping[str, int]) -> None:
+    async def notify(missing: Mapping[str, int]) -> None:
         for _ in range(missing.get("poll", 0)):
-            bells.add(task := asyncio.create_task(bell()))
-            task.add_done_callback(bells.discard)
+            notifications.add(task := asyncio.create_task(notified()))
+            task.add_done_callback(notifications.discard)
 
     connections = Connections()
     sources = BatchedReader(
         connections, CircuitBreakers(BreakerPolicy(base=0.05, cap=interval, probe=timeout)), timeout=timeout
     )
     poller = Poller(
-        mirror=world.mirror,
+        store=world.store,
         readings=world.readings,
         orders=world.orders,
         reconcile=world.reconcile,
-        ring=world.ring,
+        notify=world.notify,
         settings=Settings(),
         triggers=world.triggers,
         sources=sources,
     )
-    hands = LeaseKeeper(world.poll, ring, lease=15.0)
-    drain = Consumer(hands, poller.handle, ring, batch=64, work=1.0, linger=LINGER)
-    sweeping = asyncio.create_task(drain.sweep_forever(every=0.05))
+    keeper = LeaseKeeper(world.poll, notify, lease=15.0)
+    consumer = Consumer(keeper, poller.handle, notify, batch=64, work=1.0, linger=LINGER)
+    sweeping = asyncio.create_task(consumer.sweep_forever(every=0.05))
     try:
         yield House(world, polls, sources)
     finally:
-        for task in (sweeping, *bells):
+        for task in (sweeping, *notifications):
             task.cancel()
-        await asyncio.gather(sweeping, *bells, return_exceptions=True)
-        await drain.close()
-        await hands.close()
+        await asyncio.gather(sweeping, *notifications, return_exceptions=True)
+        await consumer.close()
+        await keeper.close()
         await poller.close()
 
 
@@ -157,7 +157,7 @@ class Servers:
         writer.write(b"HTTP/1.1 200 OK\r\nX: ")
         while not gone.done():
             writer.write(b"x")
-            await writer.drain()
+            await writer.consumer()
             await asyncio.wait({gone}, timeout=1)
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -43,7 +43,7 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
     await world.client.rpush("queue", 1, 2, 3)
     await world.apply(scaled_job("work", redis_trigger(port, "queue", listLength="2"), generation=4))
     await world.deciding()
-    world.rung.clear()
+    world.notified.clear()
     async with world.polling() as polling:
         claim = await polling.once()
     assert await world.reading("work") == Reading(
@@ -54,7 +54,7 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
         uid="uid-work",
     )
     assert await world.deciding() == {"work"}
-    assert world.rung["reconcile"] == 1
+    assert world.notified["reconcile"] == 1
 
 
 @pytest.mark.parametrize(
@@ -455,8 +455,8 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
             return await original(*args, **more)
 
         world.readings.put_many = overtaken  # type: ignore[method-assign]
-        polling.hands.take(late.leases)
-        await polling.poller.handle(late, polling.hands)
+        polling.keeper.take(late.leases)
+        await polling.poller.handle(late, polling.keeper)
     assert await world.reading("work") == later
     assert await world.deciding() == set()
 
@@ -489,8 +489,8 @@ async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_
         polling = asyncio.create_task(lost.once())
         await asked.wait()
         # As when the broker was away for longer than the lease: another process finds the object gone.
-        [lease] = lost.hands._held
-        lost.hands.drop([lease])
+        [lease] = lost.keeper._held
+        lost.keeper.drop([lease])
         await world.poll.finish([(lease, Done())])
         await world.delete(body)
         await another.once()

@@ -31,8 +31,8 @@ def wakeups_of(world: World, **options: Any) -> Wakeups:
         client=world.client,
         keys=KEYS,
         poll=world.poll,
-        ring=world.ring,
-        mirror=world.mirror,
+        notify=world.notify,
+        store=world.store,
         triggers=world.triggers,
         **{"gap": 0.0, "refresh": 0.02, **options},
     )
@@ -65,7 +65,7 @@ async def woken(world: World) -> set[str]:
 
 
 async def calm(world: World) -> set[str]:
-    claim = await world.poll.claim(1000, bell=True)
+    claim = await world.poll.claim(1000, notified=True)
     await world.poll.finish((lease, Done()) for lease in claim.leases)
     return {lease.key.rpartition("/")[2] for lease in claim.leases}
 
@@ -121,7 +121,7 @@ async def test_what_makes_a_key_grow_wakes_its_object(world: World, port: int, s
         else:
             await world.client.execute_command(*last)
         assert await woken(world) == {"work"}
-        assert world.rung["poll"] > 0
+        assert world.notified["poll"] > 0
 
 
 @pytest.mark.parametrize(

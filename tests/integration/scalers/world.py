@@ -73,49 +73,47 @@ class World:
     client: Redis
     poll: Lane
     reconcile: Lane
-    mirror: Store
+    store: Store
     readings: Readings
     orders: ClaimOrders
     triggers: Triggers
-    rung: dict[str, int] = field(default_factory=dict)
+    notified: dict[str, int] = field(default_factory=dict)
     claims: list[ClaimedKeys] = field(default_factory=list)
 
-    async def ring(self, bells: Mapping[str, int]) -> None:
-        for lane, count in bells.items():
-            self.rung[lane] = self.rung.get(lane, 0) + count
+    async def notify(self, notifications: Mapping[str, int]) -> None:
+        for lane, count in notifications.items():
+            self.notified[lane] = self.notified.get(lane, 0) + count
 
     async def apply(self, *bodies: Object) -> None:
-        await self.mirror.apply(SCALED_JOB, [ObjectVersion(body) for body in bodies])
+        await self.store.apply(SCALED_JOB, [ObjectVersion(body) for body in bodies])
 
     async def delete(self, body: Object) -> None:
-        await self.mirror.apply(
-            SCALED_JOB, [ObjectVersion.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])]
-        )
+        await self.store.apply(SCALED_JOB, [ObjectVersion.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])])
 
     async def reading(self, name: str) -> Reading | None:
         return (await self.readings.get_many([key(name)]))[0]
 
     async def deciding(self) -> set[str]:
         """Names of the objects that somebody has to decide on now; they count as decided after this."""
-        claim = await self.reconcile.claim(2000, bell=True)
+        claim = await self.reconcile.claim(2000, notified=True)
         await self.reconcile.finish((lease, Done()) for lease in claim.leases)
         return {lease.key.rpartition("/")[2] for lease in claim.leases}
 
-    async def poll_once(self, poller: Poller, hands: LeaseKeeper) -> ClaimedKeys:
+    async def poll_once(self, poller: Poller, keeper: LeaseKeeper) -> ClaimedKeys:
         """Claim what is ready in the poll lane and work it off."""
-        claim = await self.poll.claim(2000, bell=True)
-        hands.take(claim.leases)
-        await poller.handle(claim, hands)
+        claim = await self.poll.claim(2000, notified=True)
+        keeper.take(claim.leases)
+        await poller.handle(claim, keeper)
         self.claims.append(claim)
         return claim
 
     def poller(self, *, timeout: float = 3.0, threshold: int = 3, wakeups: Wakeups | None = None) -> Poller:
         return Poller(
-            mirror=self.mirror,
+            store=self.store,
             readings=self.readings,
             orders=self.orders,
             reconcile=self.reconcile,
-            ring=self.ring,
+            notify=self.notify,
             settings=Settings(),
             triggers=self.triggers,
             wakeups=wakeups,
@@ -126,11 +124,11 @@ class World:
 
     @asynccontextmanager
     async def polling(self, **options: Any) -> AsyncIterator["Polling"]:
-        poller, hands = self.poller(**options), LeaseKeeper(self.poll, self.ring, lease=15.0)
+        poller, keeper = self.poller(**options), LeaseKeeper(self.poll, self.notify, lease=15.0)
         try:
-            yield Polling(self, poller, hands)
+            yield Polling(self, poller, keeper)
         finally:
-            await hands.close()
+            await keeper.close()
             await poller.close()
 
 
@@ -140,10 +138,10 @@ class Polling:
 
     world: World
     poller: Poller
-    hands: LeaseKeeper
+    keeper: LeaseKeeper
 
     async def once(self) -> ClaimedKeys:
-        return await self.world.poll_once(self.poller, self.hands)
+        return await self.world.poll_once(self.poller, self.keeper)
 
     async def again(self, *names: str) -> ClaimedKeys:
         """Poll these objects once more."""
@@ -159,7 +157,7 @@ async def build(client: Redis, *, lookups: Lookups | None = None, registry: Scal
         client=client,
         poll=poll,
         reconcile=reconcile,
-        mirror=Store(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
+        store=Store(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
         readings=Readings(client, KEYS),
         orders=ClaimOrders(client, KEYS),
         triggers=Triggers(registry, lookups),

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from scheduler import beat
 from scheduler.keys import Keys
-from scheduler.runs import EMITTING
+from scheduler.runs import LEASE
 from tests.support.valkeys import ValkeyServer
 
 SECOND = 1_000_000
@@ -185,11 +185,11 @@ def test_a_run_whose_beat_died_while_emitting_is_emitted_by_another(
     scheduler = start_beat(report=every(seconds=10))
     scheduler.tick()
     clock.forward(seconds=10)
-    broker.set("{test}:beat:emitting:report", "a beat that is no more", px=round(EMITTING * 1000))
+    broker.set("{test}:beat:lease:report", "a beat that is no more", px=round(LEASE * 1000))
     scheduler.tick()
     assert emitted() == []
 
-    broker.delete("{test}:beat:emitting:report")  # Its time is over.
+    broker.delete("{test}:beat:lease:report")  # Its time is over.
     scheduler.tick()
     assert emitted() == ["work"]
 

@@ -59,20 +59,20 @@ class World:
         self.cluster, self.client, self.namespace, self.job = cluster, client, namespace, job
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
-        self.mirror = Store(client, keys, {JOB.id: (self.lanes["reconcile"],)}, adopted={POD.id})
+        self.store = Store(client, keys, {JOB.id: (self.lanes["reconcile"],)}, adopted={POD.id})
         self.told = Told()
         self.actor = Actor(
             cluster=cluster,
-            mirror=self.mirror,
+            store=self.store,
             recorder=self.told,  # type: ignore[arg-type]
             orders=ClaimOrders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
-            ring=self.ring,
+            notify=self.notify,
             in_flight=8,
         )
 
-    async def ring(self, bells: Mapping[str, int]) -> None:
+    async def notify(self, notifications: Mapping[str, int]) -> None:
         """Nobody listens."""
 
     async def act(self, *steps: Step) -> None:
@@ -84,12 +84,12 @@ class World:
         settings = Settings(
             prefix="test", namespaces=(self.namespace,), own_namespace=self.namespace, stale=2, leadership=2
         )
-        informers = run_informers(settings, self.cluster, self.mirror, {JOB: "", POD: ""}, self.ring)
+        informers = run_informers(settings, self.cluster, self.store, {JOB: "", POD: ""}, self.notify)
         task = asyncio.create_task(informers)
         try:
 
             async def known() -> bool:
-                return None not in (await self.mirror.freshness([JOB, POD])).values()
+                return None not in (await self.store.freshness([JOB, POD])).values()
 
             await eventually(known)
             yield
@@ -118,11 +118,11 @@ class World:
 
     async def places(self, name: str) -> tuple[str, ...]:
         """Where the mirror has this pod: among the Job's children (maybe as a tombstone), or as nobody's."""
-        requests = [ObserveRequest(ref_of(JOB, self.job), loose=(POD,))]
-        [observation] = (await self.mirror.observe(requests)).observations
-        children = await self.mirror.children(POD, self.job["metadata"]["uid"])
+        requests = [ObserveRequest(ref_of(JOB, self.job), unowned=(POD,))]
+        [observation] = (await self.store.observe(requests)).observations
+        children = await self.store.children(POD, self.job["metadata"]["uid"])
         found = ["gone child" if child.gone else "child" for child in children if child.ref.name == name]
-        return (*found, *("loose" for entry in observation.loose[POD.id] if entry.ref.name == name))
+        return (*found, *("loose" for entry in observation.unowned[POD.id] if entry.ref.name == name))
 
     def has(self, name: str, *places: str) -> Callable[[], Awaitable[bool]]:
         async def holds() -> bool:
@@ -170,7 +170,7 @@ async def test_a_finalizer_comes_off_a_pod_that_was_written_to_meanwhile(world: 
     stored = await world.cluster.get(ref)
     assert stored["metadata"]["finalizers"] == ["test.dev/other"]
     assert stored["metadata"]["labels"]["newer"] == "yes"
-    entry = await world.mirror.get(ref)
+    entry = await world.store.get(ref)
     assert entry is not None
     assert entry.body is not None
     assert entry.body["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
@@ -240,12 +240,12 @@ async def test_many_pods_go_with_their_finalizers_and_no_late_event_brings_one_b
             await world.cluster.delete(ref_of(POD, pod))
         await world.act(Together(tuple(off(pod) for pod in pods)))
         left = {f"p{number}" for number in range(1, 20, 2)}
-        children = await world.mirror.children(POD, world.job["metadata"]["uid"])
+        children = await world.store.children(POD, world.job["metadata"]["uid"])
         assert {child.ref.name for child in children if not child.gone} == left
         # What the watch brings after all that comes after its events about all that.
         await world.cluster.create(POD, world.pod("last"))
         await eventually(world.has("last", "child"))
-        children = await world.mirror.children(POD, world.job["metadata"]["uid"])
+        children = await world.store.children(POD, world.job["metadata"]["uid"])
         assert {child.ref.name for child in children if not child.gone} == {*left, "last"}
         assert not any(
             child.body["metadata"].get("finalizers") for child in children if child.body and child.ref.name in left
@@ -316,28 +316,28 @@ async def test_a_job_that_went_first_still_lets_its_pods_go(world: World) -> Non
     readings = Readings(world.client, Keys("test"))
     reconciler = Reconciler(
         controllers=controllers,
-        observer=Observer(controllers=controllers, mirror=world.mirror, readings=readings, stale=10.0),
+        observer=Observer(controllers=controllers, store=world.store, readings=readings, stale=10.0),
         actor=world.actor,
         decisions=DecisionLog(world.client, Keys("test")),
         clock=lambda: datetime.now(UTC),
         deadline=30.0,
     )
     await lane.open()
-    hands = LeaseKeeper(lane, world.ring, lease=15.0)
-    drain = Consumer(hands, reconciler.handle, world.ring, batch=16, work=60.0)
+    keeper = LeaseKeeper(lane, world.notify, lease=15.0)
+    consumer = Consumer(keeper, reconciler.handle, world.notify, batch=16, work=60.0)
     refs = [ref_of(POD, await world.cluster.create(POD, world.pod(f"p{number}"))) for number in range(3)]
 
     async def worked_off() -> bool:
         await lane.sweep()
-        await drain.bell()
+        await consumer.consume()
         pods = [await world.cluster.get(ref) for ref in refs if await world.there(ref)]
         return not any(pod["metadata"].get("finalizers") for pod in pods)
 
     try:
         async with world.followed():
-            await drain.bell()
+            await consumer.consume()
             await world.cluster.delete(ref_of(JOB, world.job), propagation="Background")
             await eventually(worked_off)
     finally:
-        await hands.close()
+        await keeper.close()
     assert [snapshot.body is None for snapshot in snapshots][-1]

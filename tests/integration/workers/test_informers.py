@@ -28,10 +28,10 @@ class World:
         self.kubeconfig = kubeconfig
         self.namespace = namespace
         self.lane = Lane(client, "reconcile", Keys("test"))
-        self.mirror = Store(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
+        self.store = Store(client, Keys("test"), {CONFIG_MAP.id: (self.lane,)})
         self.settings = Settings(prefix="test", namespaces=(namespace,), own_namespace=namespace, stale=2, leadership=2)
 
-    async def ring(self, bells: Mapping[str, int]) -> None:
+    async def notify(self, notifications: Mapping[str, int]) -> None:
         """Nobody listens."""
 
     @asynccontextmanager
@@ -40,9 +40,9 @@ class World:
             informers = run_informers(
                 self.settings,
                 cluster,
-                self.mirror,
+                self.store,
                 {CONFIG_MAP: ""},
-                self.ring,
+                self.notify,
             )
             task = asyncio.create_task(informers)
             try:
@@ -53,10 +53,10 @@ class World:
 
     async def names(self) -> set[str]:
         # A real cluster puts a certificate of its own into every namespace.
-        return {entry.ref.name async for entry in self.mirror.scan(CONFIG_MAP)} - {"kube-root-ca.crt"}
+        return {entry.ref.name async for entry in self.store.scan(CONFIG_MAP)} - {"kube-root-ca.crt"}
 
     async def fresh(self) -> bool:
-        age = (await self.mirror.freshness([CONFIG_MAP]))[CONFIG_MAP.id]
+        age = (await self.store.freshness([CONFIG_MAP]))[CONFIG_MAP.id]
         return age is not None and age < 2
 
     def shows(self, *names: str) -> Callable[[], Awaitable[bool]]:
@@ -97,7 +97,7 @@ async def test_when_the_leader_goes_the_other_takes_over_and_nothing_is_missed(
         async def follows() -> bool:
             # A busy machine may change leaders at any moment.
             spec = (await cluster.get(lease))["spec"]
-            return bool(await world.mirror.epoch(CONFIG_MAP) == spec["leaseTransitions"])
+            return bool(await world.store.epoch(CONFIG_MAP) == spec["leaseTransitions"])
 
         await eventually(follows)
 
@@ -108,10 +108,10 @@ async def test_a_deleted_lease_does_not_send_the_epochs_back(
     world = World(cluster_config, real_redis, namespace)
     async with world.process():
         await eventually(world.fresh)
-        before = await world.mirror.epoch(CONFIG_MAP)
+        before = await world.store.epoch(CONFIG_MAP)
         await cluster.delete(Ref(LEASE, namespace, lease_name("test", CONFIG_MAP)))
 
         async def later() -> bool:
-            return await world.mirror.epoch(CONFIG_MAP) > before and await world.fresh()
+            return await world.store.epoch(CONFIG_MAP) > before and await world.fresh()
 
         await eventually(later)

@@ -53,11 +53,11 @@ async def test_a_stopped_informer_never_looks_fresh(
     real_redis: redis_async.Redis,
     tmp_path: Path,
 ) -> None:
-    mirror = Store(real_redis, Keys("test"), {})
+    store = Store(real_redis, Keys("test"), {})
     ref = Ref(JOB, namespace, "slept-through")
 
     async def age() -> float:
-        known = (await mirror.freshness([JOB]))[JOB.id]
+        known = (await store.freshness([JOB]))[JOB.id]
         return float("inf") if known is None else known
 
     async def fresh() -> bool:
@@ -68,7 +68,7 @@ async def test_a_stopped_informer_never_looks_fresh(
 
     async def honest() -> bool:
         """Answers whether the object has arrived; until then the kind must not be younger than its creation."""
-        observed = await mirror.observe([ObserveRequest(ref)])
+        observed = await store.observe([ObserveRequest(ref)])
         entry = observed.observations[0].entry
         younger = observed.ages[JOB.id]
         assert entry is not None or younger is None or younger > 1.5, f"fresh by {younger} s without the object"

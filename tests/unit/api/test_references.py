@@ -6,7 +6,7 @@ import pytest
 
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 
 
 def body(kind: Kind, metadata: Object | None = None, **content: Any) -> Object:
@@ -64,4 +64,4 @@ MADE = "volcano.sh/createdByJobTemplate"
     ],
 )
 def test_who_is_named(kind: Kind, made: Object, named: Ref | None) -> None:
-    assert TIES[kind.id](made) == named
+    assert REFERENCES[kind.id](made) == named

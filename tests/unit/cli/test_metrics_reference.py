@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY
 
 from deploy import metrics_reference
 from tests.support.paths import ROOT
-from workers.metrics.objects import CENSUS
+from workers.metrics.objects import OBJECT_METRICS
 
 PAGE = ROOT / "docs" / "metrics.md"
 
@@ -26,6 +26,6 @@ def test_every_metric_is_told_of_once_and_none_that_is_not_there() -> None:
         if not family.name.startswith(CLIENTS)
     }
     told = Counter(row.name for rows in metrics_reference.sections().values() for row in rows)
-    assert {family.name for family in CENSUS.collect()} < registered
+    assert {family.name for family in OBJECT_METRICS.collect()} < registered
     assert set(told) == registered
     assert set(told.values()) == {1}

@@ -120,8 +120,8 @@ def job(*, metadata: Object | None = None, status: Object | None = None, **spec:
 
 
 def job_snapshot(
-    body: Object, *pods: CachedObject, loose: tuple[CachedObject, ...] = (), failures: int = 0
+    body: Object, *pods: CachedObject, unowned: tuple[CachedObject, ...] = (), failures: int = 0
 ) -> Snapshot:
     """What a reconcile of this Job observed. loose: pods that nobody controls."""
     ref = Ref(JOB, "default", body["metadata"]["name"])
-    return Snapshot(ref=ref, body=body, children={POD.id: pods}, loose={POD.id: loose}, failures=failures)
+    return Snapshot(ref=ref, body=body, children={POD.id: pods}, unowned={POD.id: unowned}, failures=failures)

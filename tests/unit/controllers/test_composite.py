@@ -79,18 +79,23 @@ def test_what_they_see_they_all_see() -> None:
         part(
             "a",
             children=(JOB,),
-            tied=(JOB,),
+            referrers=(JOB,),
             follows=(NODE,),
             relatives=asks("a"),
-            glances=asks("g"),
+            optional_relatives=asks("g"),
             accepts=only("x"),
         ),
         part(
-            "b", children=(JOB, POD_GROUP), adopts=(NODE,), relatives=asks("b"), everywhere=(QUEUE,), surveys=only("y")
+            "b",
+            children=(JOB, POD_GROUP),
+            adopts=(NODE,),
+            relatives=asks("b"),
+            cluster_wide=(QUEUE,),
+            reads_cluster_wide=only("y"),
         ),
     )
-    assert (whole.children, whole.adopts, whole.tied) == ((JOB, POD_GROUP), (NODE,), (JOB,))
-    assert (whole.follows, whole.everywhere) == ((NODE,), (QUEUE,))
+    assert (whole.children, whole.adopts, whole.referrers) == ((JOB, POD_GROUP), (NODE,), (JOB,))
+    assert (whole.follows, whole.cluster_wide) == ((NODE,), (QUEUE,))
 
     def body(*labels: str) -> Object:
         found = seen(*labels).body
@@ -99,10 +104,10 @@ def test_what_they_see_they_all_see() -> None:
 
     assert [ref.name for ref in whole.relatives(body("x"))] == ["a", "both", "b"]
     assert [ref.name for ref in whole.relatives(body())] == ["b", "both"]
-    assert [ref.name for ref in whole.glances(body("x"))] == ["g", "both"]
-    assert whole.glances(body()) == ()
-    assert whole.surveys(body("y"))
-    assert not whole.surveys(body("x"))
+    assert [ref.name for ref in whole.optional_relatives(body("x"))] == ["g", "both"]
+    assert whole.optional_relatives(body()) == ()
+    assert whole.reads_cluster_wide(body("y"))
+    assert not whole.reads_cluster_wide(body("x"))
 
 
 @pytest.mark.parametrize(

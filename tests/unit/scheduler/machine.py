@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Again, Done, Failed, FinishLater, Lane, Lease, Outcome, RetryBackoff
+from scheduler.queue import Done, Failed, Lane, Lease, Outcome, Requeue, RequeueAt, RetryBackoff
 from tests.unit.scheduler.model import SECOND, Model
 
 # The second failure in a row waits for longer than a lease lasts, the third for the cap.
@@ -53,7 +53,7 @@ class Replaying:
 
 
 @dataclass
-class Hand:
+class Holder:
     """A lease as its holder sees it: until when (virtual microseconds) it believes in it."""
 
     lease: Lease
@@ -80,8 +80,8 @@ class QueueMachine(RuleBasedStateMachine):
         )
         #: On some days nothing works, so that failures in a row get long.
         self.moody = False
-        self.hands: list[Hand] = []
-        self.spent: list[Hand] = []
+        self.holders: list[Holder] = []
+        self.spent: list[Holder] = []
         self.wanted: set[str] = set()
         self.model = self.empty_model()
 
@@ -117,28 +117,28 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.book(key, self.now + after * SECOND)
         self.runner.run(self.lane.book(dict.fromkeys(keys, self.now / SECOND + after)))
 
-    @precondition(lambda self: self.hands)
+    @precondition(lambda self: self.holders)
     @rule(data=st.data(), after=seconds, marked=st.booleans())
     def news_of_a_held_key(self, data: st.DataObject, after: int, marked: bool) -> None:
-        key = data.draw(st.sampled_from(self.hands)).lease.key
+        key = data.draw(st.sampled_from(self.holders)).lease.key
         if marked:
             self.mark([key], priority=0, forgive=False, twice=False)
         else:
             self.book([key], after)
 
-    @rule(n=st.integers(1, 3), bell=st.booleans(), twice=st.booleans())
-    def claim(self, n: int, bell: bool, twice: bool) -> None:
+    @rule(n=st.integers(1, 3), notified=st.booleans(), twice=st.booleans())
+    def claim(self, n: int, notified: bool, twice: bool) -> None:
         expected = self.model.claim(n, self.now)
         self.replaying.twice = twice
-        claim = self.runner.run(self.lane.claim(n, bell=bell))
+        claim = self.runner.run(self.lane.claim(n, notified=notified))
         self.replaying.twice = False
         keys = [lease.key for lease in claim.leases]
         for lease in claim.leases:
-            believers = [hand for hand in self.hands if hand.lease.key == lease.key and self.now < hand.until]
-            assert not believers, f"I2: {lease.key} is in two hands"
-            older = [hand.lease.token for hand in self.hands + self.spent if hand.lease.key == lease.key]
+            believers = [holder for holder in self.holders if holder.lease.key == lease.key and self.now < holder.until]
+            assert not believers, f"I2: {lease.key} has two holders"
+            older = [holder.lease.token for holder in self.holders + self.spent if holder.lease.key == lease.key]
             assert all(token < lease.token for token in older), "I6: a later claim has the higher token"
-            self.hands.append(Hand(lease, self.now + LEASE * SECOND))
+            self.holders.append(Holder(lease, self.now + LEASE * SECOND))
         assert sorted(keys) == sorted(expected), "I4: whose turn it is"
         assert claim.now == self.now
         assert claim.ready == len(self.model.ready)
@@ -148,52 +148,52 @@ class QueueMachine(RuleBasedStateMachine):
         ], "I5: failures travel with the claim"
         self.wanted.difference_update(keys)
 
-    @precondition(lambda self: self.hands)
+    @precondition(lambda self: self.holders)
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
-        hand = data.draw(st.sampled_from(self.hands + self.spent[-1:]))
-        held = self.model.renew(hand.lease.key, hand.lease.token, self.now)
-        lost = self.runner.run(self.lane.renew([hand.lease]))
-        assert lost == (frozenset() if held else {hand.lease})
-        if held and self.now < hand.until:
-            hand.until = self.now + LEASE * SECOND
+        holder = data.draw(st.sampled_from(self.holders + self.spent[-1:]))
+        held = self.model.renew(holder.lease.key, holder.lease.token, self.now)
+        lost = self.runner.run(self.lane.renew([holder.lease]))
+        assert lost == (frozenset() if held else {holder.lease})
+        if held and self.now < holder.until:
+            holder.until = self.now + LEASE * SECOND
 
-    @precondition(lambda self: self.hands)
+    @precondition(lambda self: self.holders)
     @rule(data=st.data(), many=st.integers(1, 4), twice=st.booleans())
     def finish(self, data: st.DataObject, many: int, twice: bool) -> None:
-        hands = data.draw(
+        holders = data.draw(
             st.lists(
-                st.sampled_from(self.hands + self.spent[-1:]),
+                st.sampled_from(self.holders + self.spent[-1:]),
                 min_size=1,
                 max_size=many,
-                unique_by=lambda hand: hand.lease,
+                unique_by=lambda holder: holder.lease,
             )
         )
-        self.give_back([(hand, data.draw(self.outcome())) for hand in hands], twice)
+        self.give_back([(holder, data.draw(self.outcome())) for holder in holders], twice)
 
-    def give_back(self, outcomes: list[tuple[Hand, Outcome]], twice: bool = False) -> None:
+    def give_back(self, outcomes: list[tuple[Holder, Outcome]], twice: bool = False) -> None:
         self.replaying.twice = twice
-        finished = self.runner.run(self.lane.finish((hand.lease, outcome) for hand, outcome in outcomes))
+        finished = self.runner.run(self.lane.finish((holder.lease, outcome) for holder, outcome in outcomes))
         self.replaying.twice = False
         stale = set()
-        for hand, outcome in sorted(outcomes, key=lambda pair: _order(pair[1])):
-            if not self.model.finish_lease(hand.lease.key, hand.lease.token, outcome, self.now):
-                stale.add(hand.lease)
+        for holder, outcome in sorted(outcomes, key=lambda pair: _order(pair[1])):
+            if not self.model.finish_lease(holder.lease.key, holder.lease.token, outcome, self.now):
+                stale.add(holder.lease)
         assert set(finished.stale) == stale, "I6: a stale outcome is refused and said to be"
         # A holder that has spoken holds nothing any more; it may still speak again.
-        self.spent += [hand for hand, _ in outcomes if hand in self.hands]
-        self.hands = [hand for hand in self.hands if hand not in self.spent]
+        self.spent += [holder for holder, _ in outcomes if holder in self.holders]
+        self.holders = [holder for holder in self.holders if holder not in self.spent]
 
     @rule(data=st.data(), n=st.integers(1, 3))
     def work(self, data: st.DataObject, n: int) -> None:
         """A whole turn, so that keys get far enough to fail several times in a row."""
         due = min(self.model.later.values(), default=self.now)
         self.sweep(max(0, due - self.now) // SECOND, limit=1000)
-        held = len(self.hands)
-        self.claim(n, bell=True, twice=False)
+        held = len(self.holders)
+        self.claim(n, notified=True, twice=False)
         outcome = data.draw(self.outcome())
-        if claimed := self.hands[held:]:
-            self.give_back([(hand, outcome) for hand in claimed])
+        if claimed := self.holders[held:]:
+            self.give_back([(holder, outcome) for holder in claimed])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
         failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0)])
@@ -203,8 +203,8 @@ class QueueMachine(RuleBasedStateMachine):
             st.just(Done()),
             st.just(Done()),
             st.just(Done()),
-            st.just(Again()),
-            seconds.map(lambda after: FinishLater(self.now / SECOND + after)),
+            st.just(Requeue()),
+            seconds.map(lambda after: RequeueAt(self.now / SECOND + after)),
             failed,
         )
 
@@ -221,7 +221,7 @@ class QueueMachine(RuleBasedStateMachine):
         due = min(self.model.later.values(), default=None)
         assert swept.next == (None if due is None else due / SECOND)
 
-    @precondition(lambda self: all(hand.until <= self.now for hand in self.hands))
+    @precondition(lambda self: all(holder.until <= self.now for holder in self.holders))
     @rule()
     def open(self) -> None:
         self.model.open(self.now)
@@ -287,7 +287,7 @@ def _failures(text: str) -> tuple[int, str]:
 
 def _order(outcome: Outcome) -> int:
     """The order in which one call carries outcomes out, by kind."""
-    return [Done, Again, FinishLater, Failed].index(type(outcome))
+    return [Done, Requeue, RequeueAt, Failed].index(type(outcome))
 
 
 def on_server(url: str) -> type[QueueMachine]:

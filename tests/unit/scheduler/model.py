@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.queue import Again, Done, Failed, FinishLater, Outcome
+from scheduler.queue import Done, Failed, Outcome, Requeue, RequeueAt
 
 SECOND = 1_000_000
 EXPIRED = "the lease expired: its holder died or stood still"
@@ -80,11 +80,11 @@ class Model:
             case Done():
                 if not booked:
                     self.later.pop(key, None)
-            case FinishLater(at):
+            case RequeueAt(at):
                 due = round(at * SECOND)
                 self.later[key] = min(due, self.later[key]) if booked and key in self.later else due
         self.failures.pop(key, None)
-        if dirty or isinstance(outcome, Again):
+        if dirty or isinstance(outcome, Requeue):
             self._make_ready(key, now)
         return True
 

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
-from scheduler.queue import Again, Done, Failed, FinishLater, Lane, Outcome, RetryBackoff
+from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff
 from tests.unit.scheduler.conftest import Clock
 
 A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
@@ -190,63 +190,63 @@ async def test_numbers_of_a_lane(lane: Lane, clock: Clock) -> None:
     assert stats.oldest == 5.0
 
 
-class TestBells:
-    async def test_one_key_rings_one_bell_and_further_marks_none(self, lane: Lane) -> None:
-        assert (await lane.mark([A])).bells == 1
-        assert (await lane.mark([A])).bells == 0
-        assert (await lane.mark([B])).bells == 0
+class TestNotifications:
+    async def test_one_key_sends_one_notification_and_further_marks_none(self, lane: Lane) -> None:
+        assert (await lane.mark([A])).notifications == 1
+        assert (await lane.mark([A])).notifications == 0
+        assert (await lane.mark([B])).notifications == 0
 
-    async def test_no_more_bells_are_on_their_way_than_there_are_slots(self, lane: Lane) -> None:
+    async def test_no_more_notifications_are_under_way_than_there_are_slots(self, lane: Lane) -> None:
         keys = [f"jobs.batch/default/{n}" for n in range(500)]
-        assert sum([(await lane.mark([key])).bells for key in keys]) == lane.slots
+        assert sum([(await lane.mark([key])).notifications for key in keys]) == lane.slots
 
-    async def test_an_answered_bell_makes_room_for_another(self, lane: Lane) -> None:
+    async def test_a_consumed_notification_makes_room_for_another(self, lane: Lane) -> None:
         await lane.mark([A])
-        claim = await lane.claim(1, bell=True)
-        assert (await lane.mark([B])).bells == 1
-        assert (await lane.finish([(claim.leases[0], Done())])).bells == 0
+        claim = await lane.claim(1, notified=True)
+        assert (await lane.mark([B])).notifications == 1
+        assert (await lane.finish([(claim.leases[0], Done())])).notifications == 0
 
     async def test_finishing_rings_for_what_is_left(self, lane: Lane) -> None:
         await lane.mark([A, B])
-        claim = await lane.claim(1, bell=True)
-        assert (await lane.finish([(claim.leases[0], Done())])).bells == 1
+        claim = await lane.claim(1, notified=True)
+        assert (await lane.finish([(claim.leases[0], Done())])).notifications == 1
 
     async def test_marking_nothing_rings_for_what_is_left(self, lane: Lane) -> None:
         await lane.mark([A, B])
-        await lane.claim(1, bell=True)
-        assert (await lane.mark([])).bells == 1
+        await lane.claim(1, notified=True)
+        assert (await lane.mark([])).notifications == 1
 
-    async def test_a_lost_bell_is_rung_again_after_a_second(self, lane: Lane, clock: Clock) -> None:
+    async def test_a_lost_notification_is_sent_again_after_a_second(self, lane: Lane, clock: Clock) -> None:
         await lane.mark([A])
         clock.forward(0.9)
-        assert (await lane.sweep()).bells == 0
+        assert (await lane.sweep()).notifications == 0
         clock.forward(0.1)
-        assert (await lane.sweep()).bells == 1
+        assert (await lane.sweep()).notifications == 1
 
-    async def test_an_idle_lane_gives_a_fresh_bell_its_time(self, lane: Lane, clock: Clock) -> None:
+    async def test_an_idle_lane_gives_a_new_notification_its_time(self, lane: Lane, clock: Clock) -> None:
         await lane.mark([A])
         await work_off(lane, Done())
         clock.forward(3600)
         await lane.mark([A])
-        assert (await lane.sweep()).bells == 0
+        assert (await lane.sweep()).notifications == 0
 
-    async def test_without_workers_bells_do_not_pile_up(self, lane: Lane, clock: Clock) -> None:
+    async def test_without_workers_notifications_do_not_pile_up(self, lane: Lane, clock: Clock) -> None:
         await lane.mark([A])
-        rung = 0
+        notified = 0
         for _ in range(600):
             clock.forward(1)
-            rung += (await lane.sweep()).bells
+            notified += (await lane.sweep()).notifications
         # Twice as patient each time, up to 32 s: 1, 2, 4, 8, 16, then every 32.
-        assert rung == 5 + (600 - 31) // 32
+        assert notified == 5 + (600 - 31) // 32
 
-    async def test_nothing_rings_for_a_lane_that_is_closed(self, new_lane: NewLane, clock: Clock) -> None:
+    async def test_a_closed_lane_sends_no_notification(self, new_lane: NewLane, clock: Clock) -> None:
         lane = new_lane(lease=10)
         await lane.claim(1)
-        assert (await lane.mark([A])).bells == 0
+        assert (await lane.mark([A])).notifications == 0
         clock.forward(5)
-        assert (await lane.sweep()).bells == 0
+        assert (await lane.sweep()).notifications == 0
         clock.forward(5)
-        assert (await lane.sweep()).bells == 1
+        assert (await lane.sweep()).notifications == 1
 
 
 class Flaky:
@@ -267,8 +267,8 @@ class Flaky:
     "outcome",
     [
         pytest.param(Done(), id="done"),
-        pytest.param(Again(), id="again"),
-        pytest.param(FinishLater(2e9), id="come back"),
+        pytest.param(Requeue(), id="again"),
+        pytest.param(RequeueAt(2e9), id="come back"),
         pytest.param(Failed("no"), id="failed"),
     ],
 )

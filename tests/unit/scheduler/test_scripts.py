@@ -15,7 +15,7 @@ SCRIPTS = [name for name in NAMES if "-- KEYS " in (LUA / f"{name}.lua").read_te
 
 def test_an_include_is_replaced_by_its_text_once_however_often_it_is_named() -> None:
     text = load("scheduler", "claim")
-    assert text.count("local function ask(") == 1
+    assert text.count("local function read_many(") == 1
     assert "include:" not in text
 
 

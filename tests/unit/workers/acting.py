@@ -16,7 +16,7 @@ TAKEN = RecordEvent("Warning", "NameTaken", "Job a is somebody else's")
 HELD = "batch.kubernetes.io/job-tracking"
 
 
-class Told:
+class MemoryRecorder:
     def __init__(self):
         self.records = []
         self.regarding = []
@@ -26,14 +26,14 @@ class Told:
         self.records.append((record.reason, record.message))
 
 
-class World:
+class ActorRig:
     """An actor with everything it acts on."""
 
     def __init__(self, client, *, in_flight=4):
         keys = Keys("test")
         self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
         self.cluster = MemoryCluster()
-        self.mirror = Store(
+        self.store = Store(
             client,
             keys,
             {
@@ -41,25 +41,25 @@ class World:
                 JOB.id: (self.lanes["reconcile"],),
             },
         )
-        self.told = Told()
-        self.rung = {}
+        self.recorder = MemoryRecorder()
+        self.notified = {}
         self.actor = Actor(
             cluster=self.cluster,
-            mirror=self.mirror,
-            recorder=self.told,
+            store=self.store,
+            recorder=self.recorder,
             orders=ClaimOrders(client, keys),
             reconcile=self.lanes["reconcile"],
             poll=self.lanes["poll"],
-            ring=self.ring,
+            notify=self.notify,
             in_flight=in_flight,
         )
         self.owner = self.cluster.add(SCALED_JOB, {"metadata": {"name": "work", "namespace": "default"}, "status": {}})
         self.checks = 0
         self.lost_after = None
 
-    async def ring(self, bells):
-        for lane, count in bells.items():
-            self.rung[lane] = self.rung.get(lane, 0) + count
+    async def notify(self, notifications):
+        for lane, count in notifications.items():
+            self.notified[lane] = self.notified.get(lane, 0) + count
 
     def check(self):
         self.checks += 1
@@ -81,14 +81,14 @@ class World:
         return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "status": status}
 
     async def children(self):
-        entries = await self.mirror.children(JOB, self.owner["metadata"]["uid"])
+        entries = await self.store.children(JOB, self.owner["metadata"]["uid"])
         return {entry.ref.name: entry.gone for entry in entries}
 
 
-async def held(world, name="a", finalizers=(HELD,), **metadata):
-    """A child with finalizers, in the cluster and in the mirror; and the step that takes one off."""
-    body = world.job(name)
+async def held(rig, name="a", finalizers=(HELD,), **metadata):
+    """A child with finalizers, in the cluster and in the store; and the step that takes one off."""
+    body = rig.job(name)
     body["metadata"] |= {"finalizers": list(finalizers), **metadata}
-    body = world.cluster.add(JOB, body)
-    await world.mirror.apply(JOB, [ObjectVersion(body)])
+    body = rig.cluster.add(JOB, body)
+    await rig.store.apply(JOB, [ObjectVersion(body)])
     return body, Unfinalize(ref_of(JOB, body), body["metadata"]["uid"], HELD)

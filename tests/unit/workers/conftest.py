@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.workers.acting import World
-from tests.unit.workers.reconciling import House, nothing
+from tests.unit.workers.acting import ActorRig
+from tests.unit.workers.reconciling import WorkerRig, nothing
 from workers.api.kinds import SCALED_JOB
 
 
@@ -14,25 +14,25 @@ def client(request):
 
 
 @pytest.fixture
-async def world(fake_redis):
+async def rig(fake_redis):
     """An actor with everything it acts on, in memory."""
-    world = World(fake_redis)
-    for lane in world.lanes.values():
+    rig = ActorRig(fake_redis)
+    for lane in rig.lanes.values():
         await lane.open()
-    return world
+    return rig
 
 
 @pytest.fixture
-def house(fake_redis):
+def worker(fake_redis):
     """A factory: a house with one ScaledJob, followed by an informer."""
 
     async def build(decide=nothing, *, follow=True, spec=None, **more):
-        house = House(fake_redis, decide, **more)
-        await house.lane.open()
+        worker = WorkerRig(fake_redis, decide, **more)
+        await worker.lane.open()
         body = {"metadata": {"name": "work", "namespace": "default"}, "spec": spec or {}}
-        house.owner = house.cluster.add(SCALED_JOB, body)
+        worker.owner = worker.cluster.add(SCALED_JOB, body)
         if follow:
-            await house.follow()
-        return house
+            await worker.follow()
+        return worker
 
     return build

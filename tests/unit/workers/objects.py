@@ -1,4 +1,4 @@
-"""Small factories of cluster objects for the mirror's tests: versions are numbers, uids are words."""
+"""Small factories of cluster objects for the store's tests: versions are numbers, uids are words."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def naming(name: str, version: int, names: str | None, **metadata: Any) -> Objec
     return job(name, version, annotations=annotations, **metadata)
 
 
-def tie(body: Object) -> Ref | None:
+def refers_to(body: Object) -> Ref | None:
     name = (body["metadata"].get("annotations") or {}).get(NAMES)
     return ref(SCALED_JOB, name) if name else None
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
-from tests.unit.workers.objects import tie
+from tests.unit.workers.objects import refers_to
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.handoff.claim_orders import ClaimOrders
@@ -28,11 +28,11 @@ class Silent:
         pass
 
 
-async def ring(bells):
+async def notify(notifications):
     pass
 
 
-class House:
+class WorkerRig:
     """A reconcile worker around one stub decision. workloads: what it reads of what objects scale."""
 
     def __init__(self, client, decide, *, reservations=None, workloads=None, **sees):
@@ -41,7 +41,7 @@ class House:
         self.lane = self.lanes["reconcile"]
         self.cluster = MemoryCluster()
         lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
-        self.mirror = Store(client, keys, lanes_of, adopted={POD.id}, ties={JOB.id: tie})
+        self.store = Store(client, keys, lanes_of, adopted={POD.id}, references={JOB.id: refers_to})
         self.readings = Readings(client, keys)
         self.decisions = DecisionLog(client, keys)
         self.snapshots = []
@@ -62,19 +62,19 @@ class House:
         )
         self.controllers = {SCALED_JOB.id: controller}
         self.observer = Observer(
-            controllers=self.controllers, mirror=self.mirror, readings=self.readings, stale=10.0, scales=workloads
+            controllers=self.controllers, store=self.store, readings=self.readings, stale=10.0, scales=workloads
         )
         self.reconciler = Reconciler(
             controllers=self.controllers,
             observer=self.observer,
             actor=Actor(
                 cluster=self.cluster,
-                mirror=self.mirror,
+                store=self.store,
                 recorder=Silent(),
                 orders=ClaimOrders(client, keys),
                 reconcile=self.lane,
                 poll=self.lanes["poll"],
-                ring=ring,
+                notify=notify,
                 in_flight=4,
             ),
             decisions=self.decisions,
@@ -88,19 +88,19 @@ class House:
         await self.bring(*self.kinds)
 
     async def bring(self, *kinds):
-        """What the cluster holds of these kinds is in the mirror now."""
+        """What the cluster holds of these kinds is in the store now."""
         for kind in kinds:
-            listing = await self.mirror.begin(kind, 1)
+            listing = await self.store.begin(kind, 1)
             bodies = [body for ref, body in self.cluster.objects.items() if ref.kind is kind]
-            await self.mirror.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
-            await self.mirror.finish(listing, {"": "999"})
-            now = await self.mirror.touch(kind, 1, None)
-            await self.mirror.touch(kind, 1, now)
+            await self.store.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
+            await self.store.finish(listing, {"": "999"})
+            now = await self.store.touch(kind, 1, None)
+            await self.store.touch(kind, 1, now)
 
-    async def bell(self):
-        hands = LeaseKeeper(self.lane, ring, lease=15.0)
-        worked = await Consumer(hands, self.reconciler.handle, ring, batch=16, work=60.0).bell()
-        await hands.close()
+    async def consume(self):
+        keeper = LeaseKeeper(self.lane, notify, lease=15.0)
+        worked = await Consumer(keeper, self.reconciler.handle, notify, batch=16, work=60.0).consume()
+        await keeper.close()
         return worked
 
 

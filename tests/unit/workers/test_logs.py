@@ -12,7 +12,7 @@ log = logging.getLogger("workers.test")
 
 
 @pytest.mark.parametrize(
-    ("moments", "told"),
+    ("moments", "reports"),
     [
         pytest.param([], 0, id="nothing failed"),
         pytest.param([0], 1, id="its beginning"),
@@ -20,7 +20,7 @@ log = logging.getLogger("workers.test")
         pytest.param([0, 30, 60, 90, 120], 3, id="now and then while it lasts"),
     ],
 )
-def test_an_outage_is_told_of_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, told):
+def test_an_outage_is_told_of_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, reports):
     caplog.set_level("INFO", "workers")
     clock = Mock()
     outage = Outage(log, clock=clock)
@@ -30,7 +30,7 @@ def test_an_outage_is_told_of_when_it_begins_now_and_then_and_when_it_is_over(ca
     outage.over("the server is back")
     outage.over("the server is back")
     messages = [record.message for record in caplog.records]
-    assert messages == ["the server is away"] * told + ["the server is back"] * bool(moments)
+    assert messages == ["the server is away"] * reports + ["the server is back"] * bool(moments)
 
 
 def test_a_new_outage_is_told_of_at_once(caplog):

@@ -24,8 +24,8 @@ def claims(snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | N
     def matches(body: Object) -> bool:
         return selected(body) and (mine is None or mine(body))
 
-    loose = [body for body in existing(snapshot.loose.get(kind.id, ())) if not is_leaving(body)]
-    adopted = [_adoption(snapshot, kind, body) for body in loose if matches(body) and not has_ended(body)]
+    unowned = [body for body in existing(snapshot.unowned.get(kind.id, ())) if not is_leaving(body)]
+    adopted = [_adoption(snapshot, kind, body) for body in unowned if matches(body) and not has_ended(body)]
     children = existing(snapshot.children.get(kind.id, ()))
     held = [body for body in children if not is_leaving(body) and not has_ended(body)]
     released = [_release(owner, kind, body) for body in held if not matches(body)]

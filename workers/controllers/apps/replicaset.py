@@ -45,7 +45,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     surplus = [] if leaving else sorted(found.active, key=rank)[: max(0, min(have - wanted, BURST))]
     missing = 0 if leaving else max(0, min(wanted - have, BURST))
     # Those that were let go keep their names.
-    taken = {entry.ref.name for entry in (*entries, *snapshot.loose.get(POD.id, ()))}
+    taken = {entry.ref.name for entry in (*entries, *snapshot.unowned.get(POD.id, ()))}
     added = [pods.made(REPLICA_SET, body, name) for name in pod_names.free(body, "", taken, missing)]
     status = PatchStatus(_status(body, _tally(body, found, added, surplus, now), snapshot, wanted - have, now))
     work = (*stages.create(added), *stages.delete(surplus))

@@ -16,7 +16,7 @@ def controllers(site: Site, rules: GangRules = DEFAULT) -> tuple[Controller, ...
     """
     return (
         job.controller(site),
-        queue.controller(podgroup.rounds(rules), everywhere=podgroup.EVERYWHERE),
+        queue.controller(podgroup.rounds(rules), cluster_wide=podgroup.EVERYWHERE),
         composed(membership.WORKLOADS, podgroup.controller(rules)),
         commands.CONTROLLER,
         flow.CONTROLLER,

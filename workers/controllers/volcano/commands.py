@@ -15,7 +15,7 @@ GRANTING = (QUEUE, VC_JOB)
 
 def in_order(snapshot: Snapshot) -> list[Object]:
     """The Commands that name the observed object, in the order in which they were made."""
-    found = [entry.body for entry in snapshot.tied.get(COMMAND.id, ()) if entry.body is not None]
+    found = [entry.body for entry in snapshot.referrers.get(COMMAND.id, ()) if entry.body is not None]
     return sorted(found, key=_made)
 
 
@@ -33,7 +33,7 @@ def consumed(commands: Sequence[Object]) -> tuple[Together, ...]:
 
 def target(command: Object) -> Ref | None:
     """Whom a Command is about, if that is an object of a kind that knows Commands."""
-    ref = references.TIES[COMMAND.id](command)
+    ref = references.REFERENCES[COMMAND.id](command)
     return ref if ref and ref.kind in GRANTING else None
 
 

@@ -19,7 +19,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as deci
     body = snapshot.body
     if body is None or body["metadata"].get("deletionTimestamp"):
         return NOTHING
-    names = sorted(entry.ref.name for entry in snapshot.tied.get(VC_JOB.id, ()))
+    names = sorted(entry.ref.name for entry in snapshot.referrers.get(VC_JOB.id, ()))
     observed = body.get("status") or {}
     rest: tuple[Step, ...] = (HoldKey(min(len(names) * REST, LONGEST)),) if len(names) > FEW else ()
     if not names or names == observed.get("jobDependsOnList"):
@@ -27,4 +27,4 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as deci
     return Plan((PatchStatus({**observed, "jobDependsOnList": names}), *rest), f"{len(names)} Jobs were made from it")
 
 
-CONTROLLER = Controller(kind=JOB_TEMPLATE, decide=decide, tied=(VC_JOB,))
+CONTROLLER = Controller(kind=JOB_TEMPLATE, decide=decide, referrers=(VC_JOB,))

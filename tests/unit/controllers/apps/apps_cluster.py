@@ -145,13 +145,13 @@ class AppsCluster:
     # The controllers
 
     def plan(self, body: Object, kind: Kind) -> Plan:
-        children, loose = {}, {}
+        children, unowned = {}, {}
         for child in CHILDREN[kind]:
             every = self.of(child)
             mine = [one for one in every if (controller_of(one) or {}).get("uid") == body["metadata"]["uid"]]
             children[child.id] = tuple(_entry(child, one) for one in mine)
-            loose[child.id] = tuple(_entry(child, one) for one in every if controller_of(one) is None)
-        snapshot = Snapshot(Ref(kind, "default", body["metadata"]["name"]), body, children=children, loose=loose)
+            unowned[child.id] = tuple(_entry(child, one) for one in every if controller_of(one) is None)
+        snapshot = Snapshot(Ref(kind, "default", body["metadata"]["name"]), body, children=children, unowned=unowned)
         return DECIDE[kind.id](snapshot, self.now)
 
     def sync(self, kind: Kind) -> None:

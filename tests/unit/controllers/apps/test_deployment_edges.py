@@ -205,7 +205,7 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     }
     assert entry.body is not None
     owned = bool(entry.body["metadata"]["ownerReferences"])
-    where = {"children" if owned else "loose": {POD.id: (entry,)}}
+    where = {"children" if owned else "unowned": {POD.id: (entry,)}}
     ref = Ref(REPLICA_SET, "default", "web")
     steps = ownership.claims(Snapshot(ref, owner, **where), POD)
     if not moves:

@@ -74,12 +74,14 @@ def test_it_goes_while_it_is_used_and_that_is_said() -> None:
 def test_the_mirror_does_not_keep_what_it_holds(kind: Kind) -> None:
     body = authentication(kind, annotations={LAST: '{"token": "hvs.secret"}'}, status={"scaledjobs": "a"})
     for change in (ObjectVersion(body), ObjectVersion.deleted(kind, body)):
-        written = codec.arguments(kind, change, lambda _: True, adopted=False, tie=None)
+        written = codec.arguments(kind, change, lambda _: True, adopted=False, refers_to=None)
         assert "hvs.secret" not in str(written)
-    kept = orjson.loads(bytes(codec.arguments(kind, ObjectVersion(body), lambda _: True, adopted=False, tie=None)[-1]))
+    kept = orjson.loads(
+        bytes(codec.arguments(kind, ObjectVersion(body), lambda _: True, adopted=False, refers_to=None)[-1])
+    )
     assert kept["status"] == {"scaledjobs": "a"}
     assert "spec" not in kept
-    other = codec.arguments(SCALED_JOB, ObjectVersion(body), lambda _: True, adopted=False, tie=None)
+    other = codec.arguments(SCALED_JOB, ObjectVersion(body), lambda _: True, adopted=False, refers_to=None)
     assert "hvs.secret" in str(other), "of other kinds all is kept"
 
 

@@ -74,7 +74,7 @@ def workload(
 
 def decided(body: Object, *, group: Object | None = None, owner: Object | None = None) -> Plan:
     found: dict[Ref, Object | None] = {}
-    for ref in (*PODS.glances(body), *PODS.relatives(body)):
+    for ref in (*PODS.optional_relatives(body), *PODS.relatives(body)):
         found[ref] = group if ref.kind is POD_GROUP else owner
     return PODS.decide(Snapshot(ref_of(POD, body), body, relatives=found), NOW)
 
@@ -127,7 +127,7 @@ def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
 )
 def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, asks: Ref | None) -> None:
     body = pod(owner=owner)
-    assert PODS.glances(body) == (Ref(POD_GROUP, "team", name),)
+    assert PODS.optional_relatives(body) == (Ref(POD_GROUP, "team", name),)
     assert PODS.relatives(body) == ((asks,) if asks else ())
     assert made(decided(body))["metadata"]["name"] == name
 
@@ -268,11 +268,11 @@ def group_of(body: Object, owner: Object) -> Object:
 
 def kept(group: Object, owner: Object | None, *pods: Object) -> Plan:
     kind = STATEFUL_SET if owner and owner["kind"] == "StatefulSet" else REPLICA_SET
-    tied = {
+    referrers = {
         POD.id: tuple(CachedObject(ref_of(POD, each), each, 1) for each in pods),
         kind.id: (CachedObject(ref_of(kind, owner), owner, 1),) if owner else (),
     }
-    return WORKLOADS.decide(Snapshot(ref_of(POD_GROUP, group), group, tied=tied), NOW)
+    return WORKLOADS.decide(Snapshot(ref_of(POD_GROUP, group), group, referrers=referrers), NOW)
 
 
 MEMBER = pod(owner=owned_by(REPLICA_SET), annotations={GROUP_NAME: "podgroup-w"})

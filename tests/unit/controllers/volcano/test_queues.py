@@ -72,14 +72,14 @@ def seen(
     below: list[Object] | None = None,
     above: Object | None = None,
 ) -> Snapshot:
-    tied = {
+    referrers = {
         POD_GROUP.id: entries(POD_GROUP, has or []),
         COMMAND.id: entries(COMMAND, commands or []),
         QUEUE.id: entries(QUEUE, below or []),
     }
     parent = (body["spec"] or {}).get("parent")
     relatives = {Ref(QUEUE, "", parent): above} if parent else {}
-    return Snapshot(ref_of(QUEUE, body), body, tied=tied, relatives=relatives)
+    return Snapshot(ref_of(QUEUE, body), body, referrers=referrers, relatives=relatives)
 
 
 def decided(body: Object, **more: Any) -> Plan:
@@ -252,7 +252,9 @@ def test_the_root_queue_counts_what_all_take() -> None:
         body["status"]["allocated"] = {"cpu": "1"}
     root = {**queue("root", "Open"), "spec": {"weight": 1}}
     snapshot = seen(root)
-    whole = Snapshot(snapshot.ref, root, tied=snapshot.tied, everywhere={POD_GROUP.id: entries(POD_GROUP, everyone)})
+    whole = Snapshot(
+        snapshot.ref, root, referrers=snapshot.referrers, cluster_wide={POD_GROUP.id: entries(POD_GROUP, everyone)}
+    )
     assert status_of(decide(whole, NOW))["allocated"] == {"cpu": "2"}
 
 
@@ -453,15 +455,15 @@ def test_what_is_gone_or_going_is_left_alone(gone: bool) -> None:
 
 def test_gangs_are_admitted_in_the_name_of_the_root_queue_alone() -> None:
     more = Plan((RecordEvent("Normal", "Admitted", "one gang"),), "a gang")
-    made = controller(lambda snapshot, now: more, everywhere=(POD_GROUP,))
+    made = controller(lambda snapshot, now: more, cluster_wide=(POD_GROUP,))
     root = seen(queue("root", parent=None))
     plan = made.decide(root, NOW)
     assert plan.steps == (*decide(root, NOW).steps, *more.steps)
     assert plan.why.endswith("; a gang")
     assert made.decide(Snapshot(ROOT, None), NOW) == NOTHING
     assert made.decide(seen(queue()), NOW) == decide(seen(queue()), NOW)
-    assert made.surveys(queue("root"))
-    assert not made.surveys(queue())
+    assert made.reads_cluster_wide(queue("root"))
+    assert not made.reads_cluster_wide(queue())
 
 
 STATES = st.sampled_from([None, *QueueState, "Ajar"])

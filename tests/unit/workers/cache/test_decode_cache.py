@@ -1,4 +1,4 @@
-"""What a process keeps of the mirror: the same bytes are the same entry, others never are, and it ends."""
+"""What a process keeps of the store: the same bytes are the same entry, others never are, and it ends."""
 
 import orjson
 from hypothesis import given

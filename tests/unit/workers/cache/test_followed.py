@@ -31,12 +31,12 @@ def controller(kind: Kind, **sees: Any) -> Controller:
             id="what may be adopted",
         ),
         pytest.param(
-            [controller(CONFIG_MAP, tied=(SECRET,)), controller(SECRET)],
+            [controller(CONFIG_MAP, referrers=(SECRET,)), controller(SECRET)],
             {CONFIG_MAP: "team=a", SECRET: "", POD: ""},
             id="what names it",
         ),
         pytest.param(
-            [controller(CONFIG_MAP, everywhere=(QUEUE,), follows=(SECRET,)), controller(QUEUE)],
+            [controller(CONFIG_MAP, cluster_wide=(QUEUE,), follows=(SECRET,)), controller(QUEUE)],
             {CONFIG_MAP: "team=a", QUEUE: "", SECRET: "", POD: ""},
             id="what is seen whole, and relatives",
         ),

@@ -1,4 +1,4 @@
-"""The mirror against a broker: order of versions, tombstones, owners, marks, epochs, relists, one-trip observation."""
+"""The store against a broker: order of versions, tombstones, owners, marks, epochs, relists, one-trip observation."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
-from tests.unit.workers.objects import job, key, ref, scaled_job, tie
+from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
@@ -17,8 +17,8 @@ from workers.reconcile.snapshot import CachedObject
 SECOND = 1_000_000
 
 
-class World:
-    """A mirror with its two lanes on one broker, and a clock that tests move."""
+class StoreRig:
+    """A store with its two lanes on one broker, and a clock that tests move."""
 
     def __init__(self, client: redis_async.Redis) -> None:
         self.client = client
@@ -28,16 +28,22 @@ class World:
         self.poll = Lane(client, "poll", keys, clock=lambda: self.now)
         lanes_of = {SCALED_JOB.id: (self.reconcile, self.poll), JOB.id: (self.reconcile,)}
         accepts = {JOB.id: lambda body: "theirs" not in body["metadata"].get("labels", {})}
-        self.mirror = Store(
-            client, keys, lanes_of, accepts=accepts, adopted={JOB.id}, ties={JOB.id: tie}, clock=lambda: self.now
+        self.store = Store(
+            client,
+            keys,
+            lanes_of,
+            accepts=accepts,
+            adopted={JOB.id},
+            references={JOB.id: refers_to},
+            clock=lambda: self.now,
         )
 
     async def put(self, *bodies: Object, acting: str | None = None, epoch: int | None = None) -> dict[str, int]:
-        bells: dict[str, int] = {}
+        notifications: dict[str, int] = {}
         for body in bodies:
             kind = SCALED_JOB if body["kind"] == "ScaledJob" else JOB
-            bells |= await self.mirror.apply(kind, [ObjectVersion(body)], acting=acting, epoch=epoch)
-        return bells
+            notifications |= await self.store.apply(kind, [ObjectVersion(body)], acting=acting, epoch=epoch)
+        return notifications
 
     async def marked(self, lane: str = "reconcile") -> set[str]:
         """What was marked since the last look."""
@@ -48,25 +54,25 @@ class World:
         return {lease.key for lease in claim.leases}
 
     async def version(self, name: str) -> str | None:
-        entry = await self.mirror.get(ref(JOB, name))
+        entry = await self.store.get(ref(JOB, name))
         return entry.body["metadata"]["resourceVersion"] if entry and entry.body else None
 
 
 @pytest.fixture
-async def world(fake_redis: redis_async.Redis) -> World:
-    return World(fake_redis)
+async def rig(fake_redis: redis_async.Redis) -> StoreRig:
+    return StoreRig(fake_redis)
 
 
 OWNER = scaled_job("work", 1)
 
 
-async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_managed_fields(world: World) -> None:
-    assert await world.mirror.get(ref(JOB, "a")) is None
-    await world.put(job("a", 5, managedFields=[{"manager": "x"}], annotations={"keep": "me"}))
-    entry = await world.mirror.get(ref(JOB, "a"))
+async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_managed_fields(rig: StoreRig) -> None:
+    assert await rig.store.get(ref(JOB, "a")) is None
+    await rig.put(job("a", 5, managedFields=[{"manager": "x"}], annotations={"keep": "me"}))
+    entry = await rig.store.get(ref(JOB, "a"))
     assert entry is not None
     assert entry.body == job("a", 5, annotations={"keep": "me"})
-    assert entry.seen == world.now
+    assert entry.seen == rig.now
 
 
 @pytest.mark.parametrize(
@@ -79,10 +85,10 @@ async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_mana
         pytest.param(job("a", 8, uid="other"), job("a", 5), "8", id="a late echo of its predecessor does not"),
     ],
 )
-async def test_of_two_versions_the_later_stays(world: World, first: Object, second: Object, stays: str) -> None:
-    await world.put(first)
-    await world.put(second)
-    assert await world.version("a") == stays
+async def test_of_two_versions_the_later_stays(rig: StoreRig, first: Object, second: Object, stays: str) -> None:
+    await rig.put(first)
+    await rig.put(second)
+    assert await rig.version("a") == stays
 
 
 @pytest.mark.parametrize(
@@ -97,110 +103,110 @@ async def test_of_two_versions_the_later_stays(world: World, first: Object, seco
     ],
 )
 async def test_a_deleted_object_does_not_come_back(
-    world: World, deletion: ObjectVersion, echo: Object, stays: str | None
+    rig: StoreRig, deletion: ObjectVersion, echo: Object, stays: str | None
 ) -> None:
-    await world.put(job("a", 5))
-    await world.mirror.apply(JOB, [deletion])
-    await world.put(echo)
-    assert await world.version("a") == stays
+    await rig.put(job("a", 5))
+    await rig.store.apply(JOB, [deletion])
+    await rig.put(echo)
+    assert await rig.version("a") == stays
 
 
-async def test_a_deletion_concerns_only_the_object_of_its_uid(world: World) -> None:
-    await world.put(job("a", 9, uid="new"))
-    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a")])
-    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 8))])
-    assert await world.version("a") == "9"
+async def test_a_deletion_concerns_only_the_object_of_its_uid(rig: StoreRig) -> None:
+    await rig.put(job("a", 9, uid="new"))
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a")])
+    await rig.store.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 8))])
+    assert await rig.version("a") == "9"
 
 
-async def test_a_deletion_that_was_not_seen_is_made_up_for_by_a_later_one(world: World) -> None:
-    await world.put(job("a", 5))
-    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 9, uid="second"))])
-    entry = await world.mirror.get(ref(JOB, "a"))
+async def test_a_deletion_that_was_not_seen_is_made_up_for_by_a_later_one(rig: StoreRig) -> None:
+    await rig.put(job("a", 5))
+    await rig.store.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 9, uid="second"))])
+    entry = await rig.store.get(ref(JOB, "a"))
     assert entry is not None
     assert entry.gone
 
 
-async def test_a_deletion_must_say_whose(world: World) -> None:
+async def test_a_deletion_must_say_whose(rig: StoreRig) -> None:
     with pytest.raises(ValueError, match="uid"):
-        await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "")])
+        await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "")])
 
 
-async def test_children_are_found_by_their_owners_uid_and_gone_ones_are_among_them(world: World) -> None:
+async def test_children_are_found_by_their_owners_uid_and_gone_ones_are_among_them(rig: StoreRig) -> None:
     other = scaled_job("other", 1)
-    await world.put(job("a", 2, owner=OWNER), job("b", 3, owner=OWNER), job("c", 4, owner=other), job("d", 5))
-    world.now += SECOND
-    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
-    children = {entry.ref.name: entry for entry in await world.mirror.children(JOB, "uid-work")}
+    await rig.put(job("a", 2, owner=OWNER), job("b", 3, owner=OWNER), job("c", 4, owner=other), job("d", 5))
+    rig.now += SECOND
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    children = {entry.ref.name: entry for entry in await rig.store.children(JOB, "uid-work")}
     assert set(children) == {"a", "b"}
     assert not children["a"].gone
     assert children["b"].gone
-    assert children["b"].seen == world.now
-    assert await world.mirror.children(JOB, "uid-wor") == ()
+    assert children["b"].seen == rig.now
+    assert await rig.store.children(JOB, "uid-wor") == ()
 
 
-async def test_a_child_that_changes_its_owner_is_the_new_ones_and_both_hear_of_it(world: World) -> None:
+async def test_a_child_that_changes_its_owner_is_the_new_ones_and_both_hear_of_it(rig: StoreRig) -> None:
     other = scaled_job("other", 1)
-    await world.put(OWNER, other, job("a", 2, owner=OWNER))
-    await world.marked()
-    await world.put(job("a", 3, owner=other))
-    assert await world.mirror.children(JOB, "uid-work") == ()
-    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-other")] == ["a"]
-    assert await world.marked() >= {key(SCALED_JOB, "work"), key(SCALED_JOB, "other")}
+    await rig.put(OWNER, other, job("a", 2, owner=OWNER))
+    await rig.marked()
+    await rig.put(job("a", 3, owner=other))
+    assert await rig.store.children(JOB, "uid-work") == ()
+    assert [entry.ref.name for entry in await rig.store.children(JOB, "uid-other")] == ["a"]
+    assert await rig.marked() >= {key(SCALED_JOB, "work"), key(SCALED_JOB, "other")}
 
 
-async def test_in_one_batch_the_last_version_decides_whose_child_an_object_is(world: World) -> None:
+async def test_in_one_batch_the_last_version_decides_whose_child_an_object_is(rig: StoreRig) -> None:
     other = scaled_job("other", 1)
     versions = [job("a", 2, owner=OWNER), job("a", 3, owner=other), job("a", 4, owner=OWNER)]
-    await world.mirror.apply(JOB, [ObjectVersion(body) for body in versions])
-    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["a"]
-    assert await world.mirror.children(JOB, "uid-other") == ()
+    await rig.store.apply(JOB, [ObjectVersion(body) for body in versions])
+    assert [entry.ref.name for entry in await rig.store.children(JOB, "uid-work")] == ["a"]
+    assert await rig.store.children(JOB, "uid-other") == ()
 
 
-async def test_a_move_marks_the_object_and_its_owner_and_answers_the_bells(world: World) -> None:
-    await world.put(OWNER)
-    assert await world.marked() == {key(SCALED_JOB, "work")}
-    bells = await world.put(job("a", 2, owner=OWNER))
-    assert bells == {"reconcile": 1}
-    assert await world.marked() == {key(SCALED_JOB, "work"), key(JOB, "a")}
+async def test_a_change_marks_the_object_and_its_owner_and_returns_the_notifications(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    assert await rig.marked() == {key(SCALED_JOB, "work")}
+    notifications = await rig.put(job("a", 2, owner=OWNER))
+    assert notifications == {"reconcile": 1}
+    assert await rig.marked() == {key(SCALED_JOB, "work"), key(JOB, "a")}
 
 
-async def test_an_echo_of_what_is_known_marks_nothing(world: World) -> None:
+async def test_an_echo_of_what_is_known_marks_nothing(rig: StoreRig) -> None:
     child = job("a", 2, owner=OWNER)
-    await world.put(OWNER, child)
-    await world.marked()
-    assert await world.put(OWNER, child) == {}
-    assert await world.marked() == set()
+    await rig.put(OWNER, child)
+    await rig.marked()
+    assert await rig.put(OWNER, child) == {}
+    assert await rig.marked() == set()
 
 
-async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(world: World) -> None:
-    await world.put(OWNER)
-    await world.marked()
+async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
     acting = key(SCALED_JOB, "work")
-    await world.put(job("a", 2, owner=OWNER), acting=acting)
-    await world.put(scaled_job("work", 3), acting=acting)
-    assert await world.marked() == {key(JOB, "a")}
+    await rig.put(job("a", 2, owner=OWNER), acting=acting)
+    await rig.put(scaled_job("work", 3), acting=acting)
+    assert await rig.marked() == {key(JOB, "a")}
 
 
-async def test_a_users_edit_that_comes_with_our_own_write_still_marks(world: World) -> None:
-    await world.put(OWNER)
-    await world.marked()
-    await world.put(scaled_job("work", 3, generation=2), acting=key(SCALED_JOB, "work"))
-    assert await world.marked() == {key(SCALED_JOB, "work")}
+async def test_a_users_edit_that_comes_with_our_own_write_still_marks(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
+    await rig.put(scaled_job("work", 3, generation=2), acting=key(SCALED_JOB, "work"))
+    assert await rig.marked() == {key(SCALED_JOB, "work")}
 
 
-async def test_owners_nobody_reconciles_are_not_marked(world: World) -> None:
+async def test_owners_nobody_reconciles_are_not_marked(rig: StoreRig) -> None:
     unknown = {**OWNER, "kind": "Widget", "apiVersion": "example.com/v1"}
     theirs = job("theirs", 1, labels={"theirs": "yes"})
-    await world.put(theirs, job("a", 2, owner=unknown), job("b", 3, owner=theirs), job("c", 4, owner=OWNER))
-    assert await world.marked() == {key(JOB, name) for name in "abc"}
-    assert len(await world.mirror.children(JOB, "uid-work")) == 2
+    await rig.put(theirs, job("a", 2, owner=unknown), job("b", 3, owner=theirs), job("c", 4, owner=OWNER))
+    assert await rig.marked() == {key(JOB, name) for name in "abc"}
+    assert len(await rig.store.children(JOB, "uid-work")) == 2
 
 
-async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its_successor(world: World) -> None:
-    await world.put(scaled_job("work", 5, uid="second"))
-    await world.marked()
-    await world.put(job("a", 6, owner=OWNER))
-    assert await world.marked() == {key(JOB, "a")}
+async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its_successor(rig: StoreRig) -> None:
+    await rig.put(scaled_job("work", 5, uid="second"))
+    await rig.marked()
+    await rig.put(job("a", 6, owner=OWNER))
+    assert await rig.marked() == {key(JOB, "a")}
 
 
 @pytest.mark.parametrize(
@@ -211,19 +217,19 @@ async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its
         pytest.param({**scaled_job("work", 2), "status": {"lastActiveTime": "now"}}, False, id="not its status"),
     ],
 )
-async def test_triggers_are_measured_again_when_a_user_changes(world: World, version: Object, polled: bool) -> None:
-    await world.put(OWNER)
-    assert await world.marked("poll") == {key(SCALED_JOB, "work")}
-    await world.put(version)
-    assert (await world.marked("poll") == {key(SCALED_JOB, "work")}) is polled
+async def test_triggers_are_measured_again_when_a_user_changes(rig: StoreRig, version: Object, polled: bool) -> None:
+    await rig.put(OWNER)
+    assert await rig.marked("poll") == {key(SCALED_JOB, "work")}
+    await rig.put(version)
+    assert (await rig.marked("poll") == {key(SCALED_JOB, "work")}) is polled
 
 
-async def test_a_deleted_object_is_marked_in_all_its_lanes(world: World) -> None:
-    await world.put(OWNER)
-    await world.marked()
-    await world.marked("poll")
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 2))])
-    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+async def test_a_deleted_object_is_marked_in_all_its_lanes(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
+    await rig.marked("poll")
+    await rig.store.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 2))])
+    assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
 
 
 @pytest.mark.parametrize(
@@ -234,147 +240,145 @@ async def test_a_deleted_object_is_marked_in_all_its_lanes(world: World) -> None
         pytest.param({**scaled_job("work", 3), "status": {"x": 1}}, False, id="a status does not"),
     ],
 )
-async def test_backoff_waits_unless_a_user_changed_something(world: World, version: Object, forgiven: bool) -> None:
-    await world.put(OWNER)
-    await world.reconcile.open()
-    claim = await world.reconcile.claim(1)
-    await world.reconcile.finish([(lease, Failed("refused", None)) for lease in claim.leases])
-    await world.put(version)
-    assert (await world.marked() == {key(SCALED_JOB, "work")}) is forgiven
+async def test_backoff_waits_unless_a_user_changed_something(rig: StoreRig, version: Object, forgiven: bool) -> None:
+    await rig.put(OWNER)
+    await rig.reconcile.open()
+    claim = await rig.reconcile.claim(1)
+    await rig.reconcile.finish([(lease, Failed("refused", None)) for lease in claim.leases])
+    await rig.put(version)
+    assert (await rig.marked() == {key(SCALED_JOB, "work")}) is forgiven
 
 
-async def test_freshness_is_unknown_until_told_and_then_ages(world: World) -> None:
-    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
+async def test_freshness_is_unknown_until_told_and_then_ages(rig: StoreRig) -> None:
+    assert await rig.store.freshness([JOB]) == {JOB.id: None}
     with pytest.raises(Stale, match=JOB.id):
-        await world.mirror.require_fresh([JOB], 10)
-    await world.mirror.begin(JOB, epoch=1)
-    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
-    await world.mirror.touch(JOB, 1, world.now)
-    world.now += 3 * SECOND
-    assert await world.mirror.freshness([JOB]) == {JOB.id: 3.0}
-    await world.mirror.require_fresh([JOB], 10)
+        await rig.store.require_fresh([JOB], 10)
+    await rig.store.begin(JOB, epoch=1)
+    assert await rig.store.freshness([JOB]) == {JOB.id: None}
+    await rig.store.touch(JOB, 1, rig.now)
+    rig.now += 3 * SECOND
+    assert await rig.store.freshness([JOB]) == {JOB.id: 3.0}
+    await rig.store.require_fresh([JOB], 10)
     with pytest.raises(Stale, match=r"jobs\.batch .* 3\.0 s"):
-        await world.mirror.require_fresh([JOB], 2)
+        await rig.store.require_fresh([JOB], 2)
 
 
-async def test_freshness_never_goes_back_nor_ahead_of_the_clock(world: World) -> None:
-    await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.touch(JOB, 1, world.now + 60 * SECOND)
-    world.now += SECOND
-    await world.mirror.touch(JOB, 1, world.now - 30 * SECOND)
-    assert await world.mirror.freshness([JOB]) == {JOB.id: 1.0}
+async def test_freshness_never_goes_back_nor_ahead_of_the_clock(rig: StoreRig) -> None:
+    await rig.store.begin(JOB, epoch=1)
+    await rig.store.touch(JOB, 1, rig.now + 60 * SECOND)
+    rig.now += SECOND
+    await rig.store.touch(JOB, 1, rig.now - 30 * SECOND)
+    assert await rig.store.freshness([JOB]) == {JOB.id: 1.0}
 
 
-async def _apply(world: World, epoch: int) -> Any:
-    return await world.put(job("a", 5), epoch=epoch)
+async def _apply(rig: StoreRig, epoch: int) -> Any:
+    return await rig.put(job("a", 5), epoch=epoch)
 
 
-async def _touch(world: World, epoch: int) -> Any:
-    return await world.mirror.touch(JOB, epoch, world.now)
+async def _touch(rig: StoreRig, epoch: int) -> Any:
+    return await rig.store.touch(JOB, epoch, rig.now)
 
 
-async def _begin(world: World, epoch: int) -> Any:
-    return await world.mirror.begin(JOB, epoch)
+async def _begin(rig: StoreRig, epoch: int) -> Any:
+    return await rig.store.begin(JOB, epoch)
 
 
 @pytest.mark.parametrize("write", [_apply, _touch, _begin], ids=["apply", "touch", "begin"])
-async def test_an_informer_of_an_earlier_epoch_can_write_nothing(world: World, write: Any) -> None:
-    await world.mirror.begin(JOB, epoch=2)
+async def test_an_informer_of_an_earlier_epoch_can_write_nothing(rig: StoreRig, write: Any) -> None:
+    await rig.store.begin(JOB, epoch=2)
     with pytest.raises(LeadershipLost):
-        await write(world, 1)
-    assert await world.version("a") is None
-    assert await world.mirror.freshness([JOB]) == {JOB.id: None}
+        await write(rig, 1)
+    assert await rig.version("a") is None
+    assert await rig.store.freshness([JOB]) == {JOB.id: None}
 
 
 @pytest.mark.parametrize("write", [_apply, _touch], ids=["apply", "touch"])
-async def test_an_informer_notices_that_the_broker_was_flushed(world: World, write: Any) -> None:
-    await world.mirror.begin(JOB, epoch=1)
-    await write(world, 1)
-    await world.client.flushall()
+async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, write: Any) -> None:
+    await rig.store.begin(JOB, epoch=1)
+    await write(rig, 1)
+    await rig.client.flushall()
     with pytest.raises(StoreLost):
-        await write(world, 1)
+        await write(rig, 1)
 
 
-async def test_a_new_leader_must_list_before_it_writes(world: World) -> None:
-    await world.mirror.begin(JOB, epoch=1)
+async def test_a_new_leader_must_list_before_it_writes(rig: StoreRig) -> None:
+    await rig.store.begin(JOB, epoch=1)
     with pytest.raises(StoreLost):
-        await world.put(job("a", 5), epoch=2)
+        await rig.put(job("a", 5), epoch=2)
 
 
-async def test_a_relist_buries_what_it_did_not_name_and_spares_what_is_newer(world: World) -> None:
-    await world.put(OWNER, job("kept", 3), job("vanished", 4, owner=OWNER), job("newer", 12))
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.marked()
-    await world.mirror.apply(JOB, [ObjectVersion(job("kept", 3))], listing=listing)
-    await world.mirror.finish(listing, {"": "10"})
-    assert await world.version("kept") == "3"
-    assert await world.version("vanished") is None
-    assert await world.version("newer") == "12"
-    assert await world.marked() == {key(JOB, "kept"), key(JOB, "vanished"), key(SCALED_JOB, "work")}
-    assert {entry.ref async for entry in world.mirror.scan(JOB)} == {ref(JOB, "kept"), ref(JOB, "newer")}
+async def test_a_relist_buries_what_it_did_not_name_and_spares_what_is_newer(rig: StoreRig) -> None:
+    await rig.put(OWNER, job("kept", 3), job("vanished", 4, owner=OWNER), job("newer", 12))
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.marked()
+    await rig.store.apply(JOB, [ObjectVersion(job("kept", 3))], listing=listing)
+    await rig.store.finish(listing, {"": "10"})
+    assert await rig.version("kept") == "3"
+    assert await rig.version("vanished") is None
+    assert await rig.version("newer") == "12"
+    assert await rig.marked() == {key(JOB, "kept"), key(JOB, "vanished"), key(SCALED_JOB, "work")}
+    assert {entry.ref async for entry in rig.store.scan(JOB)} == {ref(JOB, "kept"), ref(JOB, "newer")}
 
 
-async def test_a_relist_of_some_namespaces_forgets_the_others(world: World) -> None:
+async def test_a_relist_of_some_namespaces_forgets_the_others(rig: StoreRig) -> None:
     elsewhere = job("b", 4)
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    await world.put(job("a", 3), elsewhere)
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [ObjectVersion(job("a", 3))], listing=listing)
-    await world.mirror.finish(listing, {"default": "3"})
-    assert [entry.ref.name async for entry in world.mirror.scan(JOB)] == ["a"]
+    await rig.put(job("a", 3), elsewhere)
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion(job("a", 3))], listing=listing)
+    await rig.store.finish(listing, {"default": "3"})
+    assert [entry.ref.name async for entry in rig.store.scan(JOB)] == ["a"]
 
 
-async def test_every_listed_object_is_marked_in_all_its_lanes_news_or_not(world: World) -> None:
-    await world.put(OWNER)
-    await world.marked()
-    await world.marked("poll")
-    listing = await world.mirror.begin(SCALED_JOB, epoch=1)
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
-    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+async def test_every_listed_object_is_marked_in_all_its_lanes_news_or_not(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
+    await rig.marked("poll")
+    listing = await rig.store.begin(SCALED_JOB, epoch=1)
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
+    assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
 
 
-async def test_only_the_last_listing_that_was_begun_counts(world: World) -> None:
-    earlier = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.begin(JOB, epoch=1)
+async def test_only_the_last_listing_that_was_begun_counts(rig: StoreRig) -> None:
+    earlier = await rig.store.begin(JOB, epoch=1)
+    await rig.store.begin(JOB, epoch=1)
     with pytest.raises(StoreLost):
-        await world.mirror.apply(JOB, [ObjectVersion(job("a", 1))], listing=earlier)
+        await rig.store.apply(JOB, [ObjectVersion(job("a", 1))], listing=earlier)
     with pytest.raises(StoreLost):
-        await world.mirror.finish(earlier, {"": "1"})
+        await rig.store.finish(earlier, {"": "1"})
 
 
-async def test_a_relist_of_thousands_goes_in_bounded_steps(world: World) -> None:
-    await world.mirror.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(1500)])
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(0, 1500, 2)], listing=listing)
-    await world.mirror.finish(listing, {"": "1500"})
-    assert {entry.ref.name async for entry in world.mirror.scan(JOB)} == {f"j{n}" for n in range(0, 1500, 2)}
+async def test_a_relist_of_thousands_goes_in_bounded_steps(rig: StoreRig) -> None:
+    await rig.store.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(1500)])
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion(job(f"j{n}", n + 1)) for n in range(0, 1500, 2)], listing=listing)
+    await rig.store.finish(listing, {"": "1500"})
+    assert {entry.ref.name async for entry in rig.store.scan(JOB)} == {f"j{n}" for n in range(0, 1500, 2)}
 
 
-async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(world: World) -> None:
-    await world.mirror.begin(JOB, epoch=1)
-    await world.put(job("a", 5, owner=OWNER), job("b", 6, owner=OWNER))
-    await world.mirror.apply(
-        JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a"), ObjectVersion.gone(ref(JOB, "b"), "uid-b")]
-    )
-    await world.put(job("b", 9, uid="again", owner=OWNER))
-    world.now += 599 * SECOND
-    await world.mirror.touch(JOB, 1, world.now)
-    assert await world.mirror.get(ref(JOB, "a")) is not None
-    world.now += 2 * SECOND
-    await world.mirror.touch(JOB, 1, world.now)
-    assert await world.mirror.get(ref(JOB, "a")) is None
-    assert [entry.ref.name for entry in await world.mirror.children(JOB, "uid-work")] == ["b"]
-    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(rig: StoreRig) -> None:
+    await rig.store.begin(JOB, epoch=1)
+    await rig.put(job("a", 5, owner=OWNER), job("b", 6, owner=OWNER))
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "a"), "uid-a"), ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    await rig.put(job("b", 9, uid="again", owner=OWNER))
+    rig.now += 599 * SECOND
+    await rig.store.touch(JOB, 1, rig.now)
+    assert await rig.store.get(ref(JOB, "a")) is not None
+    rig.now += 2 * SECOND
+    await rig.store.touch(JOB, 1, rig.now)
+    assert await rig.store.get(ref(JOB, "a")) is None
+    assert [entry.ref.name for entry in await rig.store.children(JOB, "uid-work")] == ["b"]
+    assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
-async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_asked(world: World) -> None:
+async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_asked(rig: StoreRig) -> None:
     second = scaled_job("second", 2)
-    await world.mirror.begin(SCALED_JOB, epoch=1)
-    await world.mirror.touch(SCALED_JOB, 1, world.now)
-    await world.put(OWNER, second, job("a", 3, owner=OWNER), job("b", 4, owner=second))
+    await rig.store.begin(SCALED_JOB, epoch=1)
+    await rig.store.touch(SCALED_JOB, 1, rig.now)
+    await rig.put(OWNER, second, job("a", 3, owner=OWNER), job("b", 4, owner=second))
     names = ["second", "absent", "work"]
-    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, name), (JOB, POD)) for name in names])
-    assert observed.now == world.now
+    observed = await rig.store.observe([ObserveRequest(ref(SCALED_JOB, name), (JOB, POD)) for name in names])
+    assert observed.now == rig.now
     assert observed.ages == {SCALED_JOB.id: 0.0, JOB.id: None, POD.id: None}
     bodies = [one.entry and one.entry.body for one in observed.observations]
     assert bodies == [second, None, OWNER]
@@ -385,9 +389,9 @@ async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_aske
         observed.require_fresh([SCALED_JOB, JOB], 1)
 
 
-async def loose(world: World, namespace: str = "default") -> list[str]:
-    observed = await world.mirror.observe([ObserveRequest(Ref(SCALED_JOB, namespace, "any"), loose=(JOB,))])
-    return sorted(entry.ref.name for entry in observed.observations[0].loose[JOB.id])
+async def unowned(rig: StoreRig, namespace: str = "default") -> list[str]:
+    observed = await rig.store.observe([ObserveRequest(Ref(SCALED_JOB, namespace, "any"), unowned=(JOB,))])
+    return sorted(entry.ref.name for entry in observed.observations[0].unowned[JOB.id])
 
 
 @pytest.mark.parametrize(
@@ -404,16 +408,16 @@ async def loose(world: World, namespace: str = "default") -> list[str]:
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
 async def test_what_nobody_controls_is_found_by_its_namespace(
-    world: World, versions: list[Object], found: bool, at_once: bool
+    rig: StoreRig, versions: list[Object], found: bool, at_once: bool
 ) -> None:
     batches = [versions] if at_once else [[body] for body in versions]
     for batch in batches:
-        await world.mirror.apply(JOB, [ObjectVersion(body) for body in batch])
-    assert await loose(world) == (["a"] if found else [])
-    assert await loose(world, "default-2") == await loose(world, "defaul") == []
-    owned = await world.mirror.children(JOB, "uid-work")
+        await rig.store.apply(JOB, [ObjectVersion(body) for body in batch])
+    assert await unowned(rig) == (["a"] if found else [])
+    assert await unowned(rig, "default-2") == await unowned(rig, "defaul") == []
+    owned = await rig.store.children(JOB, "uid-work")
     assert [entry.ref.name for entry in owned] == ([] if found else ["a"])
-    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+    assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
 @pytest.mark.parametrize(
@@ -424,40 +428,40 @@ async def test_what_nobody_controls_is_found_by_its_namespace(
     ],
 )
 async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(
-    world: World, deletion: ObjectVersion
+    rig: StoreRig, deletion: ObjectVersion
 ) -> None:
-    await world.mirror.begin(JOB, epoch=1)
-    await world.put(job("a", 2), job("b", 3))
-    await world.mirror.apply(JOB, [deletion])
-    assert await loose(world) == ["b"]
-    world.now += 601 * SECOND
-    await world.mirror.touch(JOB, 1, world.now)
-    assert await world.client.zcard(world.mirror.keys.owners(JOB.id)) == 1
+    await rig.store.begin(JOB, epoch=1)
+    await rig.put(job("a", 2), job("b", 3))
+    await rig.store.apply(JOB, [deletion])
+    assert await unowned(rig) == ["b"]
+    rig.now += 601 * SECOND
+    await rig.store.touch(JOB, 1, rig.now)
+    assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
-async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(world: World) -> None:
-    await world.put(OWNER, job("a", 2, owner=OWNER))
-    await world.marked()
-    await world.mirror.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 4))])
-    assert await world.mirror.children(JOB, "uid-work") == ()
-    assert await loose(world) == []
-    assert key(SCALED_JOB, "work") in await world.marked()
+async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(rig: StoreRig) -> None:
+    await rig.put(OWNER, job("a", 2, owner=OWNER))
+    await rig.marked()
+    await rig.store.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 4))])
+    assert await rig.store.children(JOB, "uid-work") == ()
+    assert await unowned(rig) == []
+    assert key(SCALED_JOB, "work") in await rig.marked()
 
 
-async def test_kinds_that_no_controller_adopts_are_not_indexed(world: World) -> None:
-    await world.put(scaled_job("alone", 1))
-    assert await world.client.zcard(world.mirror.keys.owners(SCALED_JOB.id)) == 0
+async def test_kinds_that_no_controller_adopts_are_not_indexed(rig: StoreRig) -> None:
+    await rig.put(scaled_job("alone", 1))
+    assert await rig.client.zcard(rig.store.keys.owners(SCALED_JOB.id)) == 0
 
 
 async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    rig: StoreRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = job("c", 4)
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    await world.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
+    await rig.put(job("a", 2), job("b", 3), elsewhere, *(scaled_job(f"s{n}", 10 + n) for n in range(3)))
     requests = [ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,), (JOB,)) for n in range(3)]
     requests += [
-        ObserveRequest(Ref(SCALED_JOB, "elsewhere", "s"), loose=(JOB,)),
+        ObserveRequest(Ref(SCALED_JOB, "elsewhere", "s"), unowned=(JOB,)),
         ObserveRequest(ref(SCALED_JOB, "s0"), (JOB,)),
     ]
     read = []
@@ -470,102 +474,102 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
     monkeypatch.setattr(DecodeCache, "entry", counted)
     for room in (1, 8 << 20):
         monkeypatch.setattr("workers.cache.store.ANSWER", room)
-        first, second, third, other, last = (await world.mirror.observe(requests)).observations
-        assert sorted(entry.ref.name for entry in first.loose[JOB.id]) == ["a", "b"]
-        assert first.loose[JOB.id] is second.loose[JOB.id] is third.loose[JOB.id]
-        assert [entry.ref.name for entry in other.loose[JOB.id]] == ["c"]
-        assert last.loose == {}
+        first, second, third, other, last = (await rig.store.observe(requests)).observations
+        assert sorted(entry.ref.name for entry in first.unowned[JOB.id]) == ["a", "b"]
+        assert first.unowned[JOB.id] is second.unowned[JOB.id] is third.unowned[JOB.id]
+        assert [entry.ref.name for entry in other.unowned[JOB.id]] == ["c"]
+        assert last.unowned == {}
         assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
     assert read.count(b"default/a") == 2
 
 
 @pytest.mark.parametrize("before", ["adopted none", "reconciled none"])
-async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: str) -> None:
+async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(rig: StoreRig, before: str) -> None:
     keys = Keys("test")
     earlier = (
-        Store(world.client, keys, {JOB.id: (world.reconcile,)}, clock=lambda: world.now)
+        Store(rig.client, keys, {JOB.id: (rig.reconcile,)}, clock=lambda: rig.now)
         if before == "adopted none"
-        else Store(world.client, keys, {}, adopted={JOB.id}, clock=lambda: world.now)
+        else Store(rig.client, keys, {}, adopted={JOB.id}, clock=lambda: rig.now)
     )
     known = [job("a", 2), job("b", 3)]
     await earlier.apply(JOB, [ObjectVersion(body) for body in known])
-    await world.marked()
-    world.now += SECOND
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [ObjectVersion(body) for body in known], listing=listing)
-    await world.mirror.finish(listing, {"": "10"})
-    assert await loose(world) == ["a", "b"]
-    assert await world.marked() == {key(JOB, "a"), key(JOB, "b")}
-    await world.mirror.apply(JOB, [ObjectVersion(job("a", 12, owner=OWNER))])
-    assert await loose(world) == ["b"]
-    assert await world.marked() == {key(JOB, "a")}
+    await rig.marked()
+    rig.now += SECOND
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion(body) for body in known], listing=listing)
+    await rig.store.finish(listing, {"": "10"})
+    assert await unowned(rig) == ["a", "b"]
+    assert await rig.marked() == {key(JOB, "a"), key(JOB, "b")}
+    await rig.store.apply(JOB, [ObjectVersion(job("a", 12, owner=OWNER))])
+    assert await unowned(rig) == ["b"]
+    assert await rig.marked() == {key(JOB, "a")}
 
 
-async def test_what_becomes_ours_is_measured_too(world: World) -> None:
-    await Store(world.client, Keys("test"), {}, clock=lambda: world.now).apply(SCALED_JOB, [ObjectVersion(OWNER)])
-    world.now += SECOND
-    listing = await world.mirror.begin(SCALED_JOB, epoch=1)
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
-    assert await world.marked() == await world.marked("poll") == {key(SCALED_JOB, "work")}
+async def test_what_becomes_ours_is_measured_too(rig: StoreRig) -> None:
+    await Store(rig.client, Keys("test"), {}, clock=lambda: rig.now).apply(SCALED_JOB, [ObjectVersion(OWNER)])
+    rig.now += SECOND
+    listing = await rig.store.begin(SCALED_JOB, epoch=1)
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(OWNER)], listing=listing)
+    assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
 
 
-async def test_what_an_object_left_behind_is_found_by_its_tombstone(world: World) -> None:
-    await world.put(OWNER, job("a", 2, owner=OWNER), job("b", 3, owner=OWNER))
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 9))])
-    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
-    [one] = (await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, "work"), (JOB,))])).observations
+async def test_what_an_object_left_behind_is_found_by_its_tombstone(rig: StoreRig) -> None:
+    await rig.put(OWNER, job("a", 2, owner=OWNER), job("b", 3, owner=OWNER))
+    await rig.store.apply(SCALED_JOB, [ObjectVersion.deleted(SCALED_JOB, scaled_job("work", 9))])
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    [one] = (await rig.store.observe([ObserveRequest(ref(SCALED_JOB, "work"), (JOB,))])).observations
     assert one.entry is not None
     assert one.entry.gone
     assert {entry.ref.name: entry.gone for entry in one.children[JOB.id]} == {"a": False, "b": True}
 
 
 async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    rig: StoreRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.cache.store.ANSWER", 1)
-    await world.put(*(scaled_job(f"s{n}", n + 1) for n in range(5)))
-    await world.put(*(job(f"j{n}", n + 10, owner=scaled_job(f"s{n}", 1)) for n in range(5)))
-    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
+    await rig.put(*(scaled_job(f"s{n}", n + 1) for n in range(5)))
+    await rig.put(*(job(f"j{n}", n + 10, owner=scaled_job(f"s{n}", 1)) for n in range(5)))
+    observed = await rig.store.observe([ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
     assert [one.children[JOB.id][0].ref.name for one in observed.observations] == [f"j{n}" for n in range(5)]
 
 
-async def test_children_of_many_owners_come_in_the_order_asked(world: World) -> None:
-    await world.put(job("a", 2, owner=OWNER), job("b", 3, owner=scaled_job("other", 1)))
-    found = await world.mirror.children_many([(JOB, "uid-other"), (POD, "uid-work"), (JOB, "uid-work")])
+async def test_children_of_many_owners_come_in_the_order_asked(rig: StoreRig) -> None:
+    await rig.put(job("a", 2, owner=OWNER), job("b", 3, owner=scaled_job("other", 1)))
+    found = await rig.store.children_many([(JOB, "uid-other"), (POD, "uid-work"), (JOB, "uid-work")])
     assert [[entry.ref.name for entry in entries] for entries in found] == [["b"], [], ["a"]]
-    assert await world.mirror.children_many([]) == []
+    assert await rig.store.children_many([]) == []
 
 
-async def test_grandchildren_of_a_kind_nobody_follows_are_unknown_rather_than_none(world: World) -> None:
+async def test_grandchildren_of_a_kind_nobody_follows_are_unknown_rather_than_none(rig: StoreRig) -> None:
     with pytest.raises(Stale, match="pods"):
-        await world.mirror.children_many([(POD, "uid-a")], limit=10)
+        await rig.store.children_many([(POD, "uid-a")], limit=10)
 
 
-async def test_the_epoch_of_the_leading_informer_can_be_read(world: World) -> None:
-    assert await world.mirror.epoch(JOB) == 0
-    await world.mirror.begin(JOB, epoch=7)
-    assert await world.mirror.epoch(JOB) == 7
+async def test_the_epoch_of_the_leading_informer_can_be_read(rig: StoreRig) -> None:
+    assert await rig.store.epoch(JOB) == 0
+    await rig.store.begin(JOB, epoch=7)
+    assert await rig.store.epoch(JOB) == 7
 
 
-async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_lost_future(world: World) -> None:
-    await world.put(job("kept", 900), job("future", 950), job("undone", 960))
-    await world.mirror.apply(
+async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_lost_future(rig: StoreRig) -> None:
+    await rig.put(job("kept", 900), job("future", 950), job("undone", 960))
+    await rig.store.apply(
         JOB, [ObjectVersion.deleted(JOB, job("undone", 970)), ObjectVersion.deleted(JOB, job("named", 980))]
     )
-    world.now += SECOND
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [ObjectVersion(job("kept", 7)), ObjectVersion(job("undone", 8))], listing=listing)
-    await world.mirror.finish(listing, {"": "10"})
-    assert [await world.version(name) for name in ("kept", "undone", "future")] == ["7", "8", None]
-    await world.put(job("future", 11, uid="again"), job("named", 12, uid="again"))
-    assert [await world.version(name) for name in ("future", "named")] == ["11", "12"]
+    rig.now += SECOND
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion(job("kept", 7)), ObjectVersion(job("undone", 8))], listing=listing)
+    await rig.store.finish(listing, {"": "10"})
+    assert [await rig.version(name) for name in ("kept", "undone", "future")] == ["7", "8", None]
+    await rig.put(job("future", 11, uid="again"), job("named", 12, uid="again"))
+    assert [await rig.version(name) for name in ("future", "named")] == ["11", "12"]
 
 
-async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(world: World) -> None:
-    listing = await world.mirror.begin(JOB, epoch=1)
-    world.now += SECOND
-    await world.put(job("a", 20), job("b", 21))
-    await world.mirror.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
-    await world.mirror.apply(JOB, [ObjectVersion(job("a", 5)), ObjectVersion(job("b", 6))], listing=listing)
-    await world.mirror.finish(listing, {"": "10"})
-    assert [await world.version(name) for name in ("a", "b")] == ["20", None]
+async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(rig: StoreRig) -> None:
+    listing = await rig.store.begin(JOB, epoch=1)
+    rig.now += SECOND
+    await rig.put(job("a", 20), job("b", 21))
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+    await rig.store.apply(JOB, [ObjectVersion(job("a", 5)), ObjectVersion(job("b", 6))], listing=listing)
+    await rig.store.finish(listing, {"": "10"})
+    assert [await rig.version(name) for name in ("a", "b")] == ["20", None]

@@ -1,4 +1,4 @@
-"""Whatever order events, echoes, lost events and relists arrive in: in the end the mirror holds the last versions."""
+"""Whatever order events, echoes, lost events and relists arrive in: in the end the store holds the last versions."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.keys import Keys
-from tests.unit.workers.objects import naming, ref, scaled_job, tie
+from tests.unit.workers.objects import naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
 from workers.cache.store import ObjectVersion, ObserveRequest, Store
 
@@ -40,8 +40,8 @@ class History:
                 born += 0 if known else 1
                 uid = known["metadata"]["uid"] if known else f"uid-{name}-{born}"
                 named = OWNERS[names]
-                tied = named and named["metadata"]["name"]
-                self.live[name] = naming(name, self.version, tied, uid=uid, owner=OWNERS[owner])
+                referrers = named and named["metadata"]["name"]
+                self.live[name] = naming(name, self.version, referrers, uid=uid, owner=OWNERS[owner])
                 self.changes.append(ObjectVersion(self.live[name]))
             elif known := self.live.pop(name, None):
                 last = {**known, "metadata": {**known["metadata"], "resourceVersion": str(self.version)}}
@@ -49,31 +49,31 @@ class History:
                 self.changes.append(ObjectVersion.gone(ref(JOB, name), known["metadata"]["uid"]))
 
 
-async def _assert_holds(mirror: Store, history: History) -> None:
-    entries = {entry.ref.name: entry.body async for entry in mirror.scan(JOB)}
+async def _assert_holds(store: Store, history: History) -> None:
+    entries = {entry.ref.name: entry.body async for entry in store.scan(JOB)}
     assert entries == history.live
     owners = {name: _owners(body) for name, body in history.live.items()}
     for owner in OWNERS[1:]:
         assert owner is not None
         uid = owner["metadata"]["uid"]
-        owned = {entry.ref.name for entry in await mirror.children(JOB, uid) if not entry.gone}
+        owned = {entry.ref.name for entry in await store.children(JOB, uid) if not entry.gone}
         assert owned == {name for name, uids in owners.items() if uid in uids}
         of = ref_of(SCALED_JOB, owner)
-        [one] = (await mirror.observe([ObserveRequest(of, tied=(JOB,))])).observations
-        assert {entry.ref.name for entry in one.tied[JOB.id]} == {
-            name for name, body in history.live.items() if tie(body) == of
+        [one] = (await store.observe([ObserveRequest(of, referrers=(JOB,))])).observations
+        assert {entry.ref.name for entry in one.referrers[JOB.id]} == {
+            name for name, body in history.live.items() if refers_to(body) == of
         }
-    [one] = (await mirror.observe([ObserveRequest(ref(JOB, "any"), loose=(JOB,))])).observations
-    assert {entry.ref.name for entry in one.loose[JOB.id]} == {name for name, uids in owners.items() if not uids}
+    [one] = (await store.observe([ObserveRequest(ref(JOB, "any"), unowned=(JOB,))])).observations
+    assert {entry.ref.name for entry in one.unowned[JOB.id]} == {name for name, uids in owners.items() if not uids}
 
 
 def _owners(body: Object) -> list[str]:
     return [reference["uid"] for reference in body["metadata"].get("ownerReferences", ())]
 
 
-async def _mirror(body: Any) -> None:
+async def _store(body: Any) -> None:
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
-        await body(Store(client, Keys("test"), {}, adopted={JOB.id}, ties={JOB.id: tie}))
+        await body(Store(client, Keys("test"), {}, adopted={JOB.id}, references={JOB.id: refers_to}))
 
 
 @given(steps=STEPS, data=st.data())
@@ -83,13 +83,13 @@ def test_any_order_with_repetitions_ends_in_the_last_versions(steps: Steps, data
     repeated = data.draw(st.lists(st.sampled_from(history.changes))) if history.changes else []
     batches = data.draw(st.integers(1, 5))
 
-    async def scenario(mirror: Store) -> None:
+    async def scenario(store: Store) -> None:
         arriving = [*order, *repeated]
         for first in range(0, len(arriving), batches):
-            await mirror.apply(JOB, arriving[first : first + batches])
-        await _assert_holds(mirror, history)
+            await store.apply(JOB, arriving[first : first + batches])
+        await _assert_holds(store, history)
 
-    asyncio.run(_mirror(scenario))
+    asyncio.run(_store(scenario))
 
 
 @given(steps=STEPS, data=st.data())
@@ -101,14 +101,14 @@ def test_a_relist_heals_any_loss_and_what_follows_it_is_kept(steps: Steps, data:
     # What follows the list may arrive before it is read, in between, and once more when the watch begins.
     early = data.draw(st.integers(0, len(later)))
 
-    async def scenario(mirror: Store) -> None:
-        await mirror.apply(JOB, known)
-        listing = await mirror.begin(JOB, epoch=1)
-        await mirror.apply(JOB, later[:early])
+    async def scenario(store: Store) -> None:
+        await store.apply(JOB, known)
+        listing = await store.begin(JOB, epoch=1)
+        await store.apply(JOB, later[:early])
         for body in past.live.values():
-            await mirror.apply(JOB, [ObjectVersion(body)], listing=listing)
-        await mirror.finish(listing, {"": str(past.version)})
-        await mirror.apply(JOB, later, epoch=1)
-        await _assert_holds(mirror, history)
+            await store.apply(JOB, [ObjectVersion(body)], listing=listing)
+        await store.finish(listing, {"": str(past.version)})
+        await store.apply(JOB, later, epoch=1)
+        await _assert_holds(store, history)
 
-    asyncio.run(_mirror(scenario))
+    asyncio.run(_store(scenario))

@@ -1,11 +1,11 @@
-"""Ties in the mirror: who names whom is found by the name alone, and whoever is named hears of every move."""
+"""Ties in the store: who names whom is found by the name alone, and whoever is named hears of every move."""
 
 import pytest
 import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
-from tests.unit.workers.cache.test_store import SECOND, World
-from tests.unit.workers.objects import job, key, naming, ref, scaled_job, tie
+from tests.unit.workers.cache.test_store import SECOND, StoreRig
+from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, ObserveRequest, Store
 
@@ -13,13 +13,13 @@ ONE, TWO = scaled_job("one", 1), scaled_job("two", 1)
 
 
 @pytest.fixture
-async def world(fake_redis: redis_async.Redis) -> World:
-    return World(fake_redis)
+async def rig(fake_redis: redis_async.Redis) -> StoreRig:
+    return StoreRig(fake_redis)
 
 
-async def tied(world: World, name: str) -> list[str]:
-    observed = await world.mirror.observe([ObserveRequest(ref(SCALED_JOB, name), tied=(JOB,))])
-    return sorted(entry.ref.name for entry in observed.observations[0].tied[JOB.id])
+async def referrers(rig: StoreRig, name: str) -> list[str]:
+    observed = await rig.store.observe([ObserveRequest(ref(SCALED_JOB, name), referrers=(JOB,))])
+    return sorted(entry.ref.name for entry in observed.observations[0].referrers[JOB.id])
 
 
 GONE = ObjectVersion.gone(ref(JOB, "a"), "uid-a")
@@ -86,110 +86,112 @@ GONE = ObjectVersion.gone(ref(JOB, "a"), "uid-a")
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
 async def test_who_is_named_has_all_that_live_and_hears_of_every_move(
-    world: World, changes: list[ObjectVersion], found: dict[str, list[str]], marked: set[str], at_once: bool
+    rig: StoreRig, changes: list[ObjectVersion], found: dict[str, list[str]], marked: set[str], at_once: bool
 ) -> None:
-    await world.put(ONE, TWO)
-    await world.marked()
+    await rig.put(ONE, TWO)
+    await rig.marked()
     for batch in [changes] if at_once else [[change] for change in changes]:
-        await world.mirror.apply(JOB, batch)
+        await rig.store.apply(JOB, batch)
     for name in ("one", "two", "nobody", "on", "one2"):
-        assert await tied(world, name) == found.get(name, [])
-    assert {each for each in await world.marked() if each.startswith(SCALED_JOB.id)} == {
+        assert await referrers(rig, name) == found.get(name, [])
+    assert {each for each in await rig.marked() if each.startswith(SCALED_JOB.id)} == {
         key(SCALED_JOB, name) for name in marked
     }
-    indexed = [member async for member, _ in world.client.zscan_iter(world.mirror.keys.owners(JOB.id))]
+    indexed = [member async for member, _ in rig.client.zscan_iter(rig.store.keys.owners(JOB.id))]
     assert sum(member.startswith(b"@") for member in indexed) == len(found)
 
 
-async def test_a_move_while_it_was_marked_before_marks_again(world: World) -> None:
-    await world.put(ONE, naming("a", 2, "one"))
-    await world.marked()
-    await world.put(naming("a", 3, "one", labels={"news": "yes"}))
-    assert key(SCALED_JOB, "one") in await world.marked()
-    await world.mirror.apply(JOB, [GONE])
-    assert key(SCALED_JOB, "one") in await world.marked()
-    await world.mirror.apply(JOB, [GONE])
-    assert await world.marked() == set()
+async def test_a_move_while_it_was_marked_before_marks_again(rig: StoreRig) -> None:
+    await rig.put(ONE, naming("a", 2, "one"))
+    await rig.marked()
+    await rig.put(naming("a", 3, "one", labels={"news": "yes"}))
+    assert key(SCALED_JOB, "one") in await rig.marked()
+    await rig.store.apply(JOB, [GONE])
+    assert key(SCALED_JOB, "one") in await rig.marked()
+    await rig.store.apply(JOB, [GONE])
+    assert await rig.marked() == set()
 
 
-async def test_whoever_has_the_name_is_meant(world: World) -> None:
-    await world.put(naming("a", 2, "one"), ONE)
-    assert await tied(world, "one") == ["a"]
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(scaled_job("one", 9, uid="another"))])
-    await world.marked()
-    await world.put(naming("a", 10, "one"))
-    assert key(SCALED_JOB, "one") in await world.marked()
+async def test_whoever_has_the_name_is_meant(rig: StoreRig) -> None:
+    await rig.put(naming("a", 2, "one"), ONE)
+    assert await referrers(rig, "one") == ["a"]
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(scaled_job("one", 9, uid="another"))])
+    await rig.marked()
+    await rig.put(naming("a", 10, "one"))
+    assert key(SCALED_JOB, "one") in await rig.marked()
 
 
-async def test_a_plan_wakes_whom_its_children_name_but_not_itself(world: World) -> None:
-    await world.put(ONE, TWO)
-    await world.marked()
-    await world.put(naming("a", 2, "two", owner=ONE), acting=key(SCALED_JOB, "one"))
-    assert key(SCALED_JOB, "two") in (marked := await world.marked())
+async def test_a_plan_wakes_whom_its_children_name_but_not_itself(rig: StoreRig) -> None:
+    await rig.put(ONE, TWO)
+    await rig.marked()
+    await rig.put(naming("a", 2, "two", owner=ONE), acting=key(SCALED_JOB, "one"))
+    assert key(SCALED_JOB, "two") in (marked := await rig.marked())
     assert key(SCALED_JOB, "one") not in marked
-    await world.put(naming("a", 3, "two", owner=ONE), acting=key(SCALED_JOB, "two"))
-    assert key(SCALED_JOB, "one") in (marked := await world.marked())
+    await rig.put(naming("a", 3, "two", owner=ONE), acting=key(SCALED_JOB, "two"))
+    assert key(SCALED_JOB, "one") in (marked := await rig.marked())
     assert key(SCALED_JOB, "two") not in marked
 
 
 @pytest.mark.parametrize("name", ["two words", "two\nlines", "tab\there", "a\x00b"])
-async def test_what_is_no_name_ties_to_nobody(world: World, name: str) -> None:
-    await world.put(naming("a", 2, name))
-    assert await world.version("a") == "2"
-    assert await tied(world, name) == []
+async def test_what_is_no_name_ties_to_nobody(rig: StoreRig, name: str) -> None:
+    await rig.put(naming("a", 2, name))
+    assert await rig.version("a") == "2"
+    assert await referrers(rig, name) == []
 
 
-async def test_an_answer_in_pieces_has_every_tie_in_its_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    await world.put(*(naming(f"{name}{n}", 2 + n, name) for name in ("one", "two") for n in range(3)), job("c", 9))
+async def test_an_answer_in_pieces_has_every_tie_in_its_place(rig: StoreRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await rig.put(*(naming(f"{name}{n}", 2 + n, name) for name in ("one", "two") for n in range(3)), job("c", 9))
     monkeypatch.setattr("workers.cache.store.ANSWER", 1)
     requests = [
-        ObserveRequest(ref(SCALED_JOB, "one"), tied=(JOB,)),
-        ObserveRequest(ref(SCALED_JOB, "three"), loose=(JOB,)),
-        ObserveRequest(ref(SCALED_JOB, "two"), children=(JOB,), tied=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "one"), referrers=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "three"), unowned=(JOB,)),
+        ObserveRequest(ref(SCALED_JOB, "two"), children=(JOB,), referrers=(JOB,)),
     ]
-    first, second, third = (await world.mirror.observe(requests)).observations
-    assert sorted(entry.ref.name for entry in first.tied[JOB.id]) == ["one0", "one1", "one2"]
-    assert second.tied == {}
-    assert sorted(entry.ref.name for entry in third.tied[JOB.id]) == ["two0", "two1", "two2"]
+    first, second, third = (await rig.store.observe(requests)).observations
+    assert sorted(entry.ref.name for entry in first.referrers[JOB.id]) == ["one0", "one1", "one2"]
+    assert second.referrers == {}
+    assert sorted(entry.ref.name for entry in third.referrers[JOB.id]) == ["two0", "two1", "two2"]
 
 
-async def test_kinds_of_which_nobody_asks_whom_they_name_are_not_indexed(world: World) -> None:
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(scaled_job("s", 1, annotations={"names": "one"}))])
-    assert await world.client.zcard(world.mirror.keys.owners(SCALED_JOB.id)) == 0
+async def test_kinds_of_which_nobody_asks_whom_they_name_are_not_indexed(rig: StoreRig) -> None:
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(scaled_job("s", 1, annotations={"names": "one"}))])
+    assert await rig.client.zcard(rig.store.keys.owners(SCALED_JOB.id)) == 0
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["not asked before", "asked before"])
-async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(world: World, before: bool) -> None:
-    def mirror(asked: bool) -> Store:
-        return Store(world.client, Keys("test"), {}, ties={JOB.id: tie} if asked else {}, clock=lambda: world.now)
+async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(rig: StoreRig, before: bool) -> None:
+    def store(asked: bool) -> Store:
+        return Store(
+            rig.client, Keys("test"), {}, references={JOB.id: refers_to} if asked else {}, clock=lambda: rig.now
+        )
 
     known = [naming("a", 2, "one"), naming("b", 3, "two")]
-    await mirror(before).apply(JOB, [ObjectVersion(body) for body in known])
-    world.now += SECOND
-    after = mirror(not before)
+    await store(before).apply(JOB, [ObjectVersion(body) for body in known])
+    rig.now += SECOND
+    after = store(not before)
     listing = await after.begin(JOB, epoch=1)
     await after.apply(JOB, [ObjectVersion(body) for body in known], listing=listing)
     await after.finish(listing, {"": "10"})
-    assert [await tied(world, name) for name in ("one", "two")] == ([[], []] if before else [["a"], ["b"]])
+    assert [await referrers(rig, name) for name in ("one", "two")] == ([[], []] if before else [["a"], ["b"]])
 
 
-async def test_a_listing_buries_ties_with_what_it_does_not_name(world: World) -> None:
-    await world.put(ONE, naming("a", 2, "one"), naming("b", 3, "one"))
-    await world.marked()
-    world.now += SECOND
-    listing = await world.mirror.begin(JOB, epoch=1)
-    await world.mirror.apply(JOB, [ObjectVersion(naming("b", 3, "one"))], listing=listing)
-    await world.mirror.finish(listing, {"": "10"})
-    assert await tied(world, "one") == ["b"]
-    assert key(SCALED_JOB, "one") in await world.marked()
+async def test_a_listing_buries_ties_with_what_it_does_not_name(rig: StoreRig) -> None:
+    await rig.put(ONE, naming("a", 2, "one"), naming("b", 3, "one"))
+    await rig.marked()
+    rig.now += SECOND
+    listing = await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion(naming("b", 3, "one"))], listing=listing)
+    await rig.store.finish(listing, {"": "10"})
+    assert await referrers(rig, "one") == ["b"]
+    assert key(SCALED_JOB, "one") in await rig.marked()
 
 
 @pytest.mark.parametrize("namespace", ["", "default"])
-async def test_whoever_has_no_namespace_is_named_from_all(world: World, namespace: str) -> None:
+async def test_whoever_has_no_namespace_is_named_from_all(rig: StoreRig, namespace: str) -> None:
     target = Ref(POD_GROUP, namespace, "g")
-    mirror = Store(world.client, Keys("test"), {}, ties={JOB.id: lambda _body: target})
+    store = Store(rig.client, Keys("test"), {}, references={JOB.id: lambda _body: target})
     elsewhere: Object = job("b", 3)
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    await mirror.apply(JOB, [ObjectVersion(job("a", 2)), ObjectVersion(elsewhere)])
-    [one] = (await mirror.observe([ObserveRequest(target, tied=(JOB,))])).observations
-    assert sorted(str(entry.ref) for entry in one.tied[JOB.id]) == ["Job default/a", "Job elsewhere/b"]
+    await store.apply(JOB, [ObjectVersion(job("a", 2)), ObjectVersion(elsewhere)])
+    [one] = (await store.observe([ObserveRequest(target, referrers=(JOB,))])).observations
+    assert sorted(str(entry.ref) for entry in one.referrers[JOB.id]) == ["Job default/a", "Job elsewhere/b"]

@@ -1,4 +1,4 @@
-"""Secrets never come into the mirror, whichever way: everybody who can read the broker can read the mirror."""
+"""Secrets never come into the store, whichever way: everybody who can read the broker can read the store."""
 
 import pytest
 
@@ -42,8 +42,8 @@ async def kept(client):
     return "\n".join(found)
 
 
-async def test_what_is_looked_for_would_be_found(world, fake_redis):
-    await world.mirror.apply(OWNER.kind, [ObjectVersion({**world.owner, "spec": {"word": HUSH}})])
+async def test_what_is_looked_for_would_be_found(rig, fake_redis):
+    await rig.store.apply(OWNER.kind, [ObjectVersion({**rig.owner, "spec": {"word": HUSH}})])
     assert HUSH in await kept(fake_redis)
 
 
@@ -53,7 +53,7 @@ async def test_what_is_looked_for_would_be_found(world, fake_redis):
         pytest.param(False, lambda body: [Create(SECRET, body)], id="created"),
         pytest.param(False, lambda body: [Together((Create(SECRET, body),))], id="created together"),
         pytest.param(True, lambda body: [Create(SECRET, body)], id="there already"),
-        pytest.param(True, lambda body: [Create(SECRET, body, mint="ssh-key")], id="there already, to be minted"),
+        pytest.param(True, lambda body: [Create(SECRET, body, generate="ssh-key")], id="there already, to be minted"),
         pytest.param(
             True,
             lambda body: [Patch(REF, {"data": {"more": HUSH}}, body["metadata"]["resourceVersion"])],
@@ -64,45 +64,45 @@ async def test_what_is_looked_for_would_be_found(world, fake_redis):
         pytest.param(True, lambda body: [Discard(REF)], id="discarded"),
     ],
 )
-async def test_no_step_writes_one_through(world, fake_redis, there, steps):
-    body = secret(world.owner, finalizers=["held", "other"])
+async def test_no_step_writes_one_through(rig, fake_redis, there, steps):
+    body = secret(rig.owner, finalizers=["held", "other"])
     if there:
-        body = world.cluster.add(SECRET, body)
-    await world.act(*steps(body))
-    assert not there or world.cluster.objects.get(REF) is None or HUSH in str(world.cluster.objects[REF])
+        body = rig.cluster.add(SECRET, body)
+    await rig.act(*steps(body))
+    assert not there or rig.cluster.objects.get(REF) is None or HUSH in str(rig.cluster.objects[REF])
     text = await kept(fake_redis)
     assert (HUSH in text, "login" in text) == (False, False)
 
 
 async def test_no_informer_brings_one_and_none_claims_to_follow_them(fake_redis):
-    cluster, mirror = FakeCluster(), Store(fake_redis, Keys("test"), {})
+    cluster, store = FakeCluster(), Store(fake_redis, Keys("test"), {})
     cluster.put(SECRET, secret(uid="uid"))
 
-    async def ring(bells):
+    async def notify(notifications):
         pass
 
-    with pytest.raises(ValueError, match="secrets are not kept in the mirror"):
-        await Reflector(cluster, mirror, SECRET, ring).run(1)
-    await mirror.apply(SECRET, [ObjectVersion(secret(uid="uid", resourceVersion="5"))], epoch=1)
-    assert await mirror.freshness([SECRET]) == {SECRET.id: None}
+    with pytest.raises(ValueError, match="secrets are not kept in the store"):
+        await Reflector(cluster, store, SECRET, notify).run(1)
+    await store.apply(SECRET, [ObjectVersion(secret(uid="uid", resourceVersion="5"))], epoch=1)
+    assert await store.freshness([SECRET]) == {SECRET.id: None}
     assert await kept(fake_redis) == ""
 
 
 @pytest.mark.parametrize(
     ("sees", "stale"),
     [
-        pytest.param({"glances": lambda body: (REF,)}, False, id="a glance"),
-        pytest.param({"everywhere": (SECRET,)}, True, id="a survey"),
-        pytest.param({"tied": (SECRET,)}, True, id="what names it"),
+        pytest.param({"optional_relatives": lambda body: (REF,)}, False, id="a glance"),
+        pytest.param({"cluster_wide": (SECRET,)}, True, id="a survey"),
+        pytest.param({"referrers": (SECRET,)}, True, id="what names it"),
         pytest.param({"adopts": (SECRET,)}, True, id="what may be adopted"),
     ],
 )
-async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(house, fake_redis, sees, stale):
-    house = await house(**sees)
-    body = house.cluster.add(SECRET, secret(house.owner))
-    await house.mirror.apply(SECRET, [ObjectVersion(body)])
-    (lease,) = (await house.lane.claim(1)).leases
-    seen = (await house.observer.observe([lease]))[lease]
+async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(worker, fake_redis, sees, stale):
+    worker = await worker(**sees)
+    body = worker.cluster.add(SECRET, secret(worker.owner))
+    await worker.store.apply(SECRET, [ObjectVersion(body)])
+    (lease,) = (await worker.lane.claim(1)).leases
+    seen = (await worker.observer.observe([lease]))[lease]
     assert isinstance(seen, Stale) is stale
     assert stale or seen.relatives == {ref_of(SECRET, body): None}
     assert HUSH not in await kept(fake_redis)

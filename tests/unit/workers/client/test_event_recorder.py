@@ -171,7 +171,7 @@ async def test_a_server_that_is_away_makes_neither_a_heap_of_events_nor_a_long_g
     cluster, recorder, clock, monkeypatch
 ):
     monkeypatch.setattr("workers.client.event_recorder.WAITING", 10)
-    monkeypatch.setattr("workers.client.event_recorder.LAST_WORDS", 0.01)
+    monkeypatch.setattr("workers.client.event_recorder.CLOSING", 0.01)
     events, tried = recorder(), []
 
     async def never_answers(kind, body):

@@ -56,7 +56,7 @@ async def test_only_news_is_marked(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
     stored = await readings.put_many({WORK: reading(), OTHER: reading()}, lane, news={OTHER})
     assert stored.refused == frozenset()
-    assert stored.bells == 1
+    assert stored.notifications == 1
     assert await claimed(lane) == [OTHER]
 
 
@@ -88,7 +88,7 @@ async def test_nothing_costs_no_round_trip(real_redis: Redis) -> None:
     lane, readings = Lane(real_redis, "reconcile", KEYS), Readings(real_redis, KEYS)
     before = (await real_redis.info("stats"))["total_commands_processed"]
     assert await readings.get_many([]) == []
-    assert (await readings.put_many({}, lane)).bells == 0
+    assert (await readings.put_many({}, lane)).notifications == 0
     await readings.drop([])
     assert (await real_redis.info("stats"))["total_commands_processed"] - before == 1
 

@@ -33,19 +33,19 @@ def vcjob(phase: str, name: str = "train", **spec: Any) -> Object:
     return body(name, spec=spec, status={"state": {"phase": phase}})
 
 
-def shown(census: ObjectMetrics) -> dict[tuple[str, ...], float]:
+def shown(metrics: ObjectMetrics) -> dict[tuple[str, ...], float]:
     """By name and labels' values."""
-    samples = [sample for family in census.collect() for sample in family.samples]
+    samples = [sample for family in metrics.collect() for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 @pytest.fixture
-def census() -> ObjectMetrics:
+def metrics() -> ObjectMetrics:
     return ObjectMetrics(CollectorRegistry())
 
 
 PAUSED = "keda_scaled_object_paused", "default", "work"
-SAID: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
+SAMPLES: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
     (
         "a ScaledJob and its triggers",
         SCALED_JOB,
@@ -119,31 +119,31 @@ SAID: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "object_", "said"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
+@pytest.mark.parametrize(("kind", "object_", "expected"), [row[1:] for row in SAMPLES], ids=[row[0] for row in SAMPLES])
 def test_what_an_object_says(
-    census: ObjectMetrics, kind: Kind, object_: Object, said: dict[tuple[str, ...], float]
+    metrics: ObjectMetrics, kind: Kind, object_: Object, expected: dict[tuple[str, ...], float]
 ) -> None:
     object_ = {"kind": kind.kind, **object_}
-    roll = census.roll(kind)
-    assert roll
-    roll.told(object_, deleted=False)
-    assert shown(census) == said
-    roll.told(object_, deleted=True)
-    assert shown(census) == {}
+    table = metrics.table(kind)
+    assert table
+    table.update(object_, deleted=False)
+    assert shown(metrics) == expected
+    table.update(object_, deleted=True)
+    assert shown(metrics) == {}
 
 
-def test_kinds_that_say_nothing_are_not_listened_to(census: ObjectMetrics) -> None:
-    assert census.roll(kinds.POD) is None
+def test_kinds_that_say_nothing_are_not_listened_to(metrics: ObjectMetrics) -> None:
+    assert metrics.table(kinds.POD) is None
 
 
 def test_what_several_objects_say_is_added_up_and_can_be_read_by_prometheus() -> None:
     registry = CollectorRegistry()
-    census = ObjectMetrics(registry)
+    metrics = ObjectMetrics(registry)
     for kind, names in ((SCALED_JOB, "abc"), (SCALED_OBJECT, "de")):
-        roll = census.roll(kind)
-        assert roll
+        table = metrics.table(kind)
+        assert table
         for name in names:
-            roll.told(body(name, spec=triggers("redis")), deleted=False)
+            table.update(body(name, spec=triggers("redis")), deleted=False)
     text = openmetrics.generate_latest(registry).decode()
     read = {sample.name: sample for family in text_string_to_metric_families(text) for sample in family.samples}
     assert read["keda_trigger_registered_total"].value == 5
@@ -155,57 +155,57 @@ def test_what_several_objects_say_is_added_up_and_can_be_read_by_prometheus() ->
 class Listing:
     """A roll that knows three jobs, with a listing under way."""
 
-    def __init__(self, census: ObjectMetrics) -> None:
-        roll = census.roll(VC_JOB)
-        assert roll
-        self.census, self.roll = census, roll
+    def __init__(self, metrics: ObjectMetrics) -> None:
+        table = metrics.table(VC_JOB)
+        assert table
+        self.metrics, self.table = metrics, table
         for name in "abc":
-            roll.told(vcjob("Completed", name), deleted=False)
-        roll.begin()
+            table.update(vcjob("Completed", name), deleted=False)
+        table.begin()
 
     def names(self) -> str:
-        return "".join(sorted(name.partition("/")[2] for _, name, _ in shown(self.census)))
+        return "".join(sorted(name.partition("/")[2] for _, name, _ in shown(self.metrics)))
 
 
-def test_what_is_not_listed_any_more_has_gone(census: ObjectMetrics) -> None:
-    listing = Listing(census)
-    listing.roll.listed([vcjob("Completed", "a")])
-    listing.roll.listed([vcjob("Completed", "d"), vcjob("Running", "c")])
+def test_what_is_not_listed_any_more_has_gone(metrics: ObjectMetrics) -> None:
+    listing = Listing(metrics)
+    listing.table.listed([vcjob("Completed", "a")])
+    listing.table.listed([vcjob("Completed", "d"), vcjob("Running", "c")])
     assert listing.names() == "abd"
-    listing.roll.finish()
+    listing.table.finish()
     assert listing.names() == "ad"
 
 
-def test_the_watch_knows_more_than_a_listing_that_began_before(census: ObjectMetrics) -> None:
-    listing = Listing(census)
-    listing.roll.told(vcjob("Completed", "a"), deleted=True)
-    listing.roll.told(vcjob("Completed", "new"), deleted=False)
-    listing.roll.listed([vcjob("Completed", name) for name in "abc"])
-    listing.roll.finish()
+def test_the_watch_knows_more_than_a_listing_that_began_before(metrics: ObjectMetrics) -> None:
+    listing = Listing(metrics)
+    listing.table.update(vcjob("Completed", "a"), deleted=True)
+    listing.table.update(vcjob("Completed", "new"), deleted=False)
+    listing.table.listed([vcjob("Completed", name) for name in "abc"])
+    listing.table.finish()
     assert listing.names() == "bcnew"
     # And no more than the next one.
-    listing.roll.begin()
-    listing.roll.listed([vcjob("Completed", "a")])
-    listing.roll.finish()
+    listing.table.begin()
+    listing.table.listed([vcjob("Completed", "a")])
+    listing.table.finish()
     assert listing.names() == "a"
 
 
-async def test_an_informer_tells_as_long_as_it_leads(census: ObjectMetrics, fake_redis: redis_async.Redis) -> None:
-    cluster, mirror = FakeCluster(), Store(fake_redis, Keys("test"), {})
-    informer = Reflector(cluster, mirror, VC_JOB, _no_bells, pace=Pace(beat=0.01), roll=census.roll(VC_JOB))
+async def test_an_informer_tells_as_long_as_it_leads(metrics: ObjectMetrics, fake_redis: redis_async.Redis) -> None:
+    cluster, store = FakeCluster(), Store(fake_redis, Keys("test"), {})
+    informer = Reflector(cluster, store, VC_JOB, _notify_nobody, pace=Pace(beat=0.01), table=metrics.table(VC_JOB))
     old, new = (("volcano_job_completed_phase_count", f"default/{name}", "default") for name in ("old", "new"))
     cluster.put(VC_JOB, _whole(vcjob("Completed", "old")))
     task = asyncio.create_task(informer.run(1))
     try:
-        await eventually(lambda: shown(census) == {old: 1})
+        await eventually(lambda: shown(metrics) == {old: 1})
         cluster.put(VC_JOB, _whole(vcjob("Completed", "new")))
-        await eventually(lambda: shown(census) == {old: 1, new: 1})
+        await eventually(lambda: shown(metrics) == {old: 1, new: 1})
         cluster.remove(Ref(VC_JOB, "default", "old"))
-        await eventually(lambda: shown(census) == {new: 1})
+        await eventually(lambda: shown(metrics) == {new: 1})
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert shown(census) == {}
+    assert shown(metrics) == {}
 
 
 def _whole(manifest: Object) -> Object:
@@ -213,5 +213,5 @@ def _whole(manifest: Object) -> Object:
     return {"apiVersion": VC_JOB.api_version, "kind": VC_JOB.kind, **manifest, "metadata": metadata}
 
 
-async def _no_bells(_bells: Mapping[str, int]) -> None:
+async def _notify_nobody(_notifications: Mapping[str, int]) -> None:
     pass

@@ -1,4 +1,4 @@
-"""Carrying out plans: order, fences, effects that are there already, and the mirror that sees everything at once."""
+"""Carrying out plans: order, fences, effects that are there already, and the store that sees everything at once."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.unit.workers.acting import OWNER, TAKEN, World
+from tests.unit.workers.acting import OWNER, TAKEN, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
 from workers.errors import Conflict
@@ -31,73 +31,71 @@ from workers.reconcile.plan import (
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-async def test_what_was_created_is_seen_by_the_next_decision_and_wakes_its_own_controller(world):
-    await world.act(Create(JOB, world.job("a")))
-    assert await world.children() == {"a": False}
-    claim = await world.lanes["reconcile"].claim(10)
+async def test_what_was_created_is_seen_by_the_next_decision_and_wakes_its_own_controller(rig):
+    await rig.act(Create(JOB, rig.job("a")))
+    assert await rig.children() == {"a": False}
+    claim = await rig.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
-    assert world.rung["reconcile"] == 1
+    assert rig.notified["reconcile"] == 1
 
 
-async def test_creating_what_is_there_and_ours_is_success(world):
-    world.cluster.add(JOB, world.job("a"))
-    await world.act(Create(JOB, world.job("a")))
-    assert await world.children() == {"a": False}
+async def test_creating_what_is_there_and_ours_is_success(rig):
+    rig.cluster.add(JOB, rig.job("a"))
+    await rig.act(Create(JOB, rig.job("a")))
+    assert await rig.children() == {"a": False}
 
 
-async def test_a_child_that_was_there_already_is_news_for_its_owner_whatever_became_of_it(world):
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(world.owner)])
-    lane = world.lanes["reconcile"]
+async def test_a_child_that_was_there_already_is_news_for_its_owner_whatever_became_of_it(rig):
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
+    lane = rig.lanes["reconcile"]
     await lane.claim(10)
-    world.cluster.add(JOB, world.job("a", succeeded=1))
-    await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
+    rig.cluster.add(JOB, rig.job("a", succeeded=1))
+    await rig.act(Create(JOB, rig.job("a")), Create(JOB, rig.job("b")))
     assert (await lane.stats()).dirty == 1, "its watch brings the same version and would say nothing more"
 
 
-async def test_a_status_refers_to_what_its_plan_has_made(world):
-    world.cluster.add(JOB, {"metadata": {"name": "taken", "namespace": "default"}})
+async def test_a_status_refers_to_what_its_plan_has_made(rig):
+    rig.cluster.add(JOB, {"metadata": {"name": "taken", "namespace": "default"}})
     made = tuple(Ref(JOB, "default", name) for name in ("a", "taken", "b"))
     known = {"name": "old", "uid": "uid-old"}
-    await world.act(
-        *(Create(JOB, world.job(ref.name), taken=TAKEN) for ref in made), PatchStatus({"active": [known]}, made)
+    await rig.act(
+        *(Create(JOB, rig.job(ref.name), taken=TAKEN) for ref in made), PatchStatus({"active": [known]}, made)
     )
-    status = (await world.cluster.get(OWNER))["status"]
+    status = (await rig.cluster.get(OWNER))["status"]
     assert [each["name"] for each in status["active"]] == ["old", "a", "b"]
     assert all(each["uid"] for each in status["active"])
 
 
-async def test_another_object_is_marked_and_its_bell_rung(world):
-    await world.act(MarkObject(Ref(JOB, "default", "parent")))
-    claim = await world.lanes["reconcile"].claim(10)
+async def test_another_object_is_marked_and_notified(rig):
+    await rig.act(MarkObject(Ref(JOB, "default", "parent")))
+    claim = await rig.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
-    assert world.rung == {"reconcile": 1}
+    assert rig.notified == {"reconcile": 1}
 
 
-async def test_a_rest_keeps_the_key_and_what_comes_after_it_waits(world, monkeypatch):
+async def test_a_rest_keeps_the_key_and_what_comes_after_it_waits(rig, monkeypatch):
     rested = []
 
     async def sleep(seconds):
-        rested.append((seconds, dict(world.rung)))
+        rested.append((seconds, dict(rig.notified)))
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await world.act(HoldKey(0.2), MarkObject(Ref(JOB, "default", "parent")))
-    assert (rested, world.rung) == ([(0.2, {})], {"reconcile": 1})
+    await rig.act(HoldKey(0.2), MarkObject(Ref(JOB, "default", "parent")))
+    assert (rested, rig.notified) == ([(0.2, {})], {"reconcile": 1})
 
 
-async def test_an_event_may_be_about_another_object(world):
+async def test_an_event_may_be_about_another_object(rig):
     other = {"metadata": {"name": "other"}}
-    await world.act(
-        RecordEvent("Normal", "Waits", "for room", about=(JOB, other)), RecordEvent("Normal", "Own", "word")
-    )
-    assert world.told.records == [("Waits", "for room"), ("Own", "word")]
-    assert world.told.regarding == [(JOB, other), (SCALED_JOB, world.owner)]
+    await rig.act(RecordEvent("Normal", "Waits", "for room", about=(JOB, other)), RecordEvent("Normal", "Own", "word"))
+    assert rig.recorder.records == [("Waits", "for room"), ("Own", "word")]
+    assert rig.recorder.regarding == [(JOB, other), (SCALED_JOB, rig.owner)]
 
 
 def measured(name, **labels):
     return REGISTRY.get_sample_value(f"penstock_{name}", labels) or 0.0
 
 
-async def test_what_is_measured_counts_once_the_steps_before_it_worked(world):
+async def test_what_is_measured_counts_once_the_steps_before_it_worked(rig):
     counter, labels = "job_controller_job_pods_finished_total", {"completion_mode": "Indexed", "result": "failed"}
     skew = "cronjob_controller_job_creation_skew_duration_seconds"
     before = measured(counter, **labels), measured(f"{skew}_sum"), measured(f"{skew}_bucket", le="1.0")
@@ -106,10 +104,10 @@ async def test_what_is_measured_counts_once_the_steps_before_it_worked(world):
         CountMetric("job_creation_skew", 0.5),
         CountMetric("job_creation_skew", 90),
     )
-    await world.act(PatchStatus({"a": 1}), *steps)
-    world.owner = {**world.owner, "metadata": {**world.owner["metadata"], "resourceVersion": "an older one"}}
+    await rig.act(PatchStatus({"a": 1}), *steps)
+    rig.owner = {**rig.owner, "metadata": {**rig.owner["metadata"], "resourceVersion": "an older one"}}
     with pytest.raises(Conflict):
-        await world.act(PatchStatus({"a": 2}), *steps)
+        await rig.act(PatchStatus({"a": 2}), *steps)
     after = measured(counter, **labels), measured(f"{skew}_sum"), measured(f"{skew}_bucket", le="1.0")
     assert [new - old for new, old in zip(after, before, strict=True)] == [3, 90.5, 1]
 
@@ -118,51 +116,51 @@ def test_every_name_that_decisions_may_measure_by_stands_for_a_metric():
     assert set(get_args(Metric)) == set(process.MEASURES)
 
 
-async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(world):
-    await world.act(Create(JOB, world.job("a")))
-    [(ref, body)] = [(ref, body) for ref, body in world.cluster.objects.items() if ref.kind is JOB]
-    del world.cluster.objects[ref]
-    await world.act(Delete(ref, body["metadata"]["uid"]))
-    assert await world.children() == {"a": True}
+async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(rig):
+    await rig.act(Create(JOB, rig.job("a")))
+    [(ref, body)] = [(ref, body) for ref, body in rig.cluster.objects.items() if ref.kind is JOB]
+    del rig.cluster.objects[ref]
+    await rig.act(Delete(ref, body["metadata"]["uid"]))
+    assert await rig.children() == {"a": True}
 
 
-async def test_an_equal_status_is_not_written(world):
-    world.owner = world.cluster.add(SCALED_JOB, {**world.owner, "status": {"a": 1, "conditions": [{"type": "Ready"}]}})
-    await world.act(PatchStatus({"a": 1, "conditions": [{"type": "Ready"}]}))
-    assert world.cluster.log == []
+async def test_an_equal_status_is_not_written(rig):
+    rig.owner = rig.cluster.add(SCALED_JOB, {**rig.owner, "status": {"a": 1, "conditions": [{"type": "Ready"}]}})
+    await rig.act(PatchStatus({"a": 1, "conditions": [{"type": "Ready"}]}))
+    assert rig.cluster.log == []
 
 
-async def test_a_status_is_computed_whole_so_what_it_lacks_is_removed(world):
-    world.owner = world.cluster.add(SCALED_JOB, {**world.owner, "status": {"old": 1, "kept": 2}})
-    await world.act(PatchStatus({"kept": 2, "new": 3}))
-    assert world.cluster.objects[OWNER]["status"] == {"kept": 2, "new": 3}
+async def test_a_status_is_computed_whole_so_what_it_lacks_is_removed(rig):
+    rig.owner = rig.cluster.add(SCALED_JOB, {**rig.owner, "status": {"old": 1, "kept": 2}})
+    await rig.act(PatchStatus({"kept": 2, "new": 3}))
+    assert rig.cluster.objects[OWNER]["status"] == {"kept": 2, "new": 3}
 
 
-async def test_the_own_writes_of_a_plan_do_not_conflict_with_each_other(world):
-    version = world.owner["metadata"]["resourceVersion"]
+async def test_the_own_writes_of_a_plan_do_not_conflict_with_each_other(rig):
+    version = rig.owner["metadata"]["resourceVersion"]
     finalizers = {"metadata": {"finalizers": ["finalizer.keda.sh"]}}
-    await world.act(Patch(OWNER, finalizers, version), PatchStatus({"a": 1}), PatchStatus({"a": 2}))
-    stored = world.cluster.objects[OWNER]
+    await rig.act(Patch(OWNER, finalizers, version), PatchStatus({"a": 1}), PatchStatus({"a": 2}))
+    stored = rig.cluster.objects[OWNER]
     assert (stored["metadata"]["finalizers"], stored["status"]) == (["finalizer.keda.sh"], {"a": 2})
 
 
-async def test_the_acting_object_is_not_marked_by_its_own_writes(world):
-    await world.act(PatchStatus({"a": 1}), Create(JOB, world.job("a")))
-    claim = await world.lanes["reconcile"].claim(10)
+async def test_the_acting_object_is_not_marked_by_its_own_writes(rig):
+    await rig.act(PatchStatus({"a": 1}), Create(JOB, rig.job("a")))
+    claim = await rig.lanes["reconcile"].claim(10)
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
 
 
-async def test_steps_together_are_told_of_once_with_the_number_that_worked(world):
-    jobs = tuple(Create(JOB, world.job(f"j{number}")) for number in range(7))
-    await world.act(Together(jobs, then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
-    assert world.told.records == [("KEDAJobsCreated", "Created 7 jobs")]
-    assert len(await world.children()) == 7
+async def test_steps_together_are_told_of_once_with_the_number_that_worked(rig):
+    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(7))
+    await rig.act(Together(jobs, then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
+    assert rig.recorder.records == [("KEDAJobsCreated", "Created 7 jobs")]
+    assert len(await rig.children()) == 7
 
 
 async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
-    world = World(fake_redis, in_flight=3)
+    rig = ActorRig(fake_redis, in_flight=3)
     flying, most = 0, 0
-    create = world.cluster.create
+    create = rig.cluster.create
 
     async def slow(kind, body):
         nonlocal flying, most
@@ -173,41 +171,41 @@ async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
         flying -= 1
         return await create(kind, body)
 
-    world.cluster.create = slow
-    await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(10))))
+    rig.cluster.create = slow
+    await rig.act(Together(tuple(Create(JOB, rig.job(f"j{number}")) for number in range(10))))
     assert most == 3
 
 
-async def test_the_earliest_of_several_instants_is_when_to_come_back(world):
-    assert await world.act(ComeBack(NOON + timedelta(hours=1)), ComeBack(NOON)) == NOON
-    assert await world.act() is None
+async def test_the_earliest_of_several_instants_is_when_to_come_back(rig):
+    assert await rig.act(ComeBack(NOON + timedelta(hours=1)), ComeBack(NOON)) == NOON
+    assert await rig.act() is None
 
 
-async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(world):
-    await world.act(PollNow())
-    claim = await world.lanes["poll"].claim(10)
+async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(rig):
+    await rig.act(PollNow())
+    claim = await rig.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
-    assert world.rung == {"poll": 1}
+    assert rig.notified == {"poll": 1}
 
 
-async def test_an_order_is_kept_and_the_object_polled(world):
+async def test_an_order_is_kept_and_the_object_polled(rig):
     order = ClaimOrder(id=7, of="ledger", limit=3)
-    await world.act(PollNow(order))
-    claim = await world.lanes["poll"].claim(10)
+    await rig.act(PollNow(order))
+    claim = await rig.lanes["poll"].claim(10)
     assert [lease.key for lease in claim.leases] == [OWNER.key]
-    assert await world.actor.orders.get_many([OWNER.key]) == [order]
+    assert await rig.actor.orders.get_many([OWNER.key]) == [order]
 
 
-async def test_the_effects_of_a_large_stage_reach_the_mirror_in_few_calls(world, monkeypatch):
+async def test_the_effects_of_a_large_stage_reach_the_store_in_few_calls(rig, monkeypatch):
     calls = []
-    apply = world.mirror.apply
+    apply = rig.store.apply
 
     async def counted(kind, changes, **options):
         calls.append(len(changes))
         return await apply(kind, changes, **options)
 
-    monkeypatch.setattr(world.mirror, "apply", counted)
-    await world.act(Together(tuple(Create(JOB, world.job(f"j{number}")) for number in range(200))))
-    assert len(await world.children()) == 200
+    monkeypatch.setattr(rig.store, "apply", counted)
+    await rig.act(Together(tuple(Create(JOB, rig.job(f"j{number}")) for number in range(200))))
+    assert len(await rig.children()) == 200
     assert sum(calls) == 200
     assert len(calls) <= 5

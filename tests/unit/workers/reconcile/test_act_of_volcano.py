@@ -20,19 +20,19 @@ class Silent:
         """Nobody listens."""
 
 
-async def ring(_bells: object) -> None:
+async def notify(_notifications: object) -> None:
     """Nobody listens."""
 
 
-def actor_of(client: redis_async.Redis, cluster: MemoryCluster, mirror: Store, lane: Lane) -> Actor:
+def actor_of(client: redis_async.Redis, cluster: MemoryCluster, store: Store, lane: Lane) -> Actor:
     return Actor(
         cluster=cluster,  # type: ignore[arg-type]
-        mirror=mirror,
+        store=store,
         recorder=Silent(),  # type: ignore[arg-type]
         orders=ClaimOrders(client, Keys("test")),
         reconcile=lane,
         poll=lane,
-        ring=ring,
+        notify=notify,
         in_flight=1,
     )
 
@@ -42,7 +42,7 @@ async def test_a_child_that_another_made_for_the_same_owner_is_there(
     fake_redis: redis_async.Redis, owner: str | None
 ) -> None:
     cluster, lane = MemoryCluster(), Lane(fake_redis, "reconcile", Keys("test"))
-    mirror = Store(fake_redis, Keys("test"), {})
+    store = Store(fake_redis, Keys("test"), {})
 
     def group(of: str | None) -> Object:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": f"uid-{of}", "controller": True}
@@ -50,11 +50,11 @@ async def test_a_child_that_another_made_for_the_same_owner_is_there(
 
     cluster.add(POD_GROUP, group(owner))
     pod = cluster.add(POD, {"metadata": {"name": "p", "namespace": "default"}})
-    act = actor_of(fake_redis, cluster, mirror, lane).act
+    act = actor_of(fake_redis, cluster, store, lane).act
     plan = Plan((Create(POD_GROUP, group("web")),))
     if owner == "web":
         await act(Snapshot(ref_of(POD, pod), pod), plan, lambda: None)
-        assert await mirror.get(ref_of(POD_GROUP, group("web"))) is not None
+        assert await store.get(ref_of(POD_GROUP, group("web"))) is not None
     else:
         with pytest.raises(AlreadyExists, match="belongs to somebody else"):
             await act(Snapshot(ref_of(POD, pod), pod), plan, lambda: None)
@@ -65,13 +65,13 @@ async def test_a_status_is_written_where_its_kind_keeps_it(
     fake_redis: redis_async.Redis, kind: Kind, verb: str
 ) -> None:
     cluster, lane = MemoryCluster(), Lane(fake_redis, "reconcile", Keys("test"))
-    mirror = Store(fake_redis, Keys("test"), {kind.id: (lane,)})
-    actor = actor_of(fake_redis, cluster, mirror, lane)
+    store = Store(fake_redis, Keys("test"), {kind.id: (lane,)})
+    actor = actor_of(fake_redis, cluster, store, lane)
     body = cluster.add(kind, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"a": 1}, "status": {"b": 2}})
     ref = ref_of(kind, body)
     await actor.act(Snapshot(ref, body), Plan((PatchStatus({"phase": "Pending"}),)), lambda: None)
     assert cluster.log == [(verb, "g")]
-    entry = await mirror.get(ref)
+    entry = await store.get(ref)
     assert entry is not None
     assert entry.body is not None
     assert (entry.body["spec"], entry.body["status"]) == ({"a": 1}, {"phase": "Pending"})

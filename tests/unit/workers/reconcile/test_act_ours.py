@@ -10,56 +10,56 @@ from workers.errors import AlreadyExists, Forbidden
 from workers.reconcile.plan import Create, Delete, Discard, RecordEvent, Together
 
 
-async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(world):
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(rig):
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
     with pytest.raises(AlreadyExists, match="Job default/a exists and belongs to somebody else"):
-        await world.act(Create(JOB, world.job("a")), Create(JOB, world.job("b")))
-    assert ("create", "b") not in world.cluster.log
+        await rig.act(Create(JOB, rig.job("a")), Create(JOB, rig.job("b")))
+    assert ("create", "b") not in rig.cluster.log
 
 
-async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(world):
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
-    await world.act(Create(JOB, world.job("a"), taken=TAKEN), Create(JOB, world.job("b"), taken=TAKEN))
-    assert world.told.records == [("NameTaken", "Job a is somebody else's")]
-    assert await world.children() == {"b": False}
+async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(rig):
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await rig.act(Create(JOB, rig.job("a"), taken=TAKEN), Create(JOB, rig.job("b"), taken=TAKEN))
+    assert rig.recorder.records == [("NameTaken", "Job a is somebody else's")]
+    assert await rig.children() == {"b": False}
 
 
-async def test_a_taken_name_is_decided_on_once_more(world):
-    await world.mirror.apply(SCALED_JOB, [ObjectVersion(world.owner)])
-    lane = world.lanes["reconcile"]
+async def test_a_taken_name_is_decided_on_once_more(rig):
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
+    lane = rig.lanes["reconcile"]
     await lane.claim(10)
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
-    await world.act(Create(JOB, world.job("b"), taken=TAKEN))
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await rig.act(Create(JOB, rig.job("b"), taken=TAKEN))
     assert (await lane.stats()).dirty == 0
-    await world.act(Create(JOB, world.job("a"), taken=TAKEN))
+    await rig.act(Create(JOB, rig.job("a"), taken=TAKEN))
     assert (await lane.stats()).dirty == 1
 
 
-async def test_a_taken_name_does_not_count_among_what_was_done_together(world):
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
-    jobs = tuple(Create(JOB, world.job(name), taken=TAKEN) for name in "abc")
+async def test_a_taken_name_does_not_count_among_what_was_done_together(rig):
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    jobs = tuple(Create(JOB, rig.job(name), taken=TAKEN) for name in "abc")
     stage = Together(jobs, RecordEvent("Normal", "Created", "{done}"), RecordEvent("Warning", "Failed", "{error}"))
-    await world.act(stage, RecordEvent("Normal", "Later", "goes on"))
-    assert sorted(world.told.records) == [
+    await rig.act(stage, RecordEvent("Normal", "Later", "goes on"))
+    assert sorted(rig.recorder.records) == [
         ("Created", "2"),
         ("Later", "goes on"),
         ("NameTaken", "Job a is somebody else's"),
     ]
 
 
-async def test_a_name_that_is_ours_is_not_taken(world):
-    world.cluster.add(JOB, world.job("a"))
-    await world.act(Create(JOB, world.job("a"), taken=TAKEN))
-    assert world.told.records == []
+async def test_a_name_that_is_ours_is_not_taken(rig):
+    rig.cluster.add(JOB, rig.job("a"))
+    await rig.act(Create(JOB, rig.job("a"), taken=TAKEN))
+    assert rig.recorder.records == []
 
 
-async def test_a_finalizer_is_taken_off_whatever_else_was_written_meanwhile(world):
-    body, step = await held(world, finalizers=("other", HELD))
-    world.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})
-    await world.act(step)
-    stored = world.cluster.objects[step.ref]
+async def test_a_finalizer_is_taken_off_whatever_else_was_written_meanwhile(rig):
+    body, step = await held(rig, finalizers=("other", HELD))
+    rig.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})
+    await rig.act(step)
+    stored = rig.cluster.objects[step.ref]
     assert (stored["metadata"]["finalizers"], stored["status"]) == (["other"], {"phase": "Failed"})
-    entry = await world.mirror.get(step.ref)
+    entry = await rig.store.get(step.ref)
     assert entry.body == stored
 
 
@@ -76,104 +76,104 @@ async def test_a_finalizer_is_taken_off_whatever_else_was_written_meanwhile(worl
         pytest.param({"deletionTimestamp": "t", "deletionGracePeriodSeconds": 30}, False, id="its kubelet is at work"),
     ],
 )
-async def test_the_mirror_knows_at_once_whether_the_object_went_with_its_finalizer(world, metadata, gone):
-    _, step = await held(world, **metadata)
-    await world.act(step)
-    assert (step.ref not in world.cluster.objects) is gone
-    assert await world.children() == {"a": gone}
+async def test_the_store_knows_at_once_whether_the_object_went_with_its_finalizer(rig, metadata, gone):
+    _, step = await held(rig, **metadata)
+    await rig.act(step)
+    assert (step.ref not in rig.cluster.objects) is gone
+    assert await rig.children() == {"a": gone}
 
 
-async def test_taking_a_finalizer_off_what_is_gone_is_success_and_leaves_a_tombstone(world):
-    _, step = await held(world)
-    del world.cluster.objects[step.ref]
-    await world.act(step)
-    assert await world.children() == {"a": True}
+async def test_taking_a_finalizer_off_what_is_gone_is_success_and_leaves_a_tombstone(rig):
+    _, step = await held(rig)
+    del rig.cluster.objects[step.ref]
+    await rig.act(step)
+    assert await rig.children() == {"a": True}
 
 
-async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as_gone(world):
-    _, step = await held(world)
-    del world.cluster.objects[step.ref]
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default", "finalizers": [HELD]}})
-    await world.act(step)
-    assert world.cluster.objects[step.ref]["metadata"]["finalizers"] == [HELD]
-    assert await world.children() == {"a": True}
+async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as_gone(rig):
+    _, step = await held(rig)
+    del rig.cluster.objects[step.ref]
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default", "finalizers": [HELD]}})
+    await rig.act(step)
+    assert rig.cluster.objects[step.ref]["metadata"]["finalizers"] == [HELD]
+    assert await rig.children() == {"a": True}
 
 
-async def test_finalizers_go_together_and_are_counted(world):
-    steps = tuple([(await held(world, f"p{number}"))[1] for number in range(9)])
-    await world.act(Together(steps, then=RecordEvent("Normal", "Let", "{done} go")))
-    assert world.told.records == [("Let", "9 go")]
-    assert not any(world.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
+async def test_finalizers_go_together_and_are_counted(rig):
+    steps = tuple([(await held(rig, f"p{number}"))[1] for number in range(9)])
+    await rig.act(Together(steps, then=RecordEvent("Normal", "Let", "{done} go")))
+    assert rig.recorder.records == [("Let", "9 go")]
+    assert not any(rig.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
 
 
-async def test_another_object_under_the_same_name_is_not_deleted(world):
-    world.cluster.add(JOB, world.job("a"))
-    await world.act(Delete(Ref(JOB, "default", "a"), "the uid of an older one"))
-    assert Ref(JOB, "default", "a") in world.cluster.objects
+async def test_another_object_under_the_same_name_is_not_deleted(rig):
+    rig.cluster.add(JOB, rig.job("a"))
+    await rig.act(Delete(Ref(JOB, "default", "a"), "the uid of an older one"))
+    assert Ref(JOB, "default", "a") in rig.cluster.objects
 
 
-async def test_somebody_elses_object_does_where_anybodys_will(world):
-    world.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
-    await world.act(Create(JOB, world.job("a"), anybodys=True), Create(JOB, world.job("b")))
-    assert await world.children() == {"b": False}
-    assert (await world.lanes["reconcile"].stats()).dirty == 0
+async def test_somebody_elses_object_does_where_anybodys_will(rig):
+    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await rig.act(Create(JOB, rig.job("a"), any_owner=True), Create(JOB, rig.job("b")))
+    assert await rig.children() == {"b": False}
+    assert (await rig.lanes["reconcile"].stats()).dirty == 0
 
 
-def keys(world):
+def keys(rig):
     """A Secret of the owner, without what is still to be made for it."""
-    body = world.job("keys")
+    body = rig.job("keys")
     return {"metadata": body["metadata"], "stringData": {"config": "Host *"}}
 
 
-async def test_what_is_minted_is_in_the_object_that_is_created_and_nowhere_else(world):
-    step = Create(SECRET, keys(world), mint="ssh-key")
-    await world.act(step)
-    made = await world.cluster.get(ref_of(SECRET, step.body))
+async def test_what_is_minted_is_in_the_object_that_is_created_and_nowhere_else(rig):
+    step = Create(SECRET, keys(rig), generate="ssh-key")
+    await rig.act(step)
+    made = await rig.cluster.get(ref_of(SECRET, step.body))
     texts = made["stringData"]
     assert set(texts) == {"config", "id_rsa", "id_rsa.pub", "authorized_keys"}
     assert texts["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----\n")
     assert step.body["stringData"] == {"config": "Host *"}
-    assert await world.mirror.children(SECRET, world.owner["metadata"]["uid"]) == ()
+    assert await rig.store.children(SECRET, rig.owner["metadata"]["uid"]) == ()
 
 
-async def test_a_key_that_is_there_stays_the_key(world):
-    step = Create(SECRET, keys(world), mint="ssh-key")
-    await world.act(step)
-    first = await world.cluster.get(ref_of(SECRET, step.body))
-    await world.act(step)
-    assert await world.cluster.get(ref_of(SECRET, step.body)) == first
+async def test_a_key_that_is_there_stays_the_key(rig):
+    step = Create(SECRET, keys(rig), generate="ssh-key")
+    await rig.act(step)
+    first = await rig.cluster.get(ref_of(SECRET, step.body))
+    await rig.act(step)
+    assert await rig.cluster.get(ref_of(SECRET, step.body)) == first
 
 
-async def test_keys_of_somebody_else_are_not_taken_for_ours(world):
-    world.cluster.add(SECRET, {"metadata": {"name": "keys", "namespace": "default"}})
+async def test_keys_of_somebody_else_are_not_taken_for_ours(rig):
+    rig.cluster.add(SECRET, {"metadata": {"name": "keys", "namespace": "default"}})
     with pytest.raises(AlreadyExists, match="Secret default/keys exists and belongs to somebody else"):
-        await world.act(Create(SECRET, keys(world), mint="ssh-key"))
+        await rig.act(Create(SECRET, keys(rig), generate="ssh-key"))
 
 
 @pytest.mark.parametrize("ours", [True, False])
-async def test_what_was_never_observed_is_deleted_if_it_is_ours(world, ours):
+async def test_what_was_never_observed_is_deleted_if_it_is_ours(rig, ours):
     ref = Ref(SECRET, "default", "keys")
-    world.cluster.add(SECRET, keys(world) if ours else {"metadata": {"name": "keys", "namespace": "default"}})
-    await world.act(Discard(ref), Discard(Ref(SECRET, "default", "never-there")))
-    assert (("delete", "keys") in world.cluster.log) is ours
+    rig.cluster.add(SECRET, keys(rig) if ours else {"metadata": {"name": "keys", "namespace": "default"}})
+    await rig.act(Discard(ref), Discard(Ref(SECRET, "default", "never-there")))
+    assert (("delete", "keys") in rig.cluster.log) is ours
 
 
-async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_where_it_may_not_be(world):
+async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_where_it_may_not_be(rig):
     """Of a kind that nobody follows."""
-    made = world.cluster.add(HORIZONTAL_POD_AUTOSCALER, {"metadata": {"name": "hpa", "namespace": "default"}})
+    made = rig.cluster.add(HORIZONTAL_POD_AUTOSCALER, {"metadata": {"name": "hpa", "namespace": "default"}})
     step = rivals.take_away((made,))
     ref = ref_of(HORIZONTAL_POD_AUTOSCALER, made)
 
     def refuse(verb, _ref):
         raise Forbidden("not you", status=403)
 
-    allowed, world.cluster.refuse = world.cluster.refuse, refuse
-    await world.act(step)
-    assert ref in world.cluster.objects
-    assert world.told.records == [
+    allowed, rig.cluster.refuse = rig.cluster.refuse, refuse
+    await rig.act(step)
+    assert ref in rig.cluster.objects
+    assert rig.recorder.records == [
         ("AutoscalerStays", "The target's HorizontalPodAutoscaler cannot be deleted: not you")
     ]
-    world.cluster.refuse = allowed
-    await world.act(step)
-    assert ref not in world.cluster.objects
-    assert world.told.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]
+    rig.cluster.refuse = allowed
+    await rig.act(step)
+    assert ref not in rig.cluster.objects
+    assert rig.recorder.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]

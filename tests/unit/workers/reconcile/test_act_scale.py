@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.workers.acting import World
+from tests.unit.workers.acting import ActorRig
 from workers.api.kinds import Kind, Ref
 from workers.errors import Conflict, Forbidden
 from workers.reconcile.plan import RecordEvent, Scale
@@ -14,37 +14,37 @@ OTHERWISE = RecordEvent("Warning", "NotScaled", "because {error}")
 
 
 @pytest.fixture
-def world(fake_redis):
-    world = World(fake_redis)
+def rig(fake_redis):
+    rig = ActorRig(fake_redis)
     body = {"metadata": {"name": "pool", "namespace": "default"}, "spec": {"replicas": 1}}
-    world.version = world.cluster.add(DEPLOYMENT, body)["metadata"]["resourceVersion"]
-    return world
+    rig.version = rig.cluster.add(DEPLOYMENT, body)["metadata"]["resourceVersion"]
+    return rig
 
 
-def replicas(world):
-    return world.cluster.objects[POOL]["spec"]["replicas"]
+def replicas(rig):
+    return rig.cluster.objects[POOL]["spec"]["replicas"]
 
 
-async def test_replicas_are_set_through_the_subresource_and_that_is_told(world):
-    await world.act(Scale(POOL, 4, world.version, THEN, OTHERWISE))
-    assert replicas(world) == 4
-    assert ("patch scale", "pool") in world.cluster.log
-    assert world.told.records == [("Scaled", "from 1 to 4")]
+async def test_replicas_are_set_through_the_subresource_and_that_is_told(rig):
+    await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
+    assert replicas(rig) == 4
+    assert ("patch scale", "pool") in rig.cluster.log
+    assert rig.recorder.records == [("Scaled", "from 1 to 4")]
 
 
-async def test_a_target_that_changed_meanwhile_is_left_alone_and_nothing_is_told(world):
-    await world.cluster.patch(POOL, {"spec": {"replicas": 9}})
+async def test_a_target_that_changed_meanwhile_is_left_alone_and_nothing_is_told(rig):
+    await rig.cluster.patch(POOL, {"spec": {"replicas": 9}})
     with pytest.raises(Conflict):
-        await world.act(Scale(POOL, 4, world.version, THEN, OTHERWISE))
-    assert replicas(world) == 9
-    assert world.told.records == []
+        await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
+    assert replicas(rig) == 9
+    assert rig.recorder.records == []
 
 
-async def test_a_refusal_is_told_in_the_servers_words(world):
+async def test_a_refusal_is_told_in_the_servers_words(rig):
     def refuse(verb, ref):
         raise Forbidden("you may not", status=403)
 
-    world.cluster.refuse = refuse
+    rig.cluster.refuse = refuse
     with pytest.raises(Forbidden):
-        await world.act(Scale(POOL, 4, world.version, THEN, OTHERWISE))
-    assert world.told.records == [("NotScaled", "because you may not")]
+        await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
+    assert rig.recorder.records == [("NotScaled", "because you may not")]

@@ -1,4 +1,4 @@
-"""A claim that takes long goes on by itself: its bell goes on to the next, and what is under way stays bounded."""
+"""A claim that takes long continues in the background: the next one is made, and the number of those is bounded."""
 
 import asyncio
 
@@ -14,98 +14,100 @@ def key(number):
     return f"scaledjobs.keda.sh/default/{number}"
 
 
-class House:
+class WorkerRig:
     """A lane whose keys are worked off when the test says so. begun: keys whose work has begun."""
 
     def __init__(self, lane, **options):
         self.lane, self.begun, self.free = lane, [], asyncio.Event()
-        self.hands = LeaseKeeper(lane, self.ring, lease=30.0)
-        self.drain = Consumer(self.hands, self.handle, self.ring, batch=1, work=60.0, **options)
+        self.keeper = LeaseKeeper(lane, self.notify, lease=30.0)
+        self.consumer = Consumer(self.keeper, self.handle, self.notify, batch=1, work=60.0, **options)
 
-    async def ring(self, bells):
+    async def notify(self, notifications):
         pass
 
-    async def handle(self, claim, hands):
+    async def handle(self, claim, keeper):
         self.begun += [lease.key for lease in claim.leases]
         await self.free.wait()
-        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
 
     async def leased(self):
         return (await self.lane.stats()).leased
 
 
 @pytest.fixture
-async def house(fake_redis):
+async def worker(fake_redis):
     lane = Lane(fake_redis, "poll", Keys("test"), lease=30.0)
     await lane.open()
     houses = []
 
     async def build(keys, **options):
-        houses.append(house := House(lane, **options))
+        houses.append(worker := WorkerRig(lane, **options))
         await lane.mark(map(key, range(keys)))
-        return house
+        return worker
 
     yield build
     for each in houses:
-        await each.drain.close()
-        await each.hands.close()
+        await each.consumer.close()
+        await each.keeper.close()
 
 
-async def test_a_bell_goes_on_while_what_it_claimed_before_is_under_way(house):
-    house = await house(5, linger=0.001)
-    assert await house.drain.bell() == 5
-    assert sorted(house.begun) == [key(number) for number in range(5)]
-    assert await house.leased() == 5, "they are ours as long as it takes"
-    assert len(house.hands._held) == 5
-    house.free.set()
-    while house.drain._lingering:
+async def test_a_notification_continues_while_its_earlier_claims_are_under_way(worker):
+    worker = await worker(5, linger=0.001)
+    assert await worker.consumer.consume() == 5
+    assert sorted(worker.begun) == [key(number) for number in range(5)]
+    assert await worker.leased() == 5, "they are ours as long as it takes"
+    assert len(worker.keeper._held) == 5
+    worker.free.set()
+    while worker.consumer._lingering:
         await asyncio.sleep(0)
-    assert await house.leased() == 0
-    assert not house.hands._held
+    assert await worker.leased() == 0
+    assert not worker.keeper._held
 
 
-async def test_more_than_so_many_are_waited_for(house):
-    house = await house(5, linger=0.001, lingering=3)
-    bell = asyncio.create_task(house.drain.bell())
-    while len(house.begun) < 4:
-        await asyncio.sleep(0)
-    for _ in range(50):
-        await asyncio.sleep(0)
-    assert (len(house.begun), bell.done()) == (4, False), "three by themselves, and the one that the bell waits for"
-    house.free.set()
-    assert await bell == 5
-
-
-async def test_without_a_time_to_linger_a_bell_waits(house):
-    house = await house(2)
-    bell = asyncio.create_task(house.drain.bell())
-    while not house.begun:
+async def test_more_than_so_many_are_waited_for(worker):
+    worker = await worker(5, linger=0.001, lingering=3)
+    notified = asyncio.create_task(worker.consumer.consume())
+    while len(worker.begun) < 4:
         await asyncio.sleep(0)
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (len(house.begun), bell.done()) == (1, False)
-    house.free.set()
-    assert await bell == 2
+    assert (len(worker.begun), notified.done()) == (4, False), (
+        "three by themselves, and the one that the notification waits for"
+    )
+    worker.free.set()
+    assert await notified == 5
 
 
-async def test_what_lingers_is_given_up_when_the_process_ends_and_its_leases_run_out(house):
-    house = await house(3, linger=0.001)
-    await house.drain.bell()
-    await house.drain.close()
-    assert not house.hands._held
-    assert await house.leased() == 3, "nobody said what became of them: they expire"
+async def test_without_a_time_to_linger_a_notification_waits(worker):
+    worker = await worker(2)
+    notified = asyncio.create_task(worker.consumer.consume())
+    while not worker.begun:
+        await asyncio.sleep(0)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (len(worker.begun), notified.done()) == (1, False)
+    worker.free.set()
+    assert await notified == 2
 
 
-async def test_an_error_in_what_lingers_is_told(house, caplog, monkeypatch):
-    house = await house(1, linger=0.001)
+async def test_what_lingers_is_given_up_when_the_process_ends_and_its_leases_run_out(worker):
+    worker = await worker(3, linger=0.001)
+    await worker.consumer.consume()
+    await worker.consumer.close()
+    assert not worker.keeper._held
+    assert await worker.leased() == 3, "nobody said what became of them: they expire"
+
+
+async def test_an_error_of_a_claim_in_the_background_is_logged(worker, caplog, monkeypatch):
+    worker = await worker(1, linger=0.001)
 
     async def refuse(_):
         raise ConnectionError("the broker is away")
 
-    await house.drain.bell()
-    monkeypatch.setattr(house.hands, "settle_all", refuse)
-    house.free.set()
-    while house.drain._lingering:
+    await worker.consumer.consume()
+    monkeypatch.setattr(worker.keeper, "settle_all", refuse)
+    worker.free.set()
+    while worker.consumer._lingering:
         await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert "a claim that went on by itself could not be settled" in caplog.text
+    assert "a claim in the background could not be settled" in caplog.text

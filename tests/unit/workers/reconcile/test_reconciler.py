@@ -15,12 +15,12 @@ from workers.reconcile.limits import LimitReservation
 from workers.reconcile.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
 
 
-async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(house, monkeypatch):
-    house = await house(lambda snapshot, now: Plan((Create(JOB, owned(snapshot.ref.name, snapshot.body)),)))
-    house.cluster.add(SCALED_JOB, {"metadata": {"name": "slow", "namespace": "default"}, "spec": {}})
-    await house.follow()
+async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(worker, monkeypatch):
+    worker = await worker(lambda snapshot, now: Plan((Create(JOB, owned(snapshot.ref.name, snapshot.body)),)))
+    worker.cluster.add(SCALED_JOB, {"metadata": {"name": "slow", "namespace": "default"}, "spec": {}})
+    await worker.follow()
     slow_is_at_work, may_go_on = asyncio.Event(), asyncio.Event()
-    create, finish = house.cluster.create, house.lane.finish
+    create, finish = worker.cluster.create, worker.lane.finish
     finished = []
 
     async def creating(kind, body):
@@ -37,80 +37,80 @@ async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_e
             raise ConnectionError("the broker went away")
         return await finish(outcomes)
 
-    monkeypatch.setattr(house.cluster, "create", creating)
-    monkeypatch.setattr(house.lane, "finish", finishing)
-    await house.bell()
+    monkeypatch.setattr(worker.cluster, "create", creating)
+    monkeypatch.setattr(worker.lane, "finish", finishing)
+    await worker.consume()
     key = "scaledjobs.keda.sh/default/slow"
     assert [outcomes[key] for outcomes in finished if key in outcomes] == [Done]
 
 
-async def test_an_object_that_is_not_ours_is_left_alone(house):
-    house = await house(accepts=lambda body: False)
-    await house.lane.mark([OWNER.key])
-    await house.bell()
-    assert house.snapshots == []
-    stats = await house.lane.stats()
+async def test_an_object_that_is_not_ours_is_left_alone(worker):
+    worker = await worker(accepts=lambda body: False)
+    await worker.lane.mark([OWNER.key])
+    await worker.consume()
+    assert worker.snapshots == []
+    stats = await worker.lane.stats()
     assert (stats.ready, stats.leased, stats.failing) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("key", ["nonsense", "widgets.example/default/a", "scaledjobs.keda.sh/default/gone"])
-async def test_keys_that_name_nothing_are_dropped(house, key):
-    house = await house()
-    await house.bell()
-    await house.lane.mark([key])
-    assert await house.bell() == 1
-    stats = await house.lane.stats()
+async def test_keys_that_name_nothing_are_dropped(worker, key):
+    worker = await worker()
+    await worker.consume()
+    await worker.lane.mark([key])
+    assert await worker.consume() == 1
+    stats = await worker.lane.stats()
     assert (stats.ready, stats.later, stats.leased, stats.failing) == (0, 0, 0, 0)
 
 
-async def test_a_plan_that_says_when_books_the_key(house):
-    house = await house(lambda snapshot, now: Plan((ComeBack(now + timedelta(days=365)),)))
-    await house.bell()
-    stats = await house.lane.stats()
+async def test_a_plan_that_says_when_books_the_key(worker):
+    worker = await worker(lambda snapshot, now: Plan((ComeBack(now + timedelta(days=365)),)))
+    await worker.consume()
+    stats = await worker.lane.stats()
     assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("late", [timedelta(0), timedelta(days=1)], ids=["now", "over"])
-async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(house, late):
+async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(worker, late):
     again = iter((True, True, False))
-    house = await house(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
-    assert await house.bell() == 3
-    stats = await house.lane.stats()
-    assert (len(house.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
+    worker = await worker(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
+    assert await worker.consume() == 3
+    stats = await worker.lane.stats()
+    assert (len(worker.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
 
 
-async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(house):
-    house = await house(lambda snapshot, now: Plan((Create(JOB, owned("a", house.owner)),)))
+async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(worker):
+    worker = await worker(lambda snapshot, now: Plan((Create(JOB, owned("a", worker.owner)),)))
 
     def refuse(verb, ref):
         raise Invalid('Job "a" is invalid: spec.template: Required value', status=422)
 
-    house.cluster.refuse = refuse
-    await house.bell()
-    stats = await house.lane.stats()
+    worker.cluster.refuse = refuse
+    await worker.consume()
+    stats = await worker.lane.stats()
     assert (stats.failing, stats.later, stats.ready) == (1, 1, 0)
-    await house.lane.mark([OWNER.key], forgive=False)
-    await house.lane.sweep()
-    claim = await house.lane.claim(1)
+    await worker.lane.mark([OWNER.key], forgive=False)
+    await worker.lane.sweep()
+    claim = await worker.lane.claim(1)
     if not claim.leases:
         # Still in its backoff: it is booked, not lost.
-        assert (await house.lane.stats()).later == 1
+        assert (await worker.lane.stats()).later == 1
         return
     assert claim.leases[0].reason == 'Job "a" is invalid: spec.template: Required value'
 
 
-async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(house):
+async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(worker):
     def decide(snapshot, now):
         if snapshot.ref.name == "work":
             raise KeyError("spec")
         return NOTHING
 
-    house = await house(decide)
-    house.cluster.add(SCALED_JOB, {"metadata": {"name": "fine", "namespace": "default"}, "spec": {}})
-    await house.follow()
-    await house.bell()
-    assert {snapshot.ref.name for snapshot in house.snapshots} == {"work", "fine"}
-    stats = await house.lane.stats()
+    worker = await worker(decide)
+    worker.cluster.add(SCALED_JOB, {"metadata": {"name": "fine", "namespace": "default"}, "spec": {}})
+    await worker.follow()
+    await worker.consume()
+    assert {snapshot.ref.name for snapshot in worker.snapshots} == {"work", "fine"}
+    stats = await worker.lane.stats()
     assert (stats.failing, stats.leased) == (1, 0)
 
 
@@ -119,30 +119,30 @@ async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(house):
     [(Unavailable("no route to host"), True), (Invalid("spec.template: Required value", status=422), False)],
     ids=["a server that is away", "a refusal"],
 )
-async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(house, error, soon):
-    house = await house(lambda snapshot, now: Plan((PatchStatus({"a": 1}),)))
-    house.lane._base = house.lane._cap = 3600 * 1_000_000
+async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, error, soon):
+    worker = await worker(lambda snapshot, now: Plan((PatchStatus({"a": 1}),)))
+    worker.lane._base = worker.lane._cap = 3600 * 1_000_000
 
     def refuse(verb, ref):
         raise error
 
-    house.cluster.refuse = refuse
-    await house.bell()
-    swept = await house.lane.sweep()
+    worker.cluster.refuse = refuse
+    await worker.consume()
+    swept = await worker.lane.sweep()
     assert (swept.next - time.time() < 60) is soon
 
 
-async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_refused(house):
+async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_refused(worker):
     stage = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u"}})),), meanwhile=())
-    house = await house(lambda snapshot, now: Plan((stage,)))
-    house.lane._base = house.lane._cap = 3600 * 1_000_000
+    worker = await worker(lambda snapshot, now: Plan((stage,)))
+    worker.lane._base = worker.lane._cap = 3600 * 1_000_000
 
     def refuse(verb, ref):
         raise Invalid("spec.template: Required value", status=422)
 
-    house.cluster.refuse = refuse
-    await house.bell()
-    swept = await house.lane.sweep()
+    worker.cluster.refuse = refuse
+    await worker.consume()
+    swept = await worker.lane.sweep()
     assert swept.next - time.time() < 60
 
 
@@ -155,18 +155,18 @@ async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_r
     ],
     ids=["a create", "one of several", "no create"],
 )
-async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(house, monkeypatch, plan, waits):
+async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(worker, monkeypatch, plan, waits):
     """A fresh reading before that could make the same Job under another name."""
-    house = await house(lambda snapshot, now: plan(house.owner))
-    house.reconciler._deadline = 0.01
+    worker = await worker(lambda snapshot, now: plan(worker.owner))
+    worker.reconciler._deadline = 0.01
 
     async def stuck(*args, **options):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(house.cluster, "create", stuck)
-    monkeypatch.setattr(house.cluster, "patch", stuck)
-    await house.bell()
-    swept = await house.lane.sweep()
+    monkeypatch.setattr(worker.cluster, "create", stuck)
+    monkeypatch.setattr(worker.cluster, "patch", stuck)
+    await worker.consume()
+    swept = await worker.lane.sweep()
     assert (swept.next - time.time() > UNCERTAIN - 5) is waits
 
 
@@ -188,17 +188,17 @@ def within_limits(snapshot, now):
     return Plan((PatchStatus({"allowed": snapshot.allowance}),), "decided within limits")
 
 
-async def test_a_decision_that_asks_for_a_reservation_is_made_anew_with_the_answer(house):
+async def test_a_decision_that_asks_for_a_reservation_is_made_anew_with_the_answer(worker):
     answering = Answering(3)
-    house = await house(within_limits, reservations=answering)
-    await house.bell()
+    worker = await worker(within_limits, reservations=answering)
+    await worker.consume()
     assert answering.asked == [LimitReservation((), 1, 4)]
-    assert [snapshot.allowance for snapshot in house.snapshots] == [None, 3]
-    assert house.cluster.objects[OWNER]["status"] == {"allowed": 3}
+    assert [snapshot.allowance for snapshot in worker.snapshots] == [None, 3]
+    assert worker.cluster.objects[OWNER]["status"] == {"allowed": 3}
 
 
-async def test_where_no_limits_are_kept_the_key_fails_and_nothing_is_done(house):
-    house = await house(within_limits)
-    await house.bell()
-    assert "status" not in house.cluster.objects[OWNER]
-    assert (await house.lane.stats()).failing == 1
+async def test_where_no_limits_are_kept_the_key_fails_and_nothing_is_done(worker):
+    worker = await worker(within_limits)
+    await worker.consume()
+    assert "status" not in worker.cluster.objects[OWNER]
+    assert (await worker.lane.stats()).failing == 1

@@ -25,30 +25,30 @@ HANDS = 8
 
 def cap(limit, name="quota", **spec):
     policy = {"metadata": {"name": name, "uid": f"uid-{name}", "generation": 1}, "spec": {"maxJobs": limit, **spec}}
-    return JobLimit(policy, limit)
+    return JobLimit(policy, limit, SCALED_JOB, lambda body: True)
 
 
-class World:
-    """Objects and their Jobs, in the mirror as it is; a broker; and what was granted."""
+class LimitsRig:
+    """Objects and their Jobs, in the store as it is; a broker; and what was granted."""
 
     def __init__(self, client, limit=6):
         self.client = client
         self.lane = Lane(client, "reconcile", KEYS)
-        self.mirror = Store(client, KEYS, {SCALED_JOB.id: (self.lane,)})
+        self.store = Store(client, KEYS, {SCALED_JOB.id: (self.lane,)})
         self.limit = limit
         self.jobs = {}
         self.versions = 0
-        self.reservations = Reservations(client, KEYS, self.mirror, self.lane, self.ring, stale=3600)
+        self.reservations = Reservations(client, KEYS, self.store, self.lane, self.notify, stale=3600)
 
-    async def ring(self, bells):
+    async def notify(self, notifications):
         pass
 
     async def follow(self):
         await self.lane.open()
         for kind in (SCALED_JOB, JOB):
-            listing = await self.mirror.begin(kind, 1)
-            await self.mirror.finish(listing, {"": "0"})
-            await self.mirror.touch(kind, 1, await self.now())
+            listing = await self.store.begin(kind, 1)
+            await self.store.finish(listing, {"": "0"})
+            await self.store.touch(kind, 1, await self.now())
 
     async def now(self):
         seconds, micros = await self.client.time()
@@ -61,13 +61,13 @@ class World:
 
     async def add(self, name):
         self.jobs.setdefault(name, 0)
-        await self.mirror.apply(SCALED_JOB, [ObjectVersion(self.body(SCALED_JOB, name))])
+        await self.store.apply(SCALED_JOB, [ObjectVersion(self.body(SCALED_JOB, name))])
 
     async def drop(self, name):
         """The object goes, and the garbage collector takes its Jobs."""
         await self.jobs_of(name, 0)
         del self.jobs[name]
-        await self.mirror.apply(SCALED_JOB, [ObjectVersion.gone(Ref(SCALED_JOB, "default", name), f"uid-{name}")])
+        await self.store.apply(SCALED_JOB, [ObjectVersion.gone(Ref(SCALED_JOB, "default", name), f"uid-{name}")])
 
     async def jobs_of(self, name, number):
         """The object has so many unfinished Jobs now."""
@@ -80,7 +80,7 @@ class World:
         changes += [
             ObjectVersion.gone(Ref(JOB, "default", f"{name}-{i}"), f"uid-{name}-{i}") for i in range(number, had)
         ]
-        await self.mirror.apply(JOB, changes)
+        await self.store.apply(JOB, changes)
 
     async def ask(self, name, wanted, *, caps=None, alive=None, held=0, **snapshot):
         body = self.body(SCALED_JOB, name)
@@ -95,59 +95,59 @@ class World:
 
 
 @pytest.fixture
-async def world(client):
-    world = World(client)
-    await world.follow()
+async def rig(client):
+    rig = LimitsRig(client)
+    await rig.follow()
     for name in "abc":
-        await world.add(name)
-    return world
+        await rig.add(name)
+    return rig
 
 
-async def test_one_object_gets_what_it_wants_up_to_the_limit(world):
-    assert await world.works("a", 4) == 4
-    assert await world.works("a", 40) == 6
+async def test_one_object_gets_what_it_wants_up_to_the_limit(rig):
+    assert await rig.works("a", 4) == 4
+    assert await rig.works("a", 40) == 6
 
 
-async def test_what_is_reserved_is_nobody_elses(world):
-    assert await world.ask("a", 4) == 4
-    assert await world.ask("b", 4) == 2
-    assert await world.ask("c", 4) == 0
+async def test_what_is_reserved_is_nobody_elses(rig):
+    assert await rig.ask("a", 4) == 4
+    assert await rig.ask("b", 4) == 2
+    assert await rig.ask("c", 4) == 0
 
 
-async def test_what_was_reserved_and_not_used_gives_way_to_fair_shares(world):
-    assert await world.ask("a", 6) == 6
-    assert await world.ask("b", 6) == 0
-    assert [await world.ask(name, 6) for name in "aba"] == [3, 3, 3]
+async def test_what_was_reserved_and_not_used_gives_way_to_fair_shares(rig):
+    assert await rig.ask("a", 6) == 6
+    assert await rig.ask("b", 6) == 0
+    assert [await rig.ask(name, 6) for name in "aba"] == [3, 3, 3]
 
 
-async def test_what_was_granted_for_work_in_hand_is_not_taken_back(world):
+async def test_what_was_granted_for_work_in_hand_is_not_taken_back(rig):
     """Items that were taken out of a queue get their Jobs; shares are made even as those end."""
-    assert await world.ask("a", 9) == 6
-    assert await world.ask("b", 9) == 0
-    assert await world.ask("a", 9, held=5) == 5
-    assert await world.ask("b", 9) == 1
-    await world.jobs_of("a", 5)
-    await world.jobs_of("a", 4)
-    assert await world.ask("a", 9, held=4) == 4
-    assert await world.ask("b", 9) == 2
+    assert await rig.ask("a", 9) == 6
+    assert await rig.ask("b", 9) == 0
+    assert await rig.ask("a", 9, held=5) == 5
+    assert await rig.ask("b", 9) == 1
+    await rig.jobs_of("a", 5)
+    await rig.jobs_of("a", 4)
+    assert await rig.ask("a", 9, held=4) == 4
+    assert await rig.ask("b", 9) == 2
 
 
-async def test_work_in_hand_that_nothing_was_granted_for_gets_no_more_than_its_share(world):
-    assert await world.ask("a", 2) == 2
-    assert await world.ask("b", 9) == 4
-    assert await world.ask("a", 9, held=9) == 2
-    assert await world.ask("b", 9, held=9) == 4
-    await world.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
-    assert [await world.ask(name, 9, held=9) for name in "ba"] == [6, 0]
+async def test_work_in_hand_that_nothing_was_granted_for_gets_no_more_than_its_share(rig):
+    assert await rig.ask("a", 2) == 2
+    assert await rig.ask("b", 9) == 4
+    assert await rig.ask("a", 9, held=9) == 2
+    assert await rig.ask("b", 9, held=9) == 4
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
+    assert [await rig.ask(name, 9, held=9) for name in "ba"] == [6, 0]
 
 
-async def test_work_in_hand_waits_while_there_are_jobs_beyond_the_limit(world):
-    await world.works("a", 6)
-    await world.jobs_of("b", 3)
-    await world.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
-    assert await world.ask("b", 3) == 3
-    await world.jobs_of("a", 2)
-    assert await world.ask("a", 9, held=6) == 3
+async def test_work_in_hand_waits_while_there_are_jobs_beyond_the_limit(rig):
+    await rig.works("a", 6)
+    await rig.jobs_of("b", 3)
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
+    assert await rig.ask("b", 3) == 3
+    await rig.jobs_of("a", 2)
+    assert await rig.ask("a", 9, held=6) == 3
 
 
 @given(
@@ -179,137 +179,137 @@ async def _as_the_model(limit, steps):
             assert rise <= 0 or sum(model.granted.values()) <= limit
 
 
-async def test_scarce_jobs_are_shared_evenly_once_they_come_free(world):
-    await world.works("a", 9)
-    assert [await world.works(name, 9) for name in "bc"] == [0, 0]
+async def test_scarce_jobs_are_shared_evenly_once_they_come_free(rig):
+    await rig.works("a", 9)
+    assert [await rig.works(name, 9) for name in "bc"] == [0, 0]
     for alive in (5, 4, 3, 2, 1, 0):
-        await world.jobs_of("a", alive)
+        await rig.jobs_of("a", alive)
         for name in "abc":
-            await world.works(name, 9)
-    assert world.jobs == {"a": 2, "b": 2, "c": 2}
+            await rig.works(name, 9)
+    assert rig.jobs == {"a": 2, "b": 2, "c": 2}
 
 
-async def test_one_that_asks_a_hundred_times_as_often_gets_no_more_than_its_share(world):
+async def test_one_that_asks_a_hundred_times_as_often_gets_no_more_than_its_share(rig):
     """Its Jobs end one by one, and it is always there first when one does."""
-    await world.works("a", 99)
-    await world.works("b", 99)
+    await rig.works("a", 99)
+    await rig.works("b", 99)
     for _ in range(6):
-        await world.jobs_of("a", world.jobs["a"] - 1 if world.jobs["a"] > 3 else 3)
+        await rig.jobs_of("a", rig.jobs["a"] - 1 if rig.jobs["a"] > 3 else 3)
         for _ in range(100):
-            await world.works("a", 99)
-        await world.works("b", 99)
-    assert world.jobs["a"] + world.jobs["b"] == 6
-    assert world.jobs["b"] == 3
+            await rig.works("a", 99)
+        await rig.works("b", 99)
+    assert rig.jobs["a"] + rig.jobs["b"] == 6
+    assert rig.jobs["b"] == 3
 
 
-async def test_what_one_does_not_want_the_others_may_have(world):
-    assert await world.works("a", 1) == 1
-    assert await world.works("b", 9) == 5
+async def test_what_one_does_not_want_the_others_may_have(rig):
+    assert await rig.works("a", 1) == 1
+    assert await rig.works("b", 9) == 5
 
 
-async def test_what_does_not_divide_goes_to_somebody(world):
-    world.limit = 7
+async def test_what_does_not_divide_goes_to_somebody(rig):
+    rig.limit = 7
     for _ in range(3):
         for name in "abc":
-            await world.works(name, min(world.jobs[name] + 1, 9))
-    await world.works("a", 9)
-    assert sum(world.jobs.values()) == 7
+            await rig.works(name, min(rig.jobs[name] + 1, 9))
+    await rig.works("a", 9)
+    assert sum(rig.jobs.values()) == 7
 
 
-async def test_jobs_beyond_the_limit_stay_and_no_more_are_made(world):
-    await world.jobs_of("a", 8)
-    assert await world.ask("a", 9) == 8
-    assert await world.ask("b", 1) == 0
+async def test_jobs_beyond_the_limit_stay_and_no_more_are_made(rig):
+    await rig.jobs_of("a", 8)
+    assert await rig.ask("a", 9) == 8
+    assert await rig.ask("b", 1) == 0
 
 
-async def test_several_limits_all_hold(world):
+async def test_several_limits_all_hold(rig):
     both = (cap(6), cap(2, "small"))
-    assert await world.ask("a", 5, caps=both) == 2
-    assert await world.ask("b", 9) == 4
+    assert await rig.ask("a", 5, caps=both) == 2
+    assert await rig.ask("b", 9) == 4
 
 
-async def test_a_ledger_that_was_lost_is_counted_again(world):
-    await world.works("a", 4)
-    await world.client.delete(f"{KEYS.tag}:cap:{cap(6).id}")
-    assert await world.ask("b", 9) == 2
+async def test_a_ledger_that_was_lost_is_counted_again(rig):
+    await rig.works("a", 4)
+    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
+    assert await rig.ask("b", 9) == 2
 
 
-async def test_an_object_that_is_gone_holds_nothing(world, monkeypatch):
+async def test_an_object_that_is_gone_holds_nothing(rig, monkeypatch):
     monkeypatch.setattr(module, "RECOUNT", 0.0)
-    await world.works("a", 6)
-    assert await world.ask("b", 3) == 0
-    await world.drop("a")
-    assert await world.ask("b", 3) == 3
+    await rig.works("a", 6)
+    assert await rig.ask("b", 3) == 0
+    await rig.drop("a")
+    assert await rig.ask("b", 3) == 3
 
 
-async def test_a_reservation_that_was_never_used_is_held_until_it_is_settled(world, monkeypatch):
+async def test_a_reservation_that_was_never_used_is_held_until_it_is_settled(rig, monkeypatch):
     monkeypatch.setattr(module, "RECOUNT", 0.0)
-    await world.ask("a", 6)
-    assert await world.ask("b", 3) == 0
+    await rig.ask("a", 6)
+    assert await rig.ask("b", 3) == 0
     monkeypatch.setattr(module, "SETTLED", -1)
-    assert await world.ask("b", 3) == 3
+    assert await rig.ask("b", 3) == 3
 
 
-async def test_after_a_failure_nothing_is_given_back(world):
-    await world.ask("a", 5)
-    assert await world.ask("a", 2, failures=1) == 2
-    assert await world.ask("b", 6) == 1
+async def test_after_a_failure_nothing_is_given_back(rig):
+    await rig.ask("a", 5)
+    assert await rig.ask("a", 2, failures=1) == 2
+    assert await rig.ask("b", 6) == 1
 
 
-async def test_who_waits_is_told_when_something_is_given_back(world):
-    await world.works("a", 6)
-    await world.ask("b", 2)
-    await world.lane.claim(10)
-    await world.jobs_of("a", 3)
-    await world.ask("a", 3)
-    assert (await world.lane.stats()).dirty + (await world.lane.stats()).ready >= 1
+async def test_who_waits_is_told_when_something_is_given_back(rig):
+    await rig.works("a", 6)
+    await rig.ask("b", 2)
+    await rig.lane.claim(10)
+    await rig.jobs_of("a", 3)
+    await rig.ask("a", 3)
+    assert (await rig.lane.stats()).dirty + (await rig.lane.stats()).ready >= 1
 
 
 async def test_what_cannot_be_seen_is_not_counted_as_nothing(fake_redis):
-    world = World(fake_redis)
-    world.jobs["a"] = 0
+    rig = LimitsRig(fake_redis)
+    rig.jobs["a"] = 0
     with pytest.raises(Stale):
-        await world.ask("a", 1)
+        await rig.ask("a", 1)
 
 
-async def _decide(world, reservations, name, wanted, turns):
+async def _decide(rig, reservations, name, wanted, turns):
     """One worker's decisions on one object, each carried out a while after it was allowed."""
     for _ in range(turns):
-        body = world.body(SCALED_JOB, name)
-        alive = world.jobs[name]
-        asked = LimitReservation((cap(world.limit),), alive, max(alive, wanted))
+        body = rig.body(SCALED_JOB, name)
+        alive = rig.jobs[name]
+        asked = LimitReservation((cap(rig.limit),), alive, max(alive, wanted))
         granted = await reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body), asked)
         for number in range(alive + 1, granted + 1):
             # Others decide between one Job and the next.
             await asyncio.sleep(0)
-            await world.jobs_of(name, number)
-            assert sum(world.jobs.values()) <= world.limit
+            await rig.jobs_of(name, number)
+            assert sum(rig.jobs.values()) <= rig.limit
 
 
 @pytest.mark.parametrize("start", [(0, 0), (6, 0), (3, 3), (5, 0)], ids=["none", "one has all", "at it", "one left"])
 async def test_two_objects_at_the_limit_with_many_workers_deciding_at_once(client, start):
     """Each object is in one hand at a time, as the queue has it, whichever worker's that is; all of them at once."""
-    world = World(client, limit=6)
-    await world.follow()
+    rig = LimitsRig(client, limit=6)
+    await rig.follow()
     for name, alive in zip("ab", start, strict=True):
-        await world.add(name)
-        await world.jobs_of(name, alive)
-    workers = [Reservations(client, KEYS, world.mirror, world.lane, world.ring, stale=3600) for _ in range(2 * HANDS)]
-    hands = {name: asyncio.Lock() for name in "ab"}
+        await rig.add(name)
+        await rig.jobs_of(name, alive)
+    workers = [Reservations(client, KEYS, rig.store, rig.lane, rig.notify, stale=3600) for _ in range(2 * HANDS)]
+    keeper = {name: asyncio.Lock() for name in "ab"}
 
     async def work(number, reservations):
         name = "ab"[number % 2]
-        async with hands[name]:
-            await _decide(world, reservations, name, 9, turns=2)
+        async with keeper[name]:
+            await _decide(rig, reservations, name, 9, turns=2)
 
     await asyncio.gather(*(work(number, each) for number, each in enumerate(workers)))
-    assert sum(world.jobs.values()) == world.limit
+    assert sum(rig.jobs.values()) == rig.limit
     # One Job of either ends: its room goes to somebody, and never to both.
     for name in "ab":
-        if world.jobs[name]:
-            await world.jobs_of(name, world.jobs[name] - 1)
+        if rig.jobs[name]:
+            await rig.jobs_of(name, rig.jobs[name] - 1)
     await asyncio.gather(*(work(number, each) for number, each in enumerate(workers)))
-    assert sum(world.jobs.values()) == world.limit
+    assert sum(rig.jobs.values()) == rig.limit
 
 
 steps = st.lists(
@@ -320,27 +320,27 @@ steps = st.lists(
 
 async def _never_more(limit, steps):
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
-        world = World(client, limit)
-        await world.follow()
+        rig = LimitsRig(client, limit)
+        await rig.follow()
         reserved = {}
         for name, what, number in steps:
-            if name not in world.jobs:
-                await world.add(name)
+            if name not in rig.jobs:
+                await rig.add(name)
             match what:
                 case "want":
-                    await world.works(name, number)
+                    await rig.works(name, number)
                     reserved.pop(name, None)
                 case "end":
-                    await world.jobs_of(name, min(number, world.jobs[name]))
+                    await rig.jobs_of(name, min(number, rig.jobs[name]))
                 case "reserve":
                     # A plan that is not carried out yet; its Jobs come later, in whole or in part, or never.
-                    reserved[name] = await world.ask(name, max(number, world.jobs[name]))
+                    reserved[name] = await rig.ask(name, max(number, rig.jobs[name]))
                 case "lose" if not reserved:
-                    await client.delete(f"{KEYS.tag}:cap:{cap(limit).id}")
+                    await client.delete(f"{KEYS.tag}:limit:{cap(limit).id}")
                 case "go":
-                    await world.drop(name)
+                    await rig.drop(name)
                     reserved.pop(name, None)
-            assert sum(max(alive, reserved.get(of, 0)) for of, alive in world.jobs.items()) <= limit
+            assert sum(max(alive, reserved.get(of, 0)) for of, alive in rig.jobs.items()) <= limit
 
 
 @given(limit=st.integers(0, 7), steps=steps)

@@ -39,7 +39,7 @@ async def test_two_processes_may_look_at_once() -> None:
 
 
 async def test_a_definition_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(default_queues, "AGAIN", 0.001)
+    monkeypatch.setattr(default_queues, "RETRY", 0.001)
     cluster = MemoryCluster()
     tries = 0
 

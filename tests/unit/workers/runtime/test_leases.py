@@ -22,15 +22,15 @@ OTHER = "jobs.batch/default/other"
 
 class Bell:
     def __init__(self):
-        self.rung = {}
+        self.notified = {}
 
-    async def __call__(self, bells):
-        for lane, count in bells.items():
-            self.rung[lane] = self.rung.get(lane, 0) + count
+    async def __call__(self, notifications):
+        for lane, count in notifications.items():
+            self.notified[lane] = self.notified.get(lane, 0) + count
 
 
 @pytest.fixture
-def ring():
+def notify():
     return Bell()
 
 
@@ -42,32 +42,32 @@ async def lane(fake_redis):
 
 
 @pytest.fixture
-async def hands(lane, ring):
-    hands = LeaseKeeper(lane, ring, lease=30.0)
-    yield hands
-    await hands.close()
+async def keeper(lane, notify):
+    keeper = LeaseKeeper(lane, notify, lease=30.0)
+    yield keeper
+    await keeper.close()
 
 
-async def claimed(lane, hands, *keys):
+async def claimed(lane, keeper, *keys):
     await lane.mark(keys)
     claim = await lane.claim(len(keys))
-    hands.take(claim.leases)
+    keeper.take(claim.leases)
     return claim.leases
 
 
-async def test_work_settles_its_lease_with_its_outcome(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
+async def test_work_settles_its_lease_with_its_outcome(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
 
     async def fails():
         return Failed("no luck")
 
-    await hands.work(lease, fails())
+    await keeper.work(lease, fails())
     stats = await lane.stats()
     assert (stats.leased, stats.failing) == (0, 1)
 
 
-async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles_nothing(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
+async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles_nothing(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
     started, harmed = asyncio.Event(), False
 
     async def works():
@@ -77,127 +77,127 @@ async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles
         harmed = True
         return Done()
 
-    work = asyncio.create_task(hands.work(lease, works()))
+    work = asyncio.create_task(keeper.work(lease, works()))
     await started.wait()
     # Somebody else has the key under a later token.
     await lane.finish([(lease, Done())])
     [theirs] = await claimed(lane, LeaseKeeper(lane, Bell(), lease=30.0), KEY)
-    await hands._renew()
+    await keeper._renew()
     await work
     assert not harmed
     assert await lane.renew([theirs]) == frozenset()
     with pytest.raises(LeaseLost):
-        hands.check(lease)
+        keeper.check(lease)
 
 
-async def test_a_write_is_refused_in_the_last_second_before_the_deadline(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
-    hands.check(lease)
+async def test_a_write_is_refused_in_the_last_second_before_the_deadline(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
+    keeper.check(lease)
     late = replace(lease, token=lease.token + 1, deadline=time.monotonic() + 0.5)
-    hands.take([late])
+    keeper.take([late])
     with pytest.raises(LeaseLost, match="ran out"):
-        hands.check(late)
+        keeper.check(late)
 
 
-async def test_work_that_notices_its_lease_is_gone_settles_nothing(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
+async def test_work_that_notices_its_lease_is_gone_settles_nothing(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
 
     async def notices():
         raise LeaseLost("it ran out")
 
-    await hands.work(lease, notices())
+    await keeper.work(lease, notices())
     assert (await lane.stats()).leased == 1
 
 
-async def test_renewal_moves_the_deadline(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
-    hands._deadlines[lease] = time.monotonic() + 1.2
-    await hands._renew()
-    hands.check(lease)
-    assert hands._deadlines[lease] > time.monotonic() + 20
+async def test_renewal_moves_the_deadline(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
+    keeper._deadlines[lease] = time.monotonic() + 1.2
+    await keeper._renew()
+    keeper.check(lease)
+    assert keeper._deadlines[lease] > time.monotonic() + 20
 
 
-async def test_a_process_that_stood_still_past_its_deadline_stops_even_if_nobody_took_the_key(lane, hands):
-    [lease] = await claimed(lane, hands, KEY)
-    hands._deadlines[lease] = time.monotonic() - 1
-    await hands._renew()
+async def test_a_process_that_stood_still_past_its_deadline_stops_even_if_nobody_took_the_key(lane, keeper):
+    [lease] = await claimed(lane, keeper, KEY)
+    keeper._deadlines[lease] = time.monotonic() - 1
+    await keeper._renew()
     with pytest.raises(LeaseLost):
-        hands.check(lease)
+        keeper.check(lease)
 
 
-async def test_a_bell_drains_the_lane_in_batches(lane, hands, ring):
+async def test_a_notification_consumes_the_lane_in_batches(lane, keeper, notify):
     seen = []
 
-    async def handle(claim, hands):
+    async def handle(claim, keeper):
         seen.append(len(claim.leases))
-        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
 
     await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
-    assert await Consumer(hands, handle, ring, batch=4, work=60.0).bell() == 10
+    assert await Consumer(keeper, handle, notify, batch=4, work=60.0).consume() == 10
     assert seen == [4, 4, 2]
 
 
-async def test_a_bell_that_worked_long_enough_hands_over_to_the_next(lane, hands, ring):
-    async def handle(claim, hands):
-        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+async def test_a_notification_that_worked_long_enough_sends_the_next(lane, keeper, notify):
+    async def handle(claim, keeper):
+        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
 
     marked = await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
-    for _ in range(marked.bells):
-        await lane.claim(0, bell=True)
-    assert await Consumer(hands, handle, ring, batch=4, work=0.0).bell() == 4
-    assert ring.rung["reconcile"] >= 1
+    for _ in range(marked.notifications):
+        await lane.claim(0, notified=True)
+    assert await Consumer(keeper, handle, notify, batch=4, work=0.0).consume() == 4
+    assert notify.notified["reconcile"] >= 1
 
 
-async def test_a_bell_too_many_finds_nothing_and_is_harmless(lane, hands, ring):
-    async def handle(claim, hands):
+async def test_a_notification_too_many_claims_nothing(lane, keeper, notify):
+    async def handle(claim, keeper):
         raise AssertionError("there is nothing to handle")
 
-    assert await Consumer(hands, handle, ring, batch=4, work=1.0).bell() == 0
+    assert await Consumer(keeper, handle, notify, batch=4, work=1.0).consume() == 0
 
 
-async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, hands, ring):
+async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, keeper, notify):
     rounds = []
 
-    async def handle(claim, hands):
+    async def handle(claim, keeper):
         rounds.append([lease.key for lease in claim.leases])
         if len(rounds) == 1:
             await lane.mark([KEY])
-        await hands.settle_all([(lease, Done()) for lease in claim.leases])
+        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
 
     await lane.mark([KEY, OTHER])
-    await Consumer(hands, handle, ring, batch=10, work=60.0).bell()
+    await Consumer(keeper, handle, notify, batch=10, work=60.0).consume()
     assert sorted(rounds[0]) == [KEY, OTHER]
     assert rounds[1:] == [[KEY]]
 
 
-async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, hands, ring):
-    async def handle(claim, hands):
-        await hands.settle(claim.leases[0], Done())
+async def test_a_handler_that_crashes_gives_everything_back_as_failed(lane, keeper, notify):
+    async def handle(claim, keeper):
+        await keeper.settle(claim.leases[0], Done())
         raise ConnectionError("the broker went away")
 
     await lane.mark([KEY, OTHER])
-    await Consumer(hands, handle, ring, batch=10, work=60.0).bell()
+    await Consumer(keeper, handle, notify, batch=10, work=60.0).consume()
     stats = await lane.stats()
     assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
 
 
-async def test_a_bell_that_is_cancelled_leaves_no_lease_that_is_renewed_for_ever(lane, hands, ring):
+async def test_a_cancelled_notification_leaves_no_renewed_lease(lane, keeper, notify):
     started = asyncio.Event()
 
-    async def handle(claim, hands):
+    async def handle(claim, keeper):
         started.set()
         await asyncio.Event().wait()
 
     await lane.mark([KEY])
-    bell = asyncio.create_task(Consumer(hands, handle, ring, batch=10, work=60.0).bell())
+    notified = asyncio.create_task(Consumer(keeper, handle, notify, batch=10, work=60.0).consume())
     await started.wait()
-    bell.cancel()
-    await asyncio.gather(bell, return_exceptions=True)
-    assert hands._held == {}
+    notified.cancel()
+    await asyncio.gather(notified, return_exceptions=True)
+    assert keeper._held == {}
 
 
 async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_that_is_away(
-    lane, hands, ring, caplog, monkeypatch
+    lane, keeper, notify, caplog, monkeypatch
 ):
     caplog.set_level("INFO", "workers")
     sweep, sweeps, enough = lane.sweep, 0, asyncio.Event()
@@ -214,7 +214,7 @@ async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_th
     monkeypatch.setattr(lane, "sweep", away_for_three)
     await lane.mark([KEY, OTHER])
     await lane.claim(1)
-    sweeping = asyncio.create_task(Consumer(hands, None, ring, batch=1, work=1.0).sweep_forever(every=0.0))
+    sweeping = asyncio.create_task(Consumer(keeper, None, notify, batch=1, work=1.0).sweep_forever(every=0.0))
     async with asyncio.timeout(60):
         await enough.wait()
     sweeping.cancel()

@@ -20,7 +20,7 @@ def claims(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch |
     if spec.selector is None:
         return ()
     matches = selects(spec.selector)
-    adopted = [_adoption(job, pod) for pod in _loose(snapshot.loose.get(POD.id, ())) if matches(pod)]
+    adopted = [_adoption(job, pod) for pod in _loose(snapshot.unowned.get(POD.id, ())) if matches(pod)]
     released = [_release(job, pod) for pod in existing(snapshot.children.get(POD.id, ())) if not matches(pod)]
     if not adopted and not released:
         return ()

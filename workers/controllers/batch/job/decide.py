@@ -118,7 +118,7 @@ class _JobDecision:
             return JobWork((), PodCounts.of(self._findings.pods))
         if self._over:
             return managing.stop(self._findings, self.now)
-        entries = (*self.snapshot.children.get(POD.id, ()), *self.snapshot.loose.get(POD.id, ()))
+        entries = (*self.snapshot.children.get(POD.id, ()), *self.snapshot.unowned.get(POD.id, ()))
         return managing.manage(self.job, self._findings, {entry.ref.name for entry in entries}, self.now)
 
     @property

@@ -343,4 +343,4 @@ CONTROLLER = Controller(kind=SCALED_JOB, decide=decide, children=(JOB,), grandch
 def controller(*, policies: bool = False, quirks: Quirks = NONE) -> Controller:
     """The controller. policies: whether ScalePolicies are obeyed. quirks: KEDA's behaviour that is wanted."""
     deciding = partial(decide, quirks=quirks) if quirks else decide
-    return replace(CONTROLLER, decide=deciding, everywhere=(SCALE_POLICY,) if policies else ())
+    return replace(CONTROLLER, decide=deciding, cluster_wide=(SCALE_POLICY,) if policies else ())

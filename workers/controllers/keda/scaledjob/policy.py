@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from workers.api import scalepolicy
-from workers.api.kinds import SCALE_POLICY, Object
+from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object
 from workers.controllers import conditions
 from workers.controllers.keda.conditions import KedaCondition
 from workers.controllers.selectors import selects
@@ -18,7 +19,7 @@ AGAIN = timedelta(seconds=5)
 
 def caps(snapshot: Snapshot, body: Object) -> tuple[JobLimit, ...]:
     """The limits that the object is under. Raises UserError for a policy that is wrong."""
-    policies = (entry.body for entry in snapshot.everywhere.get(SCALE_POLICY.id, ()) if entry.body is not None)
+    policies = (entry.body for entry in snapshot.cluster_wide.get(SCALE_POLICY.id, ()) if entry.body is not None)
     return caps_of(sorted(policies, key=lambda policy: policy["metadata"]["name"]), body)
 
 
@@ -30,8 +31,8 @@ def caps_of(policies: Iterable[Object], body: Object) -> tuple[JobLimit, ...]:
         metadata = body["metadata"]
         inside = not spec.namespaces or metadata.get("namespace", "") in spec.namespaces
         if inside and selects(policy["spec"].get("selector") or {})(body):
-            labels = metadata.get("labels") or {}
-            found.append(JobLimit(policy, spec.max_jobs, labels.get(spec.group_by, "") if spec.group_by else None))
+            group = (metadata.get("labels") or {}).get(spec.group_by, "") if spec.group_by else None
+            found.append(JobLimit(policy, spec.max_jobs, SCALED_JOB, partial(_covers, policy, group), group))
     return tuple(found)
 
 
@@ -40,9 +41,9 @@ def unfinished(jobs: Iterable[CachedObject]) -> int:
     return sum(entry.body is not None and not conditions.finished(entry.body) for entry in jobs)
 
 
-def covers(cap: JobLimit, body: Object) -> bool:
-    """Whether the Jobs of an object with these labels in this namespace count under a limit."""
-    return any(each.id == cap.id for each in caps_of((cap.policy,), body))
+def _covers(policy: Object, group: str | None, body: Object) -> bool:
+    """Returns True if Jobs of an object with these labels, in this namespace, count under the policy's group."""
+    return any(limit.group == group for limit in caps_of((policy,), body))
 
 
 def worked_out(number: int, allowance: int, running: int) -> tuple[Figure, ...]:

@@ -40,9 +40,9 @@ def controller(site: Site) -> Controller:
         kind=VC_JOB,
         decide=decided,
         children=(POD, POD_GROUP, *_MADE),
-        tied=(COMMAND,),
+        referrers=(COMMAND,),
         relatives=relatives,
-        glances=glances,
+        optional_relatives=optional_relatives,
         follows=(QUEUE, PRIORITY_CLASS, PERSISTENT_VOLUME_CLAIM),
         labelled={kind.id: names.JOB_NAME for kind in _MADE},
     )
@@ -58,7 +58,7 @@ def relatives(body: Object) -> tuple[Ref, ...]:
     return (queue_of(body), *others, *working.priority_classes(body["spec"]["tasks"]))
 
 
-def glances(body: Object) -> tuple[Ref, ...]:
+def optional_relatives(body: Object) -> tuple[Ref, ...]:
     """The claims that are made for a job."""
     try:
         return volumes.own(parse(body))

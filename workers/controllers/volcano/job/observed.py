@@ -160,7 +160,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
         group=next((group for group in groups if _is_current(job, group)), None),
         groups=groups,
         attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
-        commands=tuple(sorted(_bodies(snapshot.tied.get(COMMAND.id, ())), key=_age)),
+        commands=tuple(sorted(_bodies(snapshot.referrers.get(COMMAND.id, ())), key=_age)),
         queue=snapshot.relatives.get(queue_of(body)),
         relatives=snapshot.relatives,
         failures=snapshot.failures,

@@ -47,7 +47,7 @@ def controller(schedulers: Set[str]) -> Controller:
         kind=POD,
         decide=membership.decide,
         relatives=_owners,
-        glances=_groups,
+        optional_relatives=_groups,
         follows=(POD_GROUP, *OWNERS),
         accepts=membership.accepts,
     )

@@ -38,13 +38,13 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
 
 
 #: One of two concerns of a PodGroup; the other is its gang.
-CONTROLLER = Controller(kind=POD_GROUP, decide=decide, tied=(POD, *_KINDS), accepts=accepts)
+CONTROLLER = Controller(kind=POD_GROUP, decide=decide, referrers=(POD, *_KINDS), accepts=accepts)
 
 
 def _workload(snapshot: Snapshot) -> Object | None:
     """The workload that owns the group, if it is there."""
     owner = controller_of(snapshot.body) if snapshot.body else None
-    found = (entry.body for kind in _KINDS for entry in snapshot.tied.get(kind.id, ()))
+    found = (entry.body for kind in _KINDS for entry in snapshot.referrers.get(kind.id, ()))
     return next((body for body in found if owner and body and body["metadata"]["uid"] == owner["uid"]), None)
 
 
@@ -53,7 +53,7 @@ def _newest(snapshot: Snapshot, workload: Object) -> Object | None:
     revision = (workload.get("status") or {}).get("updateRevision")
     pods = [
         pod
-        for entry in snapshot.tied.get(POD.id, ())
+        for entry in snapshot.referrers.get(POD.id, ())
         if (pod := entry.body) is not None
         and (controller_of(pod) or {}).get("uid") == workload["metadata"]["uid"]
         and not pod["metadata"].get("deletionTimestamp")

@@ -16,7 +16,7 @@ __all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 
 def controller(rules: GangRules = DEFAULT) -> Controller:
     """The controller of PodGroups: their phases, their pods let go, their back-out."""
-    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,))
+    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, referrers=(POD,))
 
 
 def rounds(rules: GangRules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:

@@ -35,7 +35,7 @@ class Gangs:
         """What is to be done about this group now."""
         if snapshot.body is None or snapshot.body["metadata"].get("deletionTimestamp"):
             return NOTHING
-        pods = snapshot.tied.get(POD.id, ())
+        pods = snapshot.referrers.get(POD.id, ())
         group = observe(snapshot.body, (member(entry.body) for entry in pods if entry.body is not None))
         phase = phases.phase(group)
         deadline = backout.deadline(group, phase, self.rules)

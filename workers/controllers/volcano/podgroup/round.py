@@ -59,7 +59,7 @@ def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT) -> Plan
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = held(observe(snapshot), now, rules)
     steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
-    size = sum(len(entries) for entries in snapshot.everywhere.values())
+    size = sum(len(entries) for entries in snapshot.cluster_wide.values())
     rest = (HoldKey(min(size * REST, LONGEST)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
     if not steps and not waits:
@@ -143,7 +143,7 @@ def observe(snapshot: Snapshot) -> Scene:
 
 
 def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
-    return (entry.body for entry in snapshot.everywhere.get(kind.id, ()) if entry.body is not None)
+    return (entry.body for entry in snapshot.cluster_wide.get(kind.id, ()) if entry.body is not None)
 
 
 def _leaving(group: Group) -> bool:

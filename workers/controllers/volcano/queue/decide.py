@@ -61,9 +61,9 @@ def controller(rounds: Round | None = None, **sees: Any) -> Controller:
     return Controller(
         kind=QUEUE,
         decide=decided,
-        tied=(POD_GROUP, COMMAND, QUEUE),
+        referrers=(POD_GROUP, COMMAND, QUEUE),
         relatives=_above,
-        surveys=hierarchy.is_root,
+        reads_cluster_wide=hierarchy.is_root,
         **sees,
     )
 
@@ -74,7 +74,7 @@ def _above(queue: Object) -> tuple[Ref, ...]:
 
 
 def _bodies(snapshot: Snapshot, kind_id: str) -> list[Object]:
-    return [entry.body for entry in snapshot.tied.get(kind_id, ()) if entry.body is not None]
+    return [entry.body for entry in snapshot.referrers.get(kind_id, ()) if entry.body is not None]
 
 
 def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
@@ -84,9 +84,9 @@ def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
 
 def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
     """What the pods of a queue and of those below it take. The root queue sees all groups at once."""
-    everywhere = snapshot.everywhere.get(POD_GROUP.id)
-    if everywhere is not None:
-        return {"allocated": counters.allocated(entry.body for entry in everywhere if entry.body is not None)}
+    cluster_wide = snapshot.cluster_wide.get(POD_GROUP.id)
+    if cluster_wide is not None:
+        return {"allocated": counters.allocated(entry.body for entry in cluster_wide if entry.body is not None)}
     below = _bodies(snapshot, QUEUE.id)
     levels = counters.levels_with(below)
     return {"allocated": counters.allocated(groups, below), **({"levels": levels} if levels > 1 else {})}

@@ -27,11 +27,11 @@ def selected(**more):
 OURS = owner_reference(selected())
 
 
-def run(body, *pods, loose=()):
-    return decide(job_snapshot(body, *pods, loose=tuple(loose)), NOW)
+def run(body, *pods, unowned=()):
+    return decide(job_snapshot(body, *pods, unowned=tuple(unowned)), NOW)
 
 
-def loose(name="lost", phase="Running", **metadata):
+def unowned(name="lost", phase="Running", **metadata):
     return pod(name, phase, metadata={"labels": MINE, "finalizers": [], **metadata})
 
 
@@ -44,7 +44,7 @@ def patches(plan):
 
 
 def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
-    plan = run(selected(), loose=[loose()])
+    plan = run(selected(), unowned=[unowned()])
     assert shape(plan) == ["Patch", "Patchs", "ComeBack"]
     assert plan.steps[0] == Patch(Ref(JOB, "default", "crunch"), {"metadata": {"uid": UID}}, "7")
     metadata = {"ownerReferences": [OURS], "finalizers": [TRACKING]}
@@ -56,19 +56,19 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
     ("found", "metadata"),
     [
         (
-            loose(finalizers=["example.com/own"]),
+            unowned(finalizers=["example.com/own"]),
             {"ownerReferences": [OURS], "finalizers": ["example.com/own", TRACKING]},
         ),
-        (loose(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
+        (unowned(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
         (
-            loose(ownerReferences=[CREATED]),
+            unowned(ownerReferences=[CREATED]),
             {"ownerReferences": [CREATED, OURS], "finalizers": [TRACKING]},
         ),
-        (loose(phase="Succeeded"), {"ownerReferences": [OURS]}),
-        (loose(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
-        (loose(labels={}), None),
-        (loose(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
-        (loose(**GOING), None),
+        (unowned(phase="Succeeded"), {"ownerReferences": [OURS]}),
+        (unowned(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
+        (unowned(labels={}), None),
+        (unowned(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
+        (unowned(**GOING), None),
     ],
     ids=[
         "its own finalizers stay",
@@ -82,7 +82,7 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
     ],
 )
 def test_what_adoption_writes(found, metadata):
-    assert patches(run(selected(), loose=[found])).get("lost") == metadata
+    assert patches(run(selected(), unowned=[found])).get("lost") == metadata
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_a_job_on_its_way_out_or_finished_claims_nothing():
         selected(metadata=GOING),
         {**selected(), "status": {**STARTED, "conditions": [condition("Complete")]}},
     ):
-        assert patches(run(body, owned(labels={}), loose=[loose()])) == {}
+        assert patches(run(body, owned(labels={}), unowned=[unowned()])) == {}
 
 
 def test_the_name_of_a_released_pod_is_not_asked_for_again():
     body = selected()
-    released = loose(pod_name(body, "", 0), labels={})
-    (step,) = staged(run(body, loose=[released]), Create)
+    released = unowned(pod_name(body, "", 0), labels={})
+    (step,) = staged(run(body, unowned=[released]), Create)
     assert step.body["metadata"]["name"] == pod_name(body, "", 1)
 
 
@@ -125,7 +125,7 @@ def test_a_job_with_a_selector_of_its_own_looks_for_pods_and_gives_them_no_label
     plan = run(body)
     assert back(plan) == 5
     assert staged(plan, Create)[0].body["metadata"]["labels"] == {"app": "x"}
-    assert patches(run(body, loose=[loose(labels={"app": "x"})])) != {}
+    assert patches(run(body, unowned=[unowned(labels={"app": "x"})])) != {}
     done = [condition("SuccessCriteriaMet"), condition("Complete")]
     assert run({**body, "status": {**STARTED, "conditions": done}}) == NOTHING
 
@@ -174,12 +174,12 @@ def decided(orphan, owner, jobs="all"):
         (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
         (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING), False, None),
         (owned("x", ownerReferences=[{**OURS, "controller": False}]), True, JOB_REF),
-        (loose("x", finalizers=[TRACKING]), True, JOB_REF),
-        (loose("x", finalizers=[TRACKING], labels={}), True, None),
-        (loose("x"), True, JOB_REF),
-        (loose("x", **GOING), False, JOB_REF),
-        (loose("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
-        (loose("x", labels={"app": "x"}), False, None),
+        (unowned("x", finalizers=[TRACKING]), True, JOB_REF),
+        (unowned("x", finalizers=[TRACKING], labels={}), True, None),
+        (unowned("x"), True, JOB_REF),
+        (unowned("x", **GOING), False, JOB_REF),
+        (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
+        (unowned("x", labels={"app": "x"}), False, None),
     ],
     ids=[
         "its Job's own affair",
@@ -209,20 +209,20 @@ def test_which_pods_are_looked_at(found, accepted, relative):
         (owned("x", **GOING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
         (owned("x", **GOING), selected(), NOTHING),
         (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
-        (loose("x", finalizers=[TRACKING]), None, LETTING_GO),
-        (loose("x", finalizers=[TRACKING]), selected(), TELLING),
-        (loose("x"), selected(), TELLING),
-        (loose("x"), None, NOTHING),
-        (loose("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
-        (loose("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
-        (loose("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
+        (unowned("x", finalizers=[TRACKING]), None, LETTING_GO),
+        (unowned("x", finalizers=[TRACKING]), selected(), TELLING),
+        (unowned("x"), selected(), TELLING),
+        (unowned("x"), None, NOTHING),
+        (unowned("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
+        (unowned("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
+        (unowned("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
         (
-            loose("x", finalizers=[TRACKING]),
+            unowned("x", finalizers=[TRACKING]),
             {**selected(), "status": {"conditions": [condition("Complete")]}},
             LETTING_GO,
         ),
-        (loose("x", finalizers=[TRACKING]), selected(managedBy="example.com/other"), NOTHING),
-        (loose("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
+        (unowned("x", finalizers=[TRACKING]), selected(managedBy="example.com/other"), NOTHING),
+        (unowned("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
     ],
     ids=[
         "its Job is gone",
@@ -247,7 +247,7 @@ def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
 
 
 def test_pods_of_jobs_that_are_not_ours_are_left_alone():
-    for found in (owned("x", **GOING), loose("x", finalizers=[TRACKING])):
+    for found in (owned("x", **GOING), unowned("x", finalizers=[TRACKING])):
         finished = {**selected(), "status": {"conditions": [condition("Complete")]}}
         assert decided(found, finished, "managed") == NOTHING
         ours = {**finished, "spec": {**finished["spec"], "managedBy": "penstock.dev/job-controller"}}
@@ -260,4 +260,4 @@ def test_a_pod_that_is_gone_needs_nothing():
 
 def test_the_controller_sees_pods_that_nobody_controls():
     assert (controller("all").children, controller("all").adopts) == ((POD,), (POD,))
-    assert run(selected(), entry(POD, "gone", None), loose=[loose(labels={})]).steps != ()
+    assert run(selected(), entry(POD, "gone", None), unowned=[unowned(labels={})]).steps != ()

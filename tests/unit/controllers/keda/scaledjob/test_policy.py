@@ -56,8 +56,8 @@ def test_groups_and_changed_policies_are_limits_of_their_own():
     changed = {**grouped, "metadata": {**grouped["metadata"], "generation": 2}}
     caps = [policy.caps_of([of], body(**labels))[0] for of in (grouped, changed) for labels in ({"team": "a"}, {})]
     assert len({cap.id for cap in caps}) == 4
-    assert policy.covers(caps[0], body(team="a"))
-    assert not policy.covers(caps[0], body(team="b"))
+    assert caps[0].covers(body(team="a"))
+    assert not caps[0].covers(body(team="b"))
     assert str(caps[0]) == "ScalePolicy quota, team=a"
 
 
@@ -74,7 +74,7 @@ def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **sp
         scaled_job(**spec, **({"status": status} if status else {})),
         *jobs,
         reading=reading(sample(queue)),
-        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        cluster_wide={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         allowance=allowance,
     )
     return decide(of, NOW)
@@ -88,7 +88,7 @@ def test_first_it_asks_and_does_nothing():
     plan = decided(child("work-z-0"))
     assert plan.steps == ()
     assert (plan.reservation.alive, plan.reservation.wanted) == (1, 4)
-    assert [str(cap) for cap in plan.reservation.caps] == ["ScalePolicy quota"]
+    assert [str(cap) for cap in plan.reservation.limits] == ["ScalePolicy quota"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
         scaled_job(metadata={"annotations": annotations}, **spec),
         *jobs,
         reading=reading(sample(waiting, claimable=True), ledger=ClaimLedger(OF, limit, claims) if held else None),
-        everywhere={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
+        cluster_wide={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         **more,
     )
     return decide(of, NOW)
@@ -242,7 +242,7 @@ def test_a_maximum_that_was_lowered_holds_for_items_that_were_taken_before():
 
 
 def test_policies_are_looked_at_where_they_are_obeyed():
-    assert controller(policies=True).everywhere == (SCALE_POLICY,)
+    assert controller(policies=True).cluster_wide == (SCALE_POLICY,)
     assert controller(policies=False) == CONTROLLER
 
 

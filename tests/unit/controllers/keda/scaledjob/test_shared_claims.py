@@ -41,7 +41,7 @@ class Covered(World):
     def snapshot(self) -> Snapshot:
         metadata = {"name": "quota", "uid": "quota", "generation": 1}
         body = {"metadata": metadata, "spec": {"maxJobs": self.cap.limit}}
-        return replace(super().snapshot(), everywhere={SCALE_POLICY.id: (entry(SCALE_POLICY, "quota", body),)})
+        return replace(super().snapshot(), cluster_wide={SCALE_POLICY.id: (entry(SCALE_POLICY, "quota", body),)})
 
     def planned(self) -> Plan:
         """The decision with the limit's answer."""

@@ -20,7 +20,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
 )
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
-from workers.api.references import TIES
+from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import decide, rivals
 from workers.reconcile.plan import Delete, Patch, Plan, Together
 from workers.reconcile.snapshot import Scalable
@@ -168,10 +168,10 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
     ],
 )
 def test_who_has_the_same_target(reference: Object, same: bool) -> None:
-    tie = TIES[SCALED_OBJECT.id]
-    first, second = tie(scaled_object()), tie(scaled_object(scaleTargetRef=reference))
+    refers_to = REFERENCES[SCALED_OBJECT.id]
+    first, second = refers_to(scaled_object()), refers_to(scaled_object(scaleTargetRef=reference))
     assert first is not None
     assert second is not None
     assert (first.key == second.key) == same
     assert first.key != TARGET.key, "the target is not to hear of it"
-    assert tie(scaled_object(scaleTargetRef={})) is None
+    assert refers_to(scaled_object(scaleTargetRef={})) is None

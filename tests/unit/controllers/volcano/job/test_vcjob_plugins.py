@@ -115,7 +115,7 @@ def test_svc_makes_names_and_lets_nobody_else_in():
 
 
 def test_a_service_that_the_author_made_will_do_but_a_list_of_hosts_must_be_ours():
-    assert {step.kind: step.anybodys for step in plugins.objects(job(svc=[]), SITE)} == {
+    assert {step.kind: step.any_owner for step in plugins.objects(job(svc=[]), SITE)} == {
         CONFIG_MAP: False,
         SERVICE: True,
         NETWORK_POLICY: True,
@@ -168,7 +168,7 @@ def secret(*arguments):
 
 def test_ssh_makes_keys_that_the_plan_never_sees():
     step = secret()
-    assert (step.kind, step.body["metadata"]["name"], step.mint) == (SECRET, "train-ssh", "ssh-key")
+    assert (step.kind, step.body["metadata"]["name"], step.generate) == (SECRET, "train-ssh", "ssh-key")
     assert step.body["stringData"] == {
         "config": "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
         "Host train-ps-0\n  HostName train-ps-0.train\n  Port 22\n"
@@ -187,7 +187,7 @@ def test_ssh_makes_keys_that_the_plan_never_sees():
 )
 def test_keys_that_are_given_are_taken(arguments, given):
     step = secret(*arguments)
-    assert step.mint == (None if given else "ssh-key")
+    assert step.generate == (None if given else "ssh-key")
     texts = {key: text for key, text in step.body["stringData"].items() if key != "config"}
     assert texts == ({"id_rsa": "P", "id_rsa.pub": "Q", "authorized_keys": "Q"} if given else {})
 

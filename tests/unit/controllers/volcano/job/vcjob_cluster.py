@@ -10,7 +10,7 @@ from workers.api import times
 from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.job import decide
-from workers.controllers.volcano.job.controlling import glances, relatives
+from workers.controllers.volcano.job.controlling import optional_relatives, relatives
 from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import (
     ComeBack,
@@ -96,10 +96,10 @@ class VcJobCluster:
 
     def snapshot(self) -> Snapshot:
         children: dict[str, list[CachedObject]] = {}
-        tied: list[CachedObject] = []
+        referrers: list[CachedObject] = []
         for ref, body in self.objects.items():
             if ref.kind == COMMAND:
-                tied.append(CachedObject(ref, body, 0))
+                referrers.append(CachedObject(ref, body, 0))
             elif any(owner["uid"] == UID for owner in body["metadata"].get("ownerReferences", ())):
                 children.setdefault(ref.kind.id, []).append(CachedObject(ref, body, 0))
         job = self.job
@@ -107,8 +107,10 @@ class VcJobCluster:
             Ref(VC_JOB, "default", "train"),
             job,
             children={kind: tuple(entries) for kind, entries in children.items() if kind != SECRET.id},
-            tied={COMMAND.id: tuple(tied)},
-            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *glances(job))} if job else {},
+            referrers={COMMAND.id: tuple(referrers)},
+            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *optional_relatives(job))}
+            if job
+            else {},
             failures=self.failures,
             last_error=self.error,
         )

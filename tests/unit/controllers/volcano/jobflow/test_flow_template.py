@@ -38,5 +38,5 @@ def decided(listed: list[str] | None, jobs: list[str]) -> Plan:
     """The decision on a template whose status lists these and that has those."""
     body: Object = {"metadata": {"name": "t", "namespace": "default", "uid": "t"}}
     body["status"] = {"jobDependsOnList": listed} if listed else {}
-    tied = {VC_JOB.id: tuple(CachedObject(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
-    return decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, tied=tied), NOW)
+    referrers = {VC_JOB.id: tuple(CachedObject(Ref(VC_JOB, "default", name), {}, 0) for name in jobs)}
+    return decide(Snapshot(Ref(JOB_TEMPLATE, "default", "t"), body, referrers=referrers), NOW)

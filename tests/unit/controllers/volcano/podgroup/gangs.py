@@ -146,7 +146,7 @@ def everything(**of: Iterable[Object]) -> Snapshot:
     return Snapshot(
         ref=Ref(QUEUE, "", ROOT),
         body=root,
-        everywhere={
+        cluster_wide={
             kind.id: tuple(CachedObject(ref_of(kind, body), body, 1) for body in given.get(name, ()))
             for name, kind in kinds.items()
         },
@@ -183,5 +183,5 @@ def seen(body: Object, *pods: Object) -> Snapshot:
     return Snapshot(
         ref=ref_of(POD_GROUP, body),
         body=body,
-        tied={POD.id: tuple(CachedObject(ref_of(POD, each), each, 1) for each in pods)},
+        referrers={POD.id: tuple(CachedObject(ref_of(POD, each), each, 1) for each in pods)},
     )

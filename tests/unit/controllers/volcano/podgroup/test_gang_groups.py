@@ -352,7 +352,7 @@ def test_a_back_out_without_pods_is_a_wait() -> None:
 @pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])
 def test_what_is_gone_is_left_alone(body: Object | None) -> None:
     snapshot = seen(group(), *pods("gated"))
-    gone = type(snapshot)(ref=snapshot.ref, body=body, tied=snapshot.tied)
+    gone = type(snapshot)(ref=snapshot.ref, body=body, referrers=snapshot.referrers)
     assert Gangs().decide(gone, NOW).steps == ()
 
 

@@ -41,7 +41,7 @@ class Ssh(Plugin):
             "type": "Opaque",
             "stringData": {**given, "config": self._config(job, site)},
         }
-        return (Create(SECRET, body, mint=None if given else "ssh-key"),)
+        return (Create(SECRET, body, generate=None if given else "ssh-key"),)
 
     def pod(self, seat: Seat, pod: Object) -> Object:
         path = self.text("ssh-key-file-path")

@@ -32,7 +32,7 @@ class Svc(Plugin):
         if not self.arguments["disable-network-policy"]:
             made.append((NETWORK_POLICY, _policy(job)))
         # A Service or NetworkPolicy that its author made beforehand is what they want the job to have.
-        return tuple(Create(kind, _whole(job, kind, content), anybodys=kind != CONFIG_MAP) for kind, content in made)
+        return tuple(Create(kind, _whole(job, kind, content), any_owner=kind != CONFIG_MAP) for kind, content in made)
 
     def pod(self, seat: Seat, pod: Object) -> Object:
         job = seat.job

@@ -1,12 +1,15 @@
-"""A name in a list of another object's status: kept against others, and never worth stopping a plan."""
+"""Steps that read before they write: key pairs for ssh, and names in another object's list."""
+
+import base64
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Ref
 from workers.errors import Conflict, Forbidden, Unavailable
-from workers.reconcile.list_membership import ATTEMPTS, enlist
 from workers.reconcile.plan import EditList
+from workers.reconcile.step_handlers import ATTEMPTS, edit_list, ssh_key_pair
 
 LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")
 
@@ -35,17 +38,17 @@ async def test_names_come_and_go(cluster):
         ("b", False, "a"),
         ("a", False, ""),
     ):
-        await enlist(cluster, step(name, present=present))
+        await edit_list(cluster, step(name, present=present))
         assert listed(cluster) == expected
-    await enlist(cluster, step("x", field="scaledobjects"))
+    await edit_list(cluster, step("x", field="scaledobjects"))
     assert (listed(cluster), listed(cluster, "scaledobjects")) == ("", "x")
 
 
 async def test_what_is_there_already_is_not_written_again(cluster):
-    await enlist(cluster, step("a"))
+    await edit_list(cluster, step("a"))
     writes = len(cluster.log)
-    await enlist(cluster, step("a"))
-    await enlist(cluster, step("b", present=False))
+    await edit_list(cluster, step("a"))
+    await edit_list(cluster, step("b", present=False))
     assert len(cluster.log) == writes
 
 
@@ -63,7 +66,7 @@ async def test_somebody_elses_name_is_not_lost(cluster):
         return body
 
     cluster.get = overtaken
-    await enlist(cluster, step("a"))
+    await edit_list(cluster, step("a"))
     assert listed(cluster) == "a,other,third"
 
 
@@ -85,11 +88,27 @@ async def test_what_fails(cluster, error, raised):
     cluster.refuse = refuse
     if raised:
         with pytest.raises(raised):
-            await enlist(cluster, step("a"))
+            await edit_list(cluster, step("a"))
     else:
-        await enlist(cluster, step("a"))
+        await edit_list(cluster, step("a"))
     assert len(attempts) == (ATTEMPTS if raised is Conflict else 1)
 
 
 async def test_an_authentication_that_does_not_exist_needs_no_list():
-    await enlist(MemoryCluster(), step("a"))
+    await edit_list(MemoryCluster(), step("a"))
+
+
+def test_a_key_pair_is_2048_bits_of_rsa_and_its_halves_belong_together():
+    made = ssh_key_pair()
+    private = serialization.load_pem_private_key(made["id_rsa"].encode(), None)
+    public = serialization.load_ssh_public_key(made["id_rsa.pub"].encode())
+    assert private.key_size == 2048
+    assert private.public_key().public_numbers() == public.public_numbers()
+    assert made["id_rsa"].splitlines()[0] == "-----BEGIN RSA PRIVATE KEY-----", "PKCS#1"
+    assert made["authorized_keys"] == made["id_rsa.pub"]
+    kind, blob = made["id_rsa.pub"].split()
+    assert (kind, base64.b64decode(blob)[4:11]) == ("ssh-rsa", b"ssh-rsa")
+
+
+def test_no_two_key_pairs_are_equal():
+    assert ssh_key_pair()["id_rsa"] != ssh_key_pair()["id_rsa"]

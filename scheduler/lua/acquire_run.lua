@@ -1,0 +1,25 @@
+-- Leases one run of a periodic entry to the calling beat: of all beats that see it due, one emits it.
+--
+-- A run is identified by the run before it. The lease is a key with an expiry: a beat that dies before it has emitted,
+-- or before it could record that, leaves the run to the first beat that asks after the expiry.
+--
+-- KEYS  1  HASH entry name -> moment of its last run (us)
+--       2  STRING id of the lease, while a beat emits this entry
+-- ARGV  1  entry name
+--       2  moment of the last run as the caller knows it (us)
+--       3  id of the caller's lease
+--       4  duration of the lease (ms)
+-- Answer: 1 leased to the caller; 0 leased to another beat; or, as text, the moment of a later last run (us)
+-- Replay: returns the same answer again.
+
+local runs, lease = KEYS[1], KEYS[2]
+local name, last, id, duration = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local known = redis.call('HGET', runs, name)
+if known and known ~= last then
+  return known
+end
+if redis.call('SET', lease, id, 'NX', 'PX', duration) then
+  return 1
+end
+return redis.call('GET', lease) == id and 1 or 0
