@@ -43,7 +43,7 @@ class FlowReady:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions; the transition time changes with the status only."""
-        ready = {"type": "FlowReady", "status": self.status, "reason": self.reason, "message": self.message}
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
         return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
@@ -55,7 +55,7 @@ class FlowReady:
 def condition(status: Object) -> Object:
     """The Ready condition of a flow's status; empty when there is none."""
     listed = status.get("flowConditions") or ()
-    return next((dict(each) for each in listed if each.get("type") == "FlowReady"), {})
+    return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
 
 
 def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:

@@ -279,7 +279,7 @@ def test_an_admitted_gang_has_so_much_time() -> None:
 def test_a_gang_without_enough_nodes_gives_back_what_it_holds() -> None:
     body = group(phase="Inqueue", least=6, status=ADMITTED)
     plan = decide(body, *pods("running", "bound", "waiting", "leaving", "succeeded"))
-    assert shape(plan) == ["PatchStatus", "Record", "Patchs", "Deletes", "MarkObject"]
+    assert shape(plan) == ["PatchStatus", "RecordEvent", "Patchs", "Deletes", "MarkObject"]
     status = status_of(plan)
     assert (status["phase"], "admitted" in status) == ("Pending", False)
     assert status["backOff"] == {"count": 1, "since": at(0), "until": at(10)}
@@ -346,7 +346,7 @@ def test_what_was_cut_short_goes_on() -> None:
 
 def test_a_back_out_without_pods_is_a_wait() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED))
-    assert shape(plan) == ["PatchStatus", "Record", "MarkObject"]
+    assert shape(plan) == ["PatchStatus", "RecordEvent", "MarkObject"]
 
 
 @pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])
