@@ -20,3 +20,11 @@ def parse(text: str) -> datetime:
 def render(instant: datetime) -> str:
     """`2026-03-01T02:00:00Z`: fractions are cut off, as the API server does."""
     return instant.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+def instant(text: object) -> datetime | None:
+    """Returns the instant that an optional field names, None for an absent or malformed one."""
+    try:
+        return parse(str(text or ""))
+    except ValueError:
+        return None

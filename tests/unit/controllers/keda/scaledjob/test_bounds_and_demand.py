@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import sample, scaled_job
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
-from workers.controllers.keda.scaledjob import bounds, creation, demand
-from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob import creation, demand
 from workers.controllers.keda.scaledjob.counting import JobCounts
+from workers.controllers.keda.scaledjob.demand import JobBounds
 from workers.errors import UserError
 
 TEN = JobBounds(0, 10)
@@ -37,7 +37,7 @@ TEN = JobBounds(0, 10)
     ],
 )
 def test_effective_bounds(given, expected):
-    assert bounds.effective(scaledjob.parse(scaled_job(**given)).spec) == expected
+    assert demand.effective_bounds(scaledjob.parse(scaled_job(**given)).spec) == expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claim_world import Visit, World, item_of, work
-from workers.controllers.keda.scaledjob import binding, claims, decide, names, observed
+from workers.controllers.keda.scaledjob import binding, claims, decide, names
 from workers.handoff.claims import ClaimSettlement
 from workers.reconcile.plan import Plan, Unfinalize
 
@@ -289,15 +289,15 @@ def _old_orders_are_obeyed(ledger, order):
     ("place", "name", "mutant"),
     [
         (binding, "bind", _jobs_may_go_before_their_claim_is_settled),
-        (observed, "_unbound", _deleted_jobs_are_let_go_as_they_are),
+        (claims, "_unbound", _deleted_jobs_are_let_go_as_they_are),
         (names, "claimed", _names_are_new_every_time),
         (names, "claimed", _names_forget_the_ledger),
         (claims, "_with_job", _jobs_that_are_gone_have_done_their_item),
         (claims, "_without_job", _what_has_no_job_is_returned),
         (claims, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
-        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
-        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.found.limit == 0)),
+        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
+        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.ledger.limit == 0)),
     ],
     ids=[
         "Jobs may go before their claim is settled",

@@ -318,7 +318,7 @@ def _the_maximum_is_ignored(strategy, demand, counts, bounds, *quirks):
     return _worked_out(strategy, replace(demand, scale=demand.whole), counts, bounds, *quirks)
 
 
-_count, _worked_out = counting.count, creation.worked_out
+_count, _worked_out = counting.count, creation.figures
 
 
 @pytest.mark.parametrize(
@@ -328,9 +328,9 @@ _count, _worked_out = counting.count, creation.worked_out
         (counting, "count", _ends_are_dated_back),
         (jobs, "free_names", _names_are_new_every_time),
         (jobs, "free_names", _names_start_over),
-        (creation, "worked_out", _jobs_made_are_subtracted_twice),
-        (creation, "worked_out", _the_maximum_is_ignored),
-        (creation, "held_back", lambda *_: False),
+        (creation, "figures", _jobs_made_are_subtracted_twice),
+        (creation, "figures", _the_maximum_is_ignored),
+        (creation, "needs_reading", lambda *_: False),
     ],
     ids=[
         "Jobs that ended since the reading began are forgotten",

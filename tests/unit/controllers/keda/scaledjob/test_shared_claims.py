@@ -232,10 +232,10 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
 @pytest.mark.parametrize(
     ("place", "name", "mutant"),
     [
-        (claiming._Claiming, "_allowed", property(lambda of: of._maximum)),
-        (claiming._Claiming, "_alive", 0),
+        (claiming, "_allowed", lambda maximum, _: maximum),
+        (claiming, "_room", lambda allowed, _: allowed),
         (policy, "unfinished", lambda _: 0),
-        (claiming._Claiming, "_jobs_wanted", property(lambda of: of._alive)),
+        (claiming, "_more_wanted", lambda _: 0),
     ],
     ids=[
         "every claim gets its Job whatever was answered",
