@@ -167,11 +167,6 @@ def _allowed(maximum: int, allowance: int | None) -> int:
     return maximum if allowance is None else min(maximum, allowance)
 
 
-def _room(allowed: int, alive: int) -> int:
-    # Polls may have claimed more items under an earlier order that allowed more Jobs: those items wait for room.
-    return max(0, allowed - alive)
-
-
 def _without_ledger(seen: Observed, limits: SharedLimits) -> Plan:
     """Opens the ledger once a reading has shown that the trigger's items can be claimed."""
     steps: list[Step] = [*finalizer.add(seen.snapshot, seen.body)]
@@ -200,7 +195,8 @@ def _with_ledger(seen: Observed, limits: SharedLimits, allowed: int, now: dateti
     """Stage 3: settles claims, creates missing Jobs and cleans up. allowed: most unfinished Jobs."""
     verdict, claim = seen.claims.verdict, seen.scaled.spec.strategy.claim
     limit = 0 if seen.paused or seen.closing else max(0, allowed - verdict.strays)
-    room = 0 if seen.paused else _room(allowed, limits.alive)
+    # Polls may have claimed more items under an earlier order that allowed more Jobs: those items wait for room.
+    room = 0 if seen.paused else max(0, allowed - limits.alive)
     missing = verdict.missing[: min(room, jobs.MAX_CREATES)]
     rolled = () if seen.paused else cleanup.roll_out(seen.scaled, seen.claims.jobs)
     trimmed = () if seen.paused or rolled else cleanup.trim_history(seen.scaled.spec, _settled_jobs(seen.claims))
