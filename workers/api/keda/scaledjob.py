@@ -1,7 +1,7 @@
 """`keda.sh/v1alpha1` ScaledJob as a typed model: everything KEDA 2.20 accepts.
 
-The constraints of KEDA's schema (minimum, enum, required) stand here, and the CRD is generated from them. An unset field
-without a default stays None; the controller applies KEDA's default.
+The constraints of KEDA's schema (minimum, enum, required) stand here, and the CRD is generated from them. An unset
+field without a default stays None; the controller applies KEDA's default.
 """
 
 from typing import Annotated, Any, Literal, Self
