@@ -28,7 +28,7 @@ def _formula(spec: ScaledObjectSpec) -> Iterator[Finding]:
     try:
         modifiers.read(spec)
     except UserError as error:
-        yield Finding(modifiers.WHERE, str(error).removeprefix(f"{modifiers.WHERE}: "))
+        yield Finding(modifiers.FORMULA_PATH, str(error).removeprefix(f"{modifiers.FORMULA_PATH}: "))
 
 
 def _taken(body: Object, lookup: Lookup) -> Iterator[Finding]:

@@ -3,22 +3,22 @@
 from workers.api.kinds import SCALED_OBJECT, Object
 
 PAUSED = "autoscaling.keda.sh/paused"
-#: Pauses a ScaledObject at a number of replicas, whatever PAUSED says.
+#: Pauses a ScaledObject at a number of replicas; it wins over PAUSED.
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 
 _FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 
 
 def annotation(body: Object, key: str) -> bool:
-    """Whether an annotation is set and not one of Go's spellings of false.
+    """Returns True if an annotation is set and not one of Go's spellings of false.
 
-    KEDA's rule: an annotation that is present but unreadable, the empty text too, counts as true.
+    KEDA's rule: a malformed annotation, also an empty one, counts as true.
     """
     value = (body["metadata"].get("annotations") or {}).get(key)
     return value is not None and value not in _FALSE
 
 
 def is_paused(body: Object) -> bool:
-    """Whether the user paused scaling of this object; of a ScaledObject also at a number of replicas."""
+    """Returns True if the user paused scaling of this object; of a ScaledObject also at a number of replicas."""
     annotations = body["metadata"].get("annotations") or {}
     return annotation(body, PAUSED) or (body.get("kind") == SCALED_OBJECT.kind and PAUSED_REPLICAS in annotations)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of our kinds, made from the typed models.
+"""CustomResourceDefinitions, generated from the typed models.
 
 ``python -m workers.api.crds`` prints them; ``python -m workers.api.crds FOLDER`` writes one file per kind.
 """
@@ -18,13 +18,13 @@ from workers.api.volcano import command, jobflow, jobtemplate, podgroup, queue
 from workers.api.volcano import cronjob as vccronjob
 from workers.api.volcano import job as vcjob
 
-#: What the groups of Volcano's kinds end in. A cluster that runs Volcano itself keeps its own definitions of them.
+#: The suffix of Volcano's groups. A cluster that runs Volcano itself keeps its own definitions of these kinds.
 VOLCANO = ".volcano.sh"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of `kubectl get`: its title, where the value is, and its type. wide: only shown with `-o wide`."""
+    """One column of `kubectl get`. path: the JSONPath of its value. wide: shown with `-o wide` only."""
 
     name: str
     path: str
@@ -37,16 +37,16 @@ class Column:
 
 
 def condition(name: str) -> Column:
-    """A column that shows the status of the condition of this name."""
+    """Returns a column with the status of the condition of this name."""
     return Column(name, f'.status.conditions[?(@.type=="{name}")].status')
 
 
 @dataclass(frozen=True, slots=True)
 class KindDefinition:
-    """What a CustomResourceDefinition says about a kind beyond the models.
+    """The CustomResourceDefinition of a kind.
 
-    spec: None for a kind that has none, and no status either; `fields` are what stands beside its metadata.
-    bare: an object without a spec is one whose spec says nothing.
+    spec, status: None for a kind without them; `fields` then models the fields beside its metadata. bare: an object
+    may lack its spec.
     """
 
     kind: Kind
@@ -59,7 +59,7 @@ class KindDefinition:
     bare: bool = False
 
     def render(self) -> Object:
-        """The whole CustomResourceDefinition."""
+        """Returns the CustomResourceDefinition as an object."""
         kind = self.kind
         return {
             "apiVersion": kinds.CUSTOM_RESOURCE_DEFINITION.api_version,
@@ -163,7 +163,7 @@ DEFINITIONS: tuple[KindDefinition, ...] = (
             Column("Suspend", ".spec.suspend", "boolean"),
             Column("Active", ".status.active[*].name"),
             Column("Last", ".status.lastScheduleTime", "date"),
-            # A date column shows ages, and the future has none.
+            # A date column shows an age, which a future instant lacks.
             Column("Next", ".status.nextScheduleTime"),
             Column("Missed", ".status.missedRuns", "integer", wide=True),
             condition("Ready"),
@@ -295,7 +295,7 @@ DEFINITIONS: tuple[KindDefinition, ...] = (
 
 
 def all_crds(*, volcano: bool = True) -> list[Object]:
-    """One CustomResourceDefinition per kind that is ours to define. volcano: with those of Volcano's kinds."""
+    """Returns one CustomResourceDefinition per kind. volcano: includes Volcano's kinds."""
     return [definition.render() for definition in DEFINITIONS if volcano or not definition.kind.group.endswith(VOLCANO)]
 
 
@@ -304,7 +304,7 @@ def _text(crd: Object) -> str:
 
 
 def files() -> dict[str, str]:
-    """File name (``keda.sh_scaledjobs.yaml``) and YAML of every definition."""
+    """Returns YAML by file name (``keda.sh_scaledjobs.yaml``)."""
     return {
         f"{definition.kind.group}_{definition.kind.plural}.yaml": _text(definition.render())
         for definition in DEFINITIONS
@@ -312,7 +312,7 @@ def files() -> dict[str, str]:
 
 
 def render() -> str:
-    """All definitions as one YAML stream, ready for `kubectl apply -f -`."""
+    """Returns all definitions as one YAML stream for `kubectl apply -f -`."""
     return "---\n".join(files().values())
 
 

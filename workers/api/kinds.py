@@ -1,6 +1,6 @@
-"""Which kinds of objects there are, how they are addressed, and the text key of one object.
+"""Kinds of objects, their addresses, and the text key of one object.
 
-A key names one object everywhere: in the work queue, in the mirror, in logs. Its form is
+A key names one object in the work queue, the store and the logs. Its form is
 ``<plural>.<group>/<namespace>/<name>`` (``jobs.batch/default/crunch``); the core group has no suffix
 (``pods/default/crunch-x``) and a cluster-scoped object has an empty namespace (``nodes//local``).
 """
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource of the Kubernetes API: how it is spelled in manifests (`kind`) and in paths (`plural`)."""
+    """One resource of the Kubernetes API. Manifests spell it `kind`, paths `plural`."""
 
     group: str
     version: str
@@ -22,20 +22,20 @@ class Kind:
     plural: str
     namespaced: bool = True
     status: bool = True
-    """Whether the status is a subresource of its own; without one it is written with the rest of the object."""
+    """The status is a subresource; without one it is written with the rest of the object."""
 
     @property
     def id(self) -> str:
-        """``<plural>.<group>``, or the bare plural for the core group: the first part of a key."""
+        """Returns ``<plural>.<group>``, or the plural for the core group: the first part of a key."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def api_version(self) -> str:
-        """The ``apiVersion`` of a manifest: ``batch/v1``, ``v1``."""
+        """Returns the ``apiVersion`` of a manifest: ``batch/v1``, ``v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The REST path of the collection, of one object, or of one of its subresources."""
+        """Returns the REST path of the collection, of one object, or of one of its subresources."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -54,7 +54,7 @@ class Ref:
 
     @property
     def key(self) -> str:
-        """The object's key, see the module's docstring."""
+        """Returns the object's key, see the module's docstring."""
         return f"{self.kind.id}/{self.namespace}/{self.name}"
 
     def __str__(self) -> str:
@@ -103,61 +103,27 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 
-#: Every kind this code names, by id.
+_WITHOUT_KEYS = (POD_METRICS, HORIZONTAL_POD_AUTOSCALER, ENDPOINTS)
+#: Kinds that have keys, by id: all of the above that are observed or written, not those that are only read or deleted.
 KINDS: dict[str, Kind] = {
-    kind.id: kind
-    for kind in (
-        SCALED_JOB,
-        SCALED_OBJECT,
-        TRIGGER_AUTHENTICATION,
-        CLUSTER_TRIGGER_AUTHENTICATION,
-        JOB,
-        CRON_JOB,
-        SCHEDULED_JOB,
-        SCALE_POLICY,
-        DEPLOYMENT,
-        REPLICA_SET,
-        STATEFUL_SET,
-        CONTROLLER_REVISION,
-        POD,
-        EVENT,
-        LEASE,
-        NODE,
-        NAMESPACE,
-        CONFIG_MAP,
-        SECRET,
-        SERVICE_ACCOUNT,
-        SERVICE,
-        PERSISTENT_VOLUME_CLAIM,
-        NETWORK_POLICY,
-        PRIORITY_CLASS,
-        RESOURCE_QUOTA,
-        VC_JOB,
-        VC_CRON_JOB,
-        QUEUE,
-        POD_GROUP,
-        COMMAND,
-        JOB_FLOW,
-        JOB_TEMPLATE,
-        CUSTOM_RESOURCE_DEFINITION,
-    )
+    kind.id: kind for kind in list(globals().values()) if isinstance(kind, Kind) and kind not in _WITHOUT_KEYS
 }
 
 
 def by_manifest(api_version: str, kind: str) -> Kind | None:
-    """The known kind spelled like this in a manifest or an owner reference, or None."""
+    """Returns the known kind that a manifest or an owner reference spells like this, or None."""
     group = api_version.rpartition("/")[0]
     return next((known for known in KINDS.values() if known.kind == kind and known.group == group), None)
 
 
 def ref_of(kind: Kind, body: Object) -> Ref:
-    """The address an object carries in its own metadata."""
+    """Returns the address that an object carries in its metadata."""
     metadata = body["metadata"]
     return Ref(kind, metadata.get("namespace", ""), metadata["name"])
 
 
 def reference(kind: Kind, body: Object) -> Object:
-    """An ObjectReference to this version of an object."""
+    """Returns an ObjectReference to this version of an object."""
     metadata = body["metadata"]
     described = {
         "apiVersion": kind.api_version,
@@ -171,9 +137,9 @@ def reference(kind: Kind, body: Object) -> Object:
 
 
 def parse_key(key: str) -> Ref:
-    """The address a key stands for.
+    """Returns the address that a key stands for.
 
-    Raises ValueError for a text that is no key or names a kind this code does not know.
+    Raises ValueError for a text that is not a key or names an unknown kind.
     """
     kind_id, _, rest = key.partition("/")
     namespace, slash, name = rest.partition("/")
@@ -183,7 +149,7 @@ def parse_key(key: str) -> Ref:
 
 
 def controller_of(body: Object) -> Object | None:
-    """The owner reference marked ``controller: true``, or None: the one owner that manages this object."""
+    """Returns the owner reference marked ``controller: true``, the one owner that manages this object, or None."""
     for reference in body["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return dict(reference)

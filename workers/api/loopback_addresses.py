@@ -1,4 +1,4 @@
-"""Addresses of pods on a machine where no names resolve and everybody shares the loopback: the embedded cluster."""
+"""Addresses of pods on the embedded cluster, where all pods share the loopback and no names resolve."""
 
 import ipaddress
 import sys
@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from workers.api.kinds import Object
 
-#: A pod's annotation: the address it asks for. Only a cluster whose pods live on the loopback gives it.
+#: A pod's annotation with the address it asks for; only the embedded cluster grants it.
 ADDRESS = "penstock.dev/loopback-address"
 #: The address of pods that ask for none.
 SHARED = "127.0.0.1"
@@ -16,10 +16,10 @@ _LAST = int(ipaddress.IPv4Address("127.255.255.254"))
 
 
 def address(namespace: str, name: str, *, platform: str = sys.platform) -> str:
-    """The address of the pod that is called `name` (``<hostname>.<subdomain>``).
+    """Returns the address of the pod called `name` (``<hostname>.<subdomain>``).
 
-    Made from the name, so that everybody knows it before the pod runs. Linux answers on all of 127.0.0.0/8; elsewhere
-    there is only the one that everybody shares. Addresses that begin with 127.0 are left to the machine's own programs.
+    The address follows from the name, so that other pods know it before the pod runs. Linux answers on all of
+    127.0.0.0/8; other systems have only the shared address. 127.0.0.0/16 is left to the machine's own programs.
     """
     if platform != "linux":
         return SHARED
@@ -28,7 +28,7 @@ def address(namespace: str, name: str, *, platform: str = sys.platform) -> str:
 
 
 def of(pod: Object) -> str:
-    """The address a pod has: the one it asks for if that is on the loopback, else the shared one."""
+    """Returns the address that a pod asks for if it is on the loopback, else the shared one."""
     wanted = (pod["metadata"].get("annotations") or {}).get(ADDRESS, "")
     try:
         asked = ipaddress.IPv4Address(wanted)

@@ -1,4 +1,4 @@
-"""What all typed kinds share: camelCase names, no silent conversions, and errors that name object and field."""
+"""The base of all typed kinds: camelCase names, strict types, and errors that name object and field."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -17,7 +17,7 @@ Items = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 class Model(BaseModel):
-    """A part of a manifest. Fields this code does not know are ignored; ``null`` is a field that is not there."""
+    """A part of a manifest. Unknown fields are ignored; ``null`` is an absent field."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -34,7 +34,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one field. missing: it is not there at all."""
+    """One malformed field. missing: the field is absent."""
 
     field: str
     message: str
@@ -42,7 +42,7 @@ class Problem:
 
 
 class Problems(UserError):  # noqa: N818 - says what it is
-    """An object that its model does not accept; the text names the object and every wrong field."""
+    """An object that its model does not accept; the text names the object and every malformed field."""
 
     def __init__(self, text: str, found: tuple[Problem, ...]) -> None:
         super().__init__(text)
@@ -50,10 +50,7 @@ class Problems(UserError):  # noqa: N818 - says what it is
 
 
 def parse(model: type[M], kind: Kind, body: Object) -> M:
-    """The typed form of an object.
-
-    Raises Problems, a UserError that names the object and every field that is wrong.
-    """
+    """Returns the typed form of an object. Raises Problems, a UserError, for one that the model does not accept."""
     try:
         return model.model_validate(body)
     except ValidationError as error:
@@ -67,7 +64,7 @@ def parse(model: type[M], kind: Kind, body: Object) -> M:
 
 
 def _follows(each: ErrorDetails, others: list[ErrorDetails]) -> bool:
-    """Whether a list is too short only because items of it are wrong: pydantic counts those that are right."""
+    """Returns True if a list is too short only because pydantic counts no malformed items."""
     place = each["loc"]
     below = any(len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in others)
     return each["type"] == "too_short" and below
@@ -80,7 +77,7 @@ def _address(kind: Kind, body: Object) -> str:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """``("spec", "triggers", 0, "type")`` becomes ``spec.triggers[0].type``."""
+    """Returns the path of a location: ``("spec", "triggers", 0, "type")`` is ``spec.triggers[0].type``."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -88,5 +85,5 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _message(text: str) -> str:
-    """pydantic's sentence, without its prefix for errors that our own checks raise."""
+    """Returns pydantic's message without its prefix for errors that validators raise."""
     return text.removeprefix("Value error, ")

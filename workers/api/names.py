@@ -1,8 +1,7 @@
-"""The formats of names, labels and the like: each function returns what is wrong with a text, nothing if it is fine.
+"""Formats of names, labels and keys. Each function returns the problems of a text, empty for a valid one.
 
-Answers are remembered: the same few names come again and again.
-
-The rules are RFC 1123's and RFC 1035's as Kubernetes narrows them; the sentences are part of its protocol.
+The rules are RFC 1123's and RFC 1035's as Kubernetes narrows them; the sentences are part of its protocol. Results are
+cached, because the same few names recur.
 """
 
 import re
@@ -27,21 +26,26 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
+def _checked(text: str, limit: int, pattern: re.Pattern[str], malformed: str) -> tuple[str, ...]:
+    problems = [] if len(text) <= limit else [_too_long(limit)]
+    return tuple(problems if pattern.fullmatch(text) else [*problems, malformed])
+
+
 @lru_cache(maxsize=4096)
 def dns_label(text: str) -> tuple[str, ...]:
-    """An RFC 1123 label: at most 63 characters."""
-    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
-    if not _LABEL.fullmatch(text):
-        problems.append(
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-            "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-            f"'{DNS_LABEL}')"
-        )
-    return tuple(problems)
+    """Checks an RFC 1123 label: at most 63 characters."""
+    return _checked(
+        text,
+        63,
+        _LABEL,
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+        "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+        f"'{DNS_LABEL}')",
+    )
 
 
 def unusual(name: str) -> list[str]:
-    """What to tell the author of an object after which pods are named, but not in a way that suits hosts."""
+    """Returns the warning about an object's name that is no DNS label although its pods' host names contain it."""
     problems = dns_label(name)
     if not problems:
         return []
@@ -53,33 +57,33 @@ def unusual(name: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def dns_subdomain(text: str) -> tuple[str, ...]:
-    """RFC 1123 labels joined by dots: at most 253 characters."""
-    problems: list[str] = [] if len(text) <= 253 else [_too_long(253)]
-    if not _SUBDOMAIN.fullmatch(text):
-        problems.append(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-            f"'{DNS_SUBDOMAIN}')"
-        )
-    return tuple(problems)
+    """Checks RFC 1123 labels joined by dots: at most 253 characters."""
+    return _checked(
+        text,
+        253,
+        _SUBDOMAIN,
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+        "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+        f"'{DNS_SUBDOMAIN}')",
+    )
 
 
 @lru_cache(maxsize=4096)
 def dns_1035_label(text: str) -> tuple[str, ...]:
-    """An RFC 1035 label: starts with a letter, at most 63 characters."""
-    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
-    if not _DNS_1035.fullmatch(text):
-        problems.append(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-            "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-        )
-    return tuple(problems)
+    """Checks an RFC 1035 label: starts with a letter, at most 63 characters."""
+    return _checked(
+        text,
+        63,
+        _DNS_1035,
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+        "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+    )
 
 
 @lru_cache(maxsize=4096)
 def qualified_name(text: str) -> tuple[str, ...]:
-    """A label or annotation key: ``name`` or ``example.com/name``."""
+    """Checks a label or annotation key: ``name`` or ``example.com/name``."""
     prefix, slash, name = text.rpartition("/")
     part = (
         "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -103,20 +107,20 @@ def qualified_name(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def label_value(text: str) -> tuple[str, ...]:
-    """A label's value: may be empty, at most 63 characters."""
-    problems: list[str] = [] if len(text) <= 63 else [_too_long(63)]
-    if not _LABEL_VALUE.fullmatch(text):
-        problems.append(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-            "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
-            f"for validation is '({_NAME_PART})?')"
-        )
-    return tuple(problems)
+    """Checks a label's value: may be empty, at most 63 characters."""
+    return _checked(
+        text,
+        63,
+        _LABEL_VALUE,
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+        "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+        f"for validation is '({_NAME_PART})?')",
+    )
 
 
 @lru_cache(maxsize=4096)
 def env_name(text: str) -> tuple[str, ...]:
-    """The name of an environment variable."""
+    """Checks the name of an environment variable."""
     if not _ENV.fullmatch(text):
         return (
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and "
@@ -128,7 +132,7 @@ def env_name(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def config_key(text: str) -> tuple[str, ...]:
-    """A key of a ConfigMap's or a Secret's data."""
+    """Checks a key of a ConfigMap's or a Secret's data."""
     problems: list[str] = [] if len(text) <= 253 else [_too_long(253)]
     if not _CONFIG_KEY.fullmatch(text):
         problems.append(
@@ -142,7 +146,7 @@ def config_key(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def port_name(text: str) -> tuple[str, ...]:
-    """A port's name: at most 15 characters, a letter in it, no hyphen at an end or twice in a row."""
+    """Checks a port's name: at most 15 characters, a letter in it, no hyphen at an end or twice in a row."""
     problems: list[str] = [] if len(text) <= 15 else [_too_long(15)]
     if not _PORT_NAME.fullmatch(text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -157,7 +161,7 @@ def port_name(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def domain_path(text: str) -> tuple[str, ...]:
-    """``example.com/path``: a subdomain, a slash and a path."""
+    """Checks ``example.com/path``: a subdomain, a slash and a path."""
     domain, slash, path = text.partition("/")
     if not slash or not domain or not path:
         return ('must be a domain-prefixed path (such as "acme.io/foo")',)

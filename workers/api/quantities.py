@@ -8,7 +8,7 @@ from functools import lru_cache
 _FORM = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
 )
-#: Everything is counted in billionths: finer amounts are rounded up.
+#: The unit of parsed quantities is a billionth; finer amounts are rounded up.
 ONE = 10**9
 _BINARY = {suffix: 1024**power * ONE for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
 _DECIMAL = {suffix: 1000**power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))}
@@ -24,7 +24,7 @@ def _match(text: str) -> re.Match[str]:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> int:
-    """The number a quantity stands for, in billionths. Raises ValueError for a malformed one."""
+    """Returns the value of a quantity in billionths. Raises ValueError for a malformed one."""
     match = _match(text)
     suffix = match["suffix"] or ""
     unit: Fraction = Fraction(10) ** int(match["exponent"] or 0) * (_BINARY.get(suffix) or _DECIMAL.get(suffix, ONE))
@@ -33,7 +33,7 @@ def parse(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The quantity in its canonical form: no fraction, and the largest suffix of its own family that allows it.
+    """Returns the canonical form of a quantity: no fraction, and the largest suffix of its own family that allows it.
 
     ``0.5`` is ``500m``, ``1.5Gi`` is ``1536Mi``, ``1000m`` is ``1``. Raises ValueError for a malformed quantity.
     """

@@ -1,6 +1,7 @@
-"""Which other object an object names without being owned by it, by the kind of the one that names.
+"""Ties: references from an object to one that does not own it, by the kind of the referring object.
 
-A tie works like an owner reference: whoever is named sees all that name it, and hears of every change of theirs.
+A tie works like an owner reference: the referenced object is reconciled at every change of the referring one, and its
+decision observes all of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,15 +9,15 @@ from collections.abc import Callable, Mapping
 from workers.api import kinds
 from workers.api.kinds import Object, Ref
 
-#: A pod's annotation: the PodGroup it belongs to.
+#: A pod's annotation that names its PodGroup.
 GROUP_NAME = "scheduling.k8s.io/group-name"
 #: A Volcano Job's label: ``<namespace>.<name>`` of the JobTemplate it was made from.
 CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
-#: A pod's scheduling gate: it waits for its gang to be admitted.
+#: The scheduling gate of a pod whose gang is not admitted.
 GANG_GATE = "penstock.dev/gang"
-#: The queue of what names none.
+#: The queue of objects that name none.
 DEFAULT_QUEUE = "default"
-#: The queue above all others.
+#: The parent of all other queues.
 ROOT_QUEUE = "root"
 
 
@@ -32,7 +33,7 @@ def _queue_of(group: Object) -> Ref | None:
 
 def _parent_of(queue: Object) -> Ref | None:
     parent = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
-    # The root queue is always open, and has all others to decide on: it need not hear of every number in them.
+    # The root queue is always open and observes all others anyway, so their changes need not wake it.
     name = queue["metadata"]["name"]
     return None if name == ROOT_QUEUE or parent in (ROOT_QUEUE, name) else Ref(kinds.QUEUE, "", parent)
 
@@ -47,7 +48,7 @@ def _target_of(command: Object) -> Ref | None:
 
 def _template_of(job: Object) -> Ref | None:
     namespace, dot, name = (job["metadata"].get("labels") or {}).get(CREATED_BY_TEMPLATE, "").partition(".")
-    # Names with dots cannot be told apart from the namespace; Volcano does not match them either.
+    # A name with dots is ambiguous, because a dot ends the namespace; Volcano does not match one either.
     return Ref(kinds.JOB_TEMPLATE, namespace, name) if dot and name and "." not in name else None
 
 
@@ -62,12 +63,12 @@ def _target_of_scaled(scaled: Object) -> Ref | None:
     if not isinstance(kind, str) or not isinstance(name, str):
         return None
     group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
-    # Whoever scales the same stands under the same key. The target itself is not to hear of it: no kind's id has
-    # upper case.
+    # All scalers of one target share this key. Its kind has upper case, as no real kind's id, so that the target itself
+    # is not woken.
     return Ref(kinds.Kind(group, "", kind, f"Target-{kind}"), scaled["metadata"]["namespace"], name)
 
 
-#: By kind id: whom an object of that kind names, None for nobody.
+#: By kind id, a function from an object of that kind to the object it refers to, or None.
 REFERENCES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.POD.id: _group_of,
     kinds.REPLICA_SET.id: _group_of_workload,

@@ -1,4 +1,4 @@
-"""`penstock.dev/v1alpha1` ScalePolicy as a typed model: how many Jobs several ScaledJobs may have together."""
+"""`penstock.dev/v1alpha1` ScalePolicy as a typed model: a limit on the Jobs of several ScaledJobs together."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ class Selector(Model):
 
 
 class ScalePolicySpec(Model):
-    """Whose Jobs are counted together, and how many of them there may be."""
+    """The ScaledJobs whose Jobs are counted together, and the limit."""
 
     max_jobs: Natural
     """Most unfinished Jobs of all covered ScaledJobs together."""
@@ -35,7 +35,7 @@ class ScalePolicySpec(Model):
     namespaces: Items[Text] | None = None
     """Namespaces of the ScaledJobs that are covered; default all."""
     group_by: Annotated[str, Field(min_length=1)] | None = None
-    """A label: the limit is for each of its values by itself; ScaledJobs without it are one group."""
+    """A label: each of its values has the limit by itself; ScaledJobs without it are one group."""
 
 
 class ScalePolicyMetadata(Model):
@@ -47,7 +47,7 @@ class ScalePolicyMetadata(Model):
 
 
 class ScalePolicyStatus(Model):
-    """Nothing is written back: how a policy is used stands in the ScaledJobs' conditions."""
+    """Empty: the conditions of the ScaledJobs show the effect of a policy."""
 
 
 class ScalePolicy(Model):
@@ -58,5 +58,5 @@ class ScalePolicy(Model):
 
 
 def parse(body: Object) -> ScalePolicy:
-    """The typed form of a ScalePolicy. Raises UserError that names the object and every field that is wrong."""
+    """Returns the typed form of a ScalePolicy. Raises UserError that names every malformed field."""
     return model.parse(ScalePolicy, SCALE_POLICY, body)

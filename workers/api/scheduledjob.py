@@ -1,7 +1,6 @@
-"""`penstock.dev/v1alpha1` ScheduledJob as a typed model: a CronJob's spec, and what users of CronJob have wished for.
+"""`penstock.dev/v1alpha1` ScheduledJob as a typed model: a CronJob's spec and more.
 
-A `batch/v1` CronJob is read with the same model: the fields it does not have keep the defaults, and the defaults are
-Kubernetes' behaviour.
+The model reads a `batch/v1` CronJob too: fields that it lacks keep their defaults, which are Kubernetes' behavior.
 """
 
 from datetime import date
@@ -14,7 +13,7 @@ from workers.api.keda.scaledjob import JOB_SCHEMA, Natural, Text
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.api.model import Items, Model
 
-#: The fields of a CronJob's spec. It has none of the others, whatever its author wrote.
+#: The fields of a CronJob's spec; all others are ignored.
 CRON_JOB_FIELDS = frozenset(
     {
         "schedule",
@@ -32,7 +31,7 @@ ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 CatchUpPolicy = Literal["Latest", "All", "None"]
 Trigger = Literal["schedule", "manual"]
 
-#: Longest of the durations that only a ScheduledJob has: 68 years, which no instant overflows with.
+#: Longest duration (seconds) of a ScheduledJob's own fields: 68 years, which cannot overflow an instant.
 LONGEST = 2**31 - 1
 Seconds = Annotated[int, Field(ge=0, le=LONGEST)]
 Duration = Annotated[int, Field(ge=1, le=LONGEST)]
@@ -48,13 +47,13 @@ def _day(text: str) -> str:
     return text
 
 
-#: RFC 3339 with a zone; kept as its author wrote it.
+#: RFC 3339 with a zone, kept as written.
 Instant = Annotated[Text, Field(json_schema_extra={"format": "date-time"}), AfterValidator(_instant)]
 Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)]
 
 
 def _one_of(*alternatives: tuple[str, ...]) -> ConfigDict:
-    """What a schema says of an object that needs the fields of at least one of these."""
+    """Returns the schema's rule that at least one of these groups of fields is required."""
     return ConfigDict(json_schema_extra={"anyOf": [{"required": list(each)} for each in alternatives]})
 
 
@@ -68,12 +67,12 @@ class ScheduleFields(Model):
 
 
 class CatchUp(Model):
-    """Which of the runs that were missed are made up for."""
+    """The missed runs to make up for."""
 
     policy: CatchUpPolicy = "Latest"
     """Latest: the newest missed run, as Kubernetes does. All: every one, oldest first. None: no run that is late."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
-    """All: the newest so many; older ones are counted as missed and named in an Event."""
+    """All: at most so many, the newest; older ones are counted as missed and named in an Event."""
 
 
 class Exclusion(Model):
@@ -106,10 +105,10 @@ class Exclusion(Model):
 
 
 class RunRetry(Model):
-    """What happens when a run's Job has failed for good."""
+    """Further attempts of a run whose Job has failed."""
 
     limit: Annotated[int, Field(ge=0, le=1000)]
-    """So many further Jobs for the same run."""
+    """Most further Jobs of the same run."""
     delay_seconds: Seconds = 10
     """Wait before the first; doubles with every further one."""
     max_delay_seconds: Seconds = 600
@@ -121,7 +120,7 @@ _METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
 
 
 class RunTemplate(Model):
-    """What every run's Job is made from."""
+    """The template of every run's Job."""
 
     metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
     """Labels and annotations of the Jobs."""
@@ -137,7 +136,7 @@ class RunTemplate(Model):
 
 
 class ScheduledJobSpec(Model):
-    """When Jobs are made, and from what. At least one of schedule and schedules is needed."""
+    """Schedules and the template of Jobs. At least one of schedule and schedules is needed."""
 
     model_config = _one_of(("schedule",), ("schedules",))
 
@@ -150,7 +149,7 @@ class ScheduledJobSpec(Model):
     starting_deadline_seconds: Natural | None = None
     """A run that could not start for so long is missed."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """What happens to a run that is due while another is at work."""
+    """The effect on a run that is due while another is active."""
     suspend: bool | None = False
     """No run starts."""
     suspend_until: Instant | None = None
@@ -163,7 +162,7 @@ class ScheduledJobSpec(Model):
     run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
     outcomes_limit: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How many runs that are over `status.outcomes` remembers, whatever becomes of their Jobs."""
+    """Most ended runs in `status.outcomes`, which outlive their Jobs."""
     successful_jobs_history_limit: Natural | None = 3
     """Finished Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
@@ -178,7 +177,7 @@ class ScheduledJobSpec(Model):
 
 
 class ActiveJob(Model):
-    """A Job of a run that is at work: an object reference as CronJob's status has them."""
+    """A Job of an active run: an object reference as in CronJob's status."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -189,16 +188,16 @@ class ActiveJob(Model):
 
 
 class RunStatus(Model):
-    """One run: how it goes, or how it went."""
+    """One run, active or ended."""
 
     job: str
     """Name of the run's last Job."""
     trigger: Trigger
-    """schedule, or manual for a run that somebody asked for."""
+    """schedule, or manual for a requested run."""
     schedule: str | None = None
     """The schedule that asked for the run."""
     id: str | None = None
-    """The id under which somebody asked for the run."""
+    """The id of the request of a manual run."""
     scheduled_time: Instant | None = None
     """The run's slot; a manual run has none."""
     start_time: Instant | None = None
@@ -206,13 +205,13 @@ class RunStatus(Model):
     retry_time: Instant | None = None
     """When the next attempt is due."""
     outcome: str
-    """Running or Retrying while it is at work; Succeeded, Failed, TimedOut, Replaced or Deleted afterwards."""
+    """Running or Retrying while it is active; Succeeded, Failed, TimedOut, Replaced or Deleted afterwards."""
     attempts: int | None = None
     """Jobs that were made for this run."""
     reason: str | None = None
     message: str | None = None
     env: dict[str, str] | None = None
-    """Variables that a further attempt needs, too."""
+    """Variables of a manual run, for further attempts."""
 
 
 class ScheduledJobCondition(Model):
@@ -227,35 +226,35 @@ class ScheduledJobCondition(Model):
 
 
 class ScheduledJobStatus(Model):
-    """What is written back. Its first three fields are CronJob's whole status."""
+    """The observed state. Its first three fields are CronJob's whole status."""
 
     active: Items[ActiveJob] | None = None
     last_schedule_time: Instant | None = None
     """The newest slot whose run was started."""
     last_successful_time: Instant | None = None
     next_schedule_time: Instant | None = None
-    """When the next run is due, jitter not counted."""
+    """The instant of the next run, without jitter."""
     missed_runs: int | None = None
     """Runs that never started: past their deadline, or too old to be made up for."""
     last_missed_time: Instant | None = None
     """The newest slot whose run never started."""
     runs: Items[RunStatus] | None = None
-    """The runs at work, the newest last."""
+    """The active runs, the newest last."""
     outcomes: Items[RunStatus] | None = None
-    """The last runs that ended, the newest last. They stay when their Jobs are cleaned up."""
+    """The last ended runs, the newest last. They outlive their Jobs."""
     conditions: Items[ScheduledJobCondition] | None = None
     observed_generation: int | None = None
-    """The generation of the spec that was decided on last."""
+    """The generation of the spec of the last decision."""
 
 
 class ScheduledJob(Model):
-    """A ScheduledJob or a CronJob as its author wrote it."""
+    """A ScheduledJob or a CronJob."""
 
     spec: ScheduledJobSpec
 
 
 def parse(body: Object) -> ScheduledJob:
-    """The typed form of a ScheduledJob or CronJob; raises UserError that names the object and every wrong field."""
+    """Returns the typed form of a ScheduledJob or CronJob. Raises UserError that names every malformed field."""
     if body.get("kind") != CRON_JOB.kind:
         return model.parse(ScheduledJob, SCHEDULED_JOB, body)
     spec = body.get("spec")

@@ -1,20 +1,20 @@
-"""Structural OpenAPI v3 schemas, as a CustomResourceDefinition wants them, from the typed models."""
+"""Structural OpenAPI v3 schemas for CustomResourceDefinitions, from the typed models."""
 
 from typing import Any
 
 from workers.api.kinds import Object
 from workers.api.model import Model
 
-#: What JSON Schema says and a structural schema must not or need not say.
+#: Keywords of JSON Schema that a structural schema must not or need not have.
 _DROPPED = frozenset({"title", "$defs"})
 _NULL = {"type": "null"}
 
 
 def structural(model: type[Model]) -> Object:
-    """The schema of one model, with all references written out.
+    """Returns the schema of one model with all references resolved.
 
-    A field that may be None is a field that may be absent; a free-form object keeps what it is given. Defaults are
-    written for texts, numbers and flags: the server fills them in, so that they can be seen in a stored object.
+    A field that may be None becomes one that may be absent; a free-form object preserves unknown fields. Defaults are
+    kept for texts, numbers and flags: the server fills them in, so that a stored object shows them.
     """
     document = model.model_json_schema(by_alias=True)
     schema = _node(document, document.get("$defs", {}))
@@ -30,7 +30,7 @@ def _node(node: Any, definitions: Object) -> Any:
     if reference := node.get("$ref"):
         target = definitions[reference.removeprefix("#/$defs/")]
         return _node({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
-    # Other alternatives say what a value must have beside its type, and stay.
+    # Alternatives without null constrain a value beside its type, and stay.
     if _NULL in (options := node.get("anyOf", ())):
         (given,) = (option for option in options if option != _NULL)
         return _node({**given, **{key: value for key, value in node.items() if key != "anyOf"}}, definitions)
@@ -41,8 +41,8 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
     members: list[tuple[str, Any]] = []
     for key, value in node.items():
         if key == "properties":
-            # The names in here are fields, not keywords: a field may well be called "title".
-            # Of an object without any, an API server keeps no such list.
+            # The names in here are fields, not keywords: a field may be called "title".
+            # The API server drops an empty list of properties.
             if value:
                 members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
         elif key == "additionalProperties" and value is True:
@@ -53,5 +53,5 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
 
 
 def _shown(default: Any) -> bool:
-    """Whether a default is worth filling in. An empty text is not, and kube-apiserver 1.20 takes it for a null."""
+    """Returns True for a default to fill in; kube-apiserver 1.20 reads an empty text as null."""
     return isinstance(default, str | int | float) and default != ""

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 
 def parse(text: str) -> datetime:
-    """The instant a timestamp names, aware and in UTC; fractions of a second are kept.
+    """Returns the instant of a timestamp, aware and in UTC; fractions of a second are kept.
 
-    Raises ValueError for a text that is no timestamp with a zone.
+    Raises ValueError for a text that is not a timestamp with a zone.
     """
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
@@ -18,5 +18,13 @@ def parse(text: str) -> datetime:
 
 
 def render(instant: datetime) -> str:
-    """`2026-03-01T02:00:00Z`: fractions are cut off, as the API server does."""
+    """Returns `2026-03-01T02:00:00Z`; fractions are cut off, as the API server does."""
     return instant.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+def instant(text: object) -> datetime | None:
+    """Returns the instant that an optional field names, None for an absent or malformed one."""
+    try:
+        return parse(str(text or ""))
+    except ValueError:
+        return None

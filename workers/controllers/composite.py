@@ -1,4 +1,4 @@
-"""Several concerns of one kind, each decided for itself, as the one controller that a kind has."""
+"""Several controllers of one kind combined into one, because a kind has one controller."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,10 +10,10 @@ from workers.reconcile.snapshot import Snapshot
 
 
 def composed(*parts: Controller) -> Controller:
-    """A controller that does what all of these do, in this order; each decides on the objects that it accepts.
+    """Returns a controller whose plan joins the plans of these, in order, each for the objects that it accepts.
 
-    What they see, they all see. A plan that deletes the object is the last. Raises ValueError for parts of different
-    kinds, and for those whose grandchildren, scales or polls would have to be kept apart.
+    All of them observe the union of what each asks for. A plan that deletes the object is the last one. Raises
+    ValueError for parts of different kinds, or with grandchildren, scales, labels or polls.
     """
     kind = parts[0].kind
     plain = Controller(kind, parts[0].decide)
@@ -21,10 +21,13 @@ def composed(*parts: Controller) -> Controller:
         if (part.kind, part.polled, part.labelled) != (kind, False, {}):
             raise ValueError(f"{part.kind.id} cannot be composed with {kind.id}")
         if part.scales is not plain.scales or part.grandchildren is not plain.grandchildren:
-            raise ValueError(f"what {part.kind.id} are asked for cannot be composed")
+            raise ValueError(f"grandchildren and scales of {part.kind.id} cannot be composed")
 
     def decide(snapshot: Snapshot, now: datetime) -> Plan:
-        return _joined((part.decide(snapshot, now) for part in parts if _ours(part, snapshot.body)), snapshot.ref)
+        return _joined(
+            (part.decide(snapshot, now) for part in parts if snapshot.body is None or part.accepts(snapshot.body)),
+            snapshot.ref,
+        )
 
     def relatives(body: Object) -> tuple[Ref, ...]:
         return tuple(dict.fromkeys(ref for part in parts if part.accepts(body) for ref in part.relatives(body)))
@@ -49,10 +52,6 @@ def composed(*parts: Controller) -> Controller:
         ),
         accepts=lambda body: any(part.accepts(body) for part in parts),
     )
-
-
-def _ours(part: Controller, body: Object | None) -> bool:
-    return body is None or part.accepts(body)
 
 
 def _joined(plans: Iterable[Plan], ref: Ref) -> Plan:

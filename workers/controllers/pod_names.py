@@ -1,21 +1,21 @@
-"""Names of generated pods: a row of them for each owner, the same whenever it is asked for."""
+"""Names of generated pods: a deterministic sequence for each owner and slot."""
 
 from collections.abc import Iterator, Set
 from hashlib import blake2b
 
 from workers.api.kinds import Object
 
-#: The letters of generated names: no vowels, so that no words appear (the API server's own alphabet).
+#: The alphabet of generated names, the API server's: no vowels, so that no words appear.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: What comes before the five letters: a pod's name is its host name as well, so longer names of owners are cut.
+#: Most characters before the five letters. A pod's name is its host name too, so longer names of owners are cut.
 _STEM = 58
 
 
 def pod_name(owner: Object, slot: str, ordinal: int) -> str:
-    """``<owner><slot>-<5 letters>``, the letters made from the owner's uid, the slot and the ordinal within it.
+    """Returns ``<owner><slot>-<5 letters>``; the letters derive from the owner's uid, the slot and the ordinal.
 
-    A row of names, not chance: a plan that was cut short before its pods became known asks for the same names again,
-    and so makes no pod twice. slot: ``-<index>`` for the pods of one index, else empty.
+    Names are deterministic, so that a plan that was cut short before the store saw its pods asks for the same names
+    again and creates no pod twice. slot: ``-<index>`` for the pods of one index, else empty.
     """
     metadata = owner["metadata"]
     seed = f"{metadata['uid']}{slot}/{ordinal}"
@@ -24,7 +24,7 @@ def pod_name(owner: Object, slot: str, ordinal: int) -> str:
 
 
 def free(owner: Object, slot: str, taken: Set[str], number: int) -> Iterator[str]:
-    """The first names of the slot's row that are not taken, each once."""
+    """Yields the first so many names of the slot's sequence that are not taken, each once."""
     used: set[str] = set()
     ordinal = 0
     while len(used) < number:
@@ -36,7 +36,7 @@ def free(owner: Object, slot: str, taken: Set[str], number: int) -> Iterator[str
 
 
 def letters(text: str, number: int) -> str:
-    """So many letters (at most 13) that stand for a text."""
+    """Returns a hash of the text in so many letters (at most 13)."""
     rest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
     word = ""
     for _ in range(number):

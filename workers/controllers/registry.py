@@ -1,4 +1,4 @@
-"""Which controllers there are."""
+"""All controllers by the id of their kind, for the settings of a process."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -18,7 +18,7 @@ from workers.controllers.volcano.podgroup.rules import GangRules
 from workers.reconcile.controller import Controller
 from workers.settings import Settings
 
-#: Gangs are admitted by us, and placed by the cluster's own scheduler.
+#: The default site: Penstock admits gangs, and the cluster's own scheduler places their pods.
 SITE = Site()
 
 
@@ -33,15 +33,14 @@ def controllers(
     rules: GangRules = ADMISSION,
     quirks: Quirks = NONE,
 ) -> Mapping[str, Controller]:
-    """All controllers by the id of their kind.
+    """Returns the enabled controllers by the id of their kind.
 
-    jobs: which batch/v1 Jobs are ours, see `job.controller`. cronjobs: whether batch/v1 CronJobs are ours; two
-    controllers of one CronJob would warn of each other's Jobs. workloads: whether the Deployments, ReplicaSets and
-    StatefulSets of apps/v1 are ours; a cluster's own controllers and ours would undo each other's work.
-    policies: whether ScalePolicies are obeyed; their definition must be in the cluster.
-    volcano: whether Volcano's kinds are ours; their definitions must be in the cluster, and Volcano's own controllers
-    must not. site: what kind of cluster the pods of its Jobs are made for. rules: of the admission of gangs.
-    quirks: what of KEDA's behaviour is wanted for ScaledJobs where ours differs.
+    jobs: the batch/v1 Jobs to reconcile, see `job.controller`. cronjobs: reconcile batch/v1 CronJobs; two controllers
+    of one CronJob would warn of each other's Jobs. workloads: reconcile Deployments, ReplicaSets and StatefulSets of
+    apps/v1; the cluster's own controllers must not run. policies: obey ScalePolicies; their CRD must be installed.
+    volcano: reconcile Volcano's kinds; their CRDs must be installed, and Volcano's own controllers must not run. site:
+    the cluster that the pods of Volcano's Jobs are made for. rules: the admission rules of gangs. quirks: KEDA's
+    behavior that is wanted for ScaledJobs.
     """
     known = [
         scaledjob.controller(policies=policies, quirks=quirks),
@@ -63,7 +62,7 @@ def controllers(
 
 
 def configured(settings: Settings) -> Mapping[str, Controller]:
-    """The controllers that these settings ask for. All processes that share a mirror must have the same ones."""
+    """Returns the controllers that the settings enable. All processes that share a store must have the same ones."""
     return controllers(
         settings.jobs,
         cronjobs=settings.cronjobs,

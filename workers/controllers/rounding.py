@@ -1,11 +1,11 @@
-"""Numbers of replicas and Jobs from what was measured, however much that is."""
+"""Rounding of measured values to numbers of replicas and Jobs, within 64 bits."""
 
 from math import ceil
 
-#: The largest number there is: what KEDA and Kubernetes count with has 64 bits.
+#: The largest count: KEDA and Kubernetes count with 64 bits.
 LARGEST = 2**63 - 1
 
 
 def up(number: float) -> int:
-    """Rounded up, within 64 bits: a sum of finite numbers, or a quotient, may be infinite."""
+    """Returns the number rounded up and clamped to 64 bits: a sum or quotient of finite numbers may be infinite."""
     return ceil(max(-LARGEST, min(number, LARGEST)))

@@ -1,4 +1,4 @@
-"""Label selectors as objects carry them."""
+"""Label selectors of the Kubernetes API."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from workers.api.kinds import Object
 
 
 def selects(selector: Object) -> Callable[[Object], bool]:
-    """Which objects a label selector matches, by their labels; what cannot be understood matches nothing."""
+    """Returns a predicate of objects whose labels match the selector; an unknown operator matches nothing."""
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     expressions: Sequence[Object] = selector.get("matchExpressions") or ()
 

@@ -13,7 +13,7 @@ from typing import Any
 from workers.errors import UserError
 from workers.formula import parser
 from workers.formula.evaluator import FormulaScope as Values
-from workers.formula.evaluator import Value, told
+from workers.formula.evaluator import Value, reason
 from workers.formula.parser import FormulaError
 
 _REFERENCE = re.compile(
@@ -119,7 +119,7 @@ def _result(text: str, scope: FlowScope) -> Value:
         read, values = _bound(text, scope)
         return read.node(Values(values))
     except (FormulaError, ArithmeticError, TypeError, ValueError) as error:
-        raise UserError(f"{text}: {told(error)}") from None
+        raise UserError(f"{text}: {reason(error)}") from None
 
 
 def _bound(text: str, scope: FlowScope) -> tuple[parser.Formula, dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Evaluating a formula of `scalingModifiers`: what its operators and functions make of numbers.
+"""Evaluator of formulas: the operators and functions of their syntax tree.
 
-A formula that was read is a tree of nodes; a node answers its value for a scope. No code of the formula's author ever
-runs, and what closures may do together is bounded.
+A node of the tree is a function from a scope to a value. No code of the formula's author runs, and the work of all
+closures together is bounded.
 """
 
 import math
@@ -12,31 +12,31 @@ from typing import Any
 
 from workers.errors import PenstockError
 
-#: Elements that all closures of one evaluation may look at: nested closures multiply.
+#: Most elements that all closures of one evaluation may visit, because nested closures multiply.
 MOST_ELEMENTS = 10_000
 
 Value = float | int | bool | str | list[Any] | None
 
 
 class FormulaError(PenstockError):
-    """The formula cannot be read, or has no number as its result; the message says where or why."""
+    """The formula is malformed or its result is not a number; the message says where or why."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """Elements that closures may still look at."""
+    """Elements that closures may still visit."""
 
     left: int = MOST_ELEMENTS
 
     def take(self, number: int) -> None:
         self.left -= number
         if self.left < 0:
-            raise FormulaError(f"the formula's closures look at more than {MOST_ELEMENTS} elements")
+            raise FormulaError(f"the formula's closures visit more than {MOST_ELEMENTS} elements")
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaScope:
-    """Values by name, and the element that a closure looks at."""
+    """Values by name, and the current element of a closure."""
 
     values: Mapping[str, float | None]
     element: Value = None
@@ -48,9 +48,9 @@ Node = Callable[[FormulaScope], Value]
 
 
 def number(node: Node, values: Mapping[str, float | None]) -> float | None:
-    """The node's number for these values; None where it is nothing (``nil``).
+    """Returns the node's number for these values, None for ``nil``.
 
-    Raises FormulaError when it is anything else, or no finite number.
+    Raises FormulaError for any other result and for a number that is not finite.
     """
     try:
         result = node(FormulaScope(values))
@@ -58,14 +58,14 @@ def number(node: Node, values: Mapping[str, float | None]) -> float | None:
             return None
         found = float(_real(result))
     except (ArithmeticError, TypeError, ValueError, statistics.StatisticsError) as error:
-        raise FormulaError(f"the formula has no result: {told(error)}") from error
+        raise FormulaError(f"the formula has no result: {reason(error)}") from error
     if not math.isfinite(found):
         raise FormulaError("the formula's result is not a finite number")
     return found
 
 
-def told(error: Exception) -> str:
-    """Why there is no result, in words about numbers."""
+def reason(error: Exception) -> str:
+    """Returns the reason that there is no result, in words about numbers."""
     match error:
         case OverflowError():
             return "a number becomes too large"
@@ -101,7 +101,7 @@ def choice(condition: Node, then: Node, otherwise: Node) -> Node:
 
 
 def coalescing(nodes: Sequence[Node]) -> Node:
-    """The first that is not nothing."""
+    """Returns a node with the first value that is not ``nil``."""
 
     def value(scope: FormulaScope) -> Value:
         found = None
@@ -121,7 +121,7 @@ def signed(sign: str, node: Node) -> Node:
 
 
 def chain(first: Node, rest: Sequence[tuple[str, Node]]) -> Node:
-    """Operators of one strength, from left to right, however many there are."""
+    """Returns a node of any number of operators of one precedence, evaluated from left to right."""
 
     def value(scope: FormulaScope) -> Value:
         found = first(scope)
@@ -143,7 +143,7 @@ def calling(name: str, nodes: Sequence[Node]) -> Node:
 
 
 def over(name: str, items: Node, closure: Node) -> Node:
-    """A function of what the closure answers for every element."""
+    """Returns a node that applies a function to the closure's values of all elements."""
     function = OVER_LISTS[name]
 
     def value(scope: FormulaScope) -> Value:
@@ -165,7 +165,7 @@ def _remainder(left: Value, right: Value) -> int:
     first, second = _whole(left), _whole(right)
     if second == 0:
         raise FormulaError("the formula divides by zero")
-    # The sign is that of the first number.
+    # The remainder has the sign of the first number, as in expr; Python's has that of the second.
     rest = abs(first) % abs(second)
     return rest if first >= 0 else -rest
 
@@ -200,7 +200,7 @@ _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
 
 
 def _numbers(arguments: Sequence[Value]) -> list[float | int]:
-    """Arguments one by one or as lists; at least one number."""
+    """Returns the numbers of single arguments and lists. Raises FormulaError if there are none."""
     flat = [each for part in arguments for each in (part if isinstance(part, list) else [part])]
     if not flat:
         raise FormulaError("a function got no numbers")
@@ -216,7 +216,7 @@ def _to_int(value: Value) -> int:
 
 
 def _rounded(value: Value) -> float:
-    """Halves go away from zero."""
+    """Rounds halves away from zero."""
     given = _real(value)
     return math.copysign(math.floor(abs(given) + 0.5), given)
 
@@ -235,7 +235,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "median": lambda *values: float(statistics.median(_numbers(values))),
 }
 
-#: Functions over a list: what the closure answered for every element goes in.
+#: Functions of a list, by name; their argument is the list of the closure's values.
 OVER_LISTS: Mapping[str, Callable[[list[Value]], Value]] = {
     "sum": lambda values: sum(_real(each) for each in values),
     "count": lambda values: sum(_truth(each) for each in values),
@@ -249,7 +249,7 @@ OVER_LISTS: Mapping[str, Callable[[list[Value]], Value]] = {
 
 def _real(value: Value) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FormulaError(f"a number is needed, not {_said(value)}")
+        raise FormulaError(f"a number is needed, not {_type_name(value)}")
     return value
 
 
@@ -262,17 +262,17 @@ def _whole(value: Value) -> int:
 
 def _truth(value: Value) -> bool:
     if not isinstance(value, bool):
-        raise FormulaError(f"true or false is needed, not {_said(value)}")
+        raise FormulaError(f"true or false is needed, not {_type_name(value)}")
     return value
 
 
 def _listed(value: Value) -> list[Any]:
     if not isinstance(value, list):
-        raise FormulaError(f"a list is needed, not {_said(value)}")
+        raise FormulaError(f"a list is needed, not {_type_name(value)}")
     return value
 
 
-def _said(value: Value) -> str:
+def _type_name(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""The formula of `scalingModifiers`: reading it.
+"""Parser of formulas.
 
 The language is the part of expr that formulas use: arithmetic, comparison, logic, ``a ? b : c``, ``a ?? b``, lists,
-functions, and closures over a list (``count([a, b], {# > 1})``). A text is read into a tree; what the tree answers is
-the business of `evaluating`.
+functions, and closures over a list (``count([a, b], {# > 1})``). The parser turns a text into a tree of nodes, which
+`evaluator` builds and evaluates.
 """
 
 import re
@@ -15,36 +15,36 @@ from workers.formula.evaluator import FormulaError, Node, Value
 
 __all__ = ["Formula", "FormulaError", "parse"]
 
-#: Characters a formula may have, and levels it may be nested: far beyond any that a person wrote.
+#: Most characters and most levels of nesting of a formula, far beyond those of hand-written ones.
 LONGEST = 10_000
 DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula that was read. names: the variables in it."""
+    """A parsed formula. names: its variables."""
 
     text: str
     names: frozenset[str]
     node: Node
 
     def value(self, values: Mapping[str, float | None]) -> float | None:
-        """The result for these values by trigger name; None where the formula's result is nothing (``nil``).
+        """Returns the result for these values by trigger name, None for ``nil``.
 
-        Raises FormulaError when the result is no number.
+        Raises FormulaError if the result is not a number.
         """
         return evaluator.number(self.node, values)
 
 
 def parse(text: str) -> Formula:
-    """Read a formula; raises FormulaError that names the place."""
+    """Returns the parsed formula. Raises FormulaError that names the position of a problem."""
     if len(text) > LONGEST:
         raise FormulaError(f"the formula is longer than {LONGEST} characters")
-    reader = _Reader(list(_tokens(text)))
-    node = reader.ternary()
-    if reader.kind != "end":
-        raise reader.error("the end of the formula")
-    return Formula(text, frozenset(reader.names), node)
+    parser = _Parser(list(_tokens(text)))
+    node = parser.ternary()
+    if parser.kind != "end":
+        raise parser.error("the end of the formula")
+    return Formula(text, frozenset(parser.names), node)
 
 
 _TOKEN = re.compile(
@@ -56,7 +56,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = {"and": "&&", "or": "||", "not": "!", "in": "in"}
-#: Between two values; those of `_Reader._LEVELS` and the powers.
+#: Binary operators: those of `_Parser._LEVELS` and the powers.
 _OPERATORS = frozenset({"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "!", "+", "-", "*", "/", "%", "**", "^"})
 _LITERALS: Mapping[str, Value] = {"true": True, "false": False, "nil": None}
 
@@ -82,10 +82,10 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("end", "", at)
 
 
-class _Reader:
-    """Reads tokens from left to right, weakest operator first."""
+class _Parser:
+    """A recursive descent parser; operators of the lowest precedence come first."""
 
-    #: From weak to strong; all of them read from left to right.
+    #: Left-associative operators by rising precedence.
     _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
@@ -129,7 +129,7 @@ class _Reader:
         return self._one_of(signs)
 
     def _coalesced(self) -> Node:
-        """``??`` is stronger than every other operator, and what follows it must be kept apart by parentheses."""
+        """Parses ``??``, which has the highest precedence; another operator after it needs parentheses."""
         nodes = [self._primary()]
         while self._takes("??"):
             nodes.append(self._unary() if self._upcoming_sign(("-", "+", "!")) else self._primary())
@@ -208,7 +208,7 @@ class _Reader:
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
-        # Each level of the formula passes here twice.
+        # Each level of the formula enters here twice: as a ternary and as a unary.
         if self._depth > 2 * DEEPEST:
             raise FormulaError(f"the formula is nested deeper than {DEEPEST} levels")
         yield

@@ -268,7 +268,7 @@ async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
         for name, reading in zip(bad, await running.world.readings.get_many(map(key, bad)), strict=True):
             kind = name.partition("-")[0]
             assert reading is not None
-            told = str(ScaledJobConditions.observed({"status": {}}).judged(reading.samples, active=False))
+            told = str(ScaledJobConditions.observed({"status": {}}).with_samples(reading.samples, active=False))
             assert f"s0-metric-api-v: http://127.0.0.1:{ports[kind]}: {said[kind]}" in told
             assert "hunter2" not in told
         # A server hears that a connection is closed a moment after the next one is opened.

@@ -59,20 +59,16 @@ def test_a_short_manifest_has_kedas_defaults():
 @pytest.mark.parametrize(
     ("metadata", "spec"),
     [
-        ({}, {"unknown": {"deep": 1}}),
-        ({}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
-        ({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
-        ({"labels": None, "annotations": None, "finalizers": None}, {}),
-        ({}, {"triggers": [TRIGGER, TRIGGER]}),
-        ({}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
-    ],
-    ids=[
-        "an unknown field",
-        "an unknown field of a trigger",
-        "null is not set",
-        "null metadata",
-        "triggers without names",
-        "useCachedMetrics switched off",
+        pytest.param({}, {"unknown": {"deep": 1}}, id="an unknown field"),
+        pytest.param({}, {"triggers": [{**TRIGGER, "unknown": 1}]}, id="an unknown field of a trigger"),
+        pytest.param({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}, id="null is not set"),
+        pytest.param({"labels": None, "annotations": None, "finalizers": None}, {}, id="null metadata"),
+        pytest.param({}, {"triggers": [TRIGGER, TRIGGER]}, id="triggers without names"),
+        pytest.param(
+            {},
+            {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]},
+            id="useCachedMetrics switched off",
+        ),
     ],
 )
 def test_what_keda_accepts_is_accepted(metadata, spec):

@@ -1,7 +1,7 @@
 """`keda.sh/v1alpha1` ScaledJob as a typed model: everything KEDA 2.20 accepts.
 
-Limits that KEDA gives in its schema (minimum, enum, required) are given here, once, and the CRD is made from them.
-Fields without a default stay None when they are not set: what KEDA then does is decided in workers/controllers.
+The constraints of KEDA's schema (minimum, enum, required) stand here, and the CRD is generated from them. An unset
+field without a default stays None; the controller applies KEDA's default.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -12,10 +12,10 @@ from workers.api import model
 from workers.api.kinds import SCALED_JOB, Object
 from workers.api.model import Items, Model
 
-#: Seconds between two polls of an object that names none (KEDA's default).
+#: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30
 
-#: Polls in a row that may fail before a fallback begins, of one that does not say.
+#: Default number of consecutive polls that may fail before a fallback begins.
 FAILURE_THRESHOLD = 3
 
 #: KEDA's strategies.
@@ -26,12 +26,12 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
-#: Trigger types whose value comes from elsewhere or costs nothing: KEDA refuses to cache them.
+#: Trigger types that KEDA refuses to cache.
 _NEVER_CACHED = frozenset({"cpu", "memory", "cron"})
 
 
 class AuthenticationRef(Model):
-    """Where a trigger's secrets come from."""
+    """A reference to the source of a trigger's secrets."""
 
     name: Text
     """Name of a TriggerAuthentication in the object's namespace, or of a ClusterTriggerAuthentication."""
@@ -55,25 +55,25 @@ class TriggerSpec(Model):
 
 
 class ClaimSettings(Model):
-    """Strategy claim, which KEDA does not have: every item is taken out of the queue for exactly one Job."""
+    """Strategy claim, not KEDA's: every item is taken out of the queue for exactly one Job."""
 
     retries: Annotated[int, Field(ge=0, le=100)] | None = None
-    """How often an item whose Job failed gets another Job before it is parked; default 0."""
+    """Further Jobs for an item whose Job failed, before the item is parked; default 0."""
     take_from: Literal["Head", "Tail"] | None = None
-    """The end of a list that items are taken from; default Head, what LPOP takes."""
+    """The end of a list that items are taken from; default Head, as LPOP."""
 
 
 class Activation(Model):
-    """When several triggers together are work to do. Not KEDA's, for which any active one is enough."""
+    """The condition under which several triggers are work. Not KEDA's, for which one active trigger is enough."""
 
     require_all: bool | None = None
     """Every trigger must be active; one that cannot be measured is not."""
     min_weight: Annotated[float, Field(ge=0)] | None = None
-    """The weights of the active triggers must add up to this; with no weights given, so many must be active."""
+    """The least sum of the active triggers' weights; without weights, the least number of active triggers."""
 
 
 class ScalingStrategy(Model):
-    """How the number of new Jobs follows from the queue and the Jobs that are there."""
+    """The rule from the queue and the existing Jobs to the number of new Jobs."""
 
     strategy: Literal[StrategyName, "claim"] | None = None
     custom_scaling_queue_length_deduction: int | None = None
@@ -81,33 +81,33 @@ class ScalingStrategy(Model):
     custom_scaling_running_job_percentage: str | None = None
     """Strategy custom: the share of the running Jobs to subtract, a number as text."""
     pending_pod_conditions: Items[str] | None = None
-    """Pod conditions that must all be true before a Job no longer counts as pending."""
+    """Pod conditions that must all be true for a Job not to count as pending."""
     multiple_scalers_calculation: Calculation | None = None
-    """How several triggers become one number; default max."""
+    """The combination of several triggers; default max."""
     activation: Activation | None = None
-    """When there is anything to do; default: when one trigger is active."""
+    """The condition under which there is work; by default one active trigger."""
     weights: dict[str, Annotated[float, Field(ge=0)]] | None = None
-    """By name of a trigger, what it counts in activation, sum and avg; default 1. Not KEDA's."""
+    """By name of a trigger, its weight in activation, sum and avg; default 1. Not KEDA's."""
     claim: ClaimSettings | None = None
     """Strategy claim."""
 
 
 class Rollout(Model):
-    """What happens to the Jobs that exist when the spec changes."""
+    """The treatment of existing Jobs after a change of the spec."""
 
     strategy: RolloutStrategy | None = None
     """immediate (default) deletes them, gradual leaves them."""
     propagation_policy: Literal["foreground", "background"] | None = None
-    """How immediate deletes; default background."""
+    """Propagation of the deletions; default background."""
 
 
 class ScaledJobFallback(Model):
-    """What is kept alive while triggers cannot be measured. Not KEDA's: it has none for a ScaledJob."""
+    """Jobs kept alive while triggers cannot be measured. Not KEDA's for a ScaledJob."""
 
     behavior: Literal["fixed", "hold", "none"] | None = None
-    """fixed (default) keeps `replicas` Jobs alive, hold as many as the last value asked for; none does nothing."""
+    """fixed (default) keeps `replicas` Jobs alive, hold the number that the last value asked for, none no Jobs."""
     failure_threshold: Natural | None = None
-    """Polls in a row that may fail before it begins; default 3, 0 begins with the first."""
+    """Consecutive polls that may fail before it begins; default 3; 0 begins with the first failure."""
     replicas: Natural | None = None
     """Behavior fixed: Jobs kept alive beyond minReplicaCount."""
 
@@ -118,7 +118,7 @@ class ScaledJobFallback(Model):
         return self
 
 
-#: A Job's spec in a structural schema: all of it is kept, and a pod template must be there.
+#: A Job's spec in a structural schema: unknown fields are preserved, and a pod template is required.
 JOB_SCHEMA = {
     "required": ["template"],
     "properties": {"template": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
@@ -126,10 +126,10 @@ JOB_SCHEMA = {
 
 
 class ScaledJobSpec(Model):
-    """What to run, and when to run how many of it."""
+    """The Jobs to run and the triggers that ask for them."""
 
     job_target_ref: Annotated[dict[str, Any], Field(json_schema_extra={**JOB_SCHEMA})]
-    """A batch/v1 JobSpec, copied into every Job as it is."""
+    """A batch/v1 JobSpec, copied into every Job."""
     triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
     polling_interval: Positive | None = None
@@ -152,9 +152,9 @@ class ScaledJobSpec(Model):
     polling_interval_milliseconds: Annotated[int, Field(ge=100)] | None = None
     """Milliseconds between two polls, at least 100; if set it beats pollingInterval. Not KEDA's."""
     job_creation_cooldown_seconds: Natural | None = None
-    """After a poll that made Jobs, polls that begin within so many seconds make none; default 0. Not KEDA's."""
+    """Seconds after a poll that made Jobs in which further polls make none; default 0. Not KEDA's."""
     pass_trigger: bool | None = None
-    """Whether Jobs are told what asked for them, in annotations and variables; default false. Not KEDA's."""
+    """Annotations and variables of Jobs name the trigger that asked for them; default false. Not KEDA's."""
 
     @field_validator("job_target_ref")
     @classmethod
@@ -166,7 +166,7 @@ class ScaledJobSpec(Model):
     @field_validator("triggers")
     @classmethod
     def _triggers_go_together(cls, triggers: tuple[TriggerSpec, ...]) -> tuple[TriggerSpec, ...]:
-        """KEDA's checks of the list: names are unique, some settings make no sense here."""
+        """Applies KEDA's checks: names are unique, and some settings are not for ScaledJobs."""
         seen: set[str] = set()
         for index, trigger in enumerate(triggers):
             if trigger.name and trigger.name in seen:
@@ -188,12 +188,12 @@ class ScaledJobSpec(Model):
 
     @property
     def strategy(self) -> ScalingStrategy:
-        """The scaling strategy, empty when the manifest has none."""
+        """Returns the scaling strategy, empty if the manifest has none."""
         return self.scaling_strategy or ScalingStrategy()
 
     @property
     def interval(self) -> int:
-        """Seconds between two polls."""
+        """Returns the seconds between two polls."""
         return self.polling_interval or POLLING_INTERVAL
 
 
@@ -216,13 +216,13 @@ class ScaledJobMetadata(Model):
 
 
 class Activity(Model):
-    """Whether one trigger has work."""
+    """The activity of one trigger."""
 
     is_active: bool
 
 
 class ScaledJobCondition(Model):
-    """KEDA's conditions carry no timestamps."""
+    """One condition; KEDA's carry no timestamps."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
@@ -231,19 +231,19 @@ class ScaledJobCondition(Model):
 
 
 class SourceLeftAlone(Model):
-    """A measured server that keeps failing and is asked less and less often."""
+    """A measured server that keeps failing, so that its circuit breaker is open."""
 
     trigger: str
     """The trigger's metric name."""
     source: str
     since: str
     reason: str
-    """What it failed on the last time."""
+    """The last error."""
     next_attempt: str | None = None
 
 
 class ScaledJobStatus(Model):
-    """What is written back; the field names, `Paused` with its capital too, are KEDA's."""
+    """The observed state; the field names, also `Paused` with its capital, are KEDA's."""
 
     conditions: Items[ScaledJobCondition] | None = None
     last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
@@ -257,15 +257,15 @@ class ScaledJobStatus(Model):
 
 
 class ScaledJob(Model):
-    """One ScaledJob. Its status is not read through this model: decisions compare it as it was written."""
+    """One ScaledJob, without its status, which decisions compare as plain JSON."""
 
     metadata: ScaledJobMetadata
     spec: ScaledJobSpec
 
 
 def parse(body: Object) -> ScaledJob:
-    """The typed form of a ScaledJob.
+    """Returns the typed form of a ScaledJob.
 
-    Raises UserError that names the object and every field that is wrong, as KEDA's schema and its reconciler would.
+    Raises UserError that names every malformed field; KEDA's schema or its reconciler would reject them too.
     """
     return model.parse(ScaledJob, SCALED_JOB, body)

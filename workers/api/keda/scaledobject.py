@@ -1,7 +1,7 @@
-"""`keda.sh/v1alpha1` ScaledObject as a typed model: everything KEDA 2.20 accepts, and what it refuses.
+"""`keda.sh/v1alpha1` ScaledObject as a typed model: everything KEDA 2.20 accepts, and nothing that it rejects.
 
-The checks are those of KEDA's schema and of its webhook that need nothing but the object. Fields without a default stay
-None when they are not set: what KEDA then does is decided in workers/controllers/keda/scaledobject.
+The checks are those of KEDA's schema, and those of its webhook that need only the object. An unset field without a
+default stays None; the controller applies KEDA's default.
 """
 
 from math import isfinite
@@ -26,7 +26,7 @@ from workers.api.model import Items, Model
 #: KEDA's defaults (replicas; seconds).
 MAX_REPLICAS = 100
 COOLDOWN_PERIOD = 300
-#: Characters of a name that is to become a label's value.
+#: Most characters of a name that becomes a label's value.
 LONGEST_NAME = 63
 
 FallbackBehavior = Literal[
@@ -40,7 +40,7 @@ _NEVER_CACHED = frozenset({*RESOURCE_TRIGGERS, "cron"})
 
 
 class ScaleTargetRef(Model):
-    """The workload that is scaled: anything with a scale subresource."""
+    """The workload to scale: any object with a scale subresource."""
 
     name: Text
     """Its name, in the object's namespace."""
@@ -53,7 +53,7 @@ class ScaleTargetRef(Model):
 
 
 class ScalingPolicy(Model):
-    """How much may change within a period."""
+    """The most that may change within a period."""
 
     type: Literal["Pods", "Percent"]
     value: Positive
@@ -62,29 +62,29 @@ class ScalingPolicy(Model):
 
 
 class ScalingRules(Model):
-    """How fast one direction is scaled, as a HorizontalPodAutoscaler has it."""
+    """The speed of scaling in one direction, as for a HorizontalPodAutoscaler."""
 
     stabilization_window_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
     """Seconds of earlier proposals to respect; default 0 up, 300 down."""
     select_policy: Literal["Max", "Min", "Disabled"] | None = None
-    """Which policy counts: the one that allows most (default) or least; Disabled allows nothing."""
+    """The policy that counts: the one that allows most (default) or least; Disabled allows nothing."""
     policies: Annotated[Items[ScalingPolicy], Field(min_length=1)] | None = None
     tolerance: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?|\.\d+)m?$")] | None = None
-    """How far from its target a metric may be without a change: a share as a quantity ("0.05", "50m"); default 0.1."""
+    """The share by which a metric may miss its target without a change, a quantity ("0.05", "50m"); default 0.1."""
 
 
 class Behavior(Model):
-    """How fast replicas change."""
+    """The speed of scaling."""
 
     scale_up: ScalingRules | None = None
     scale_down: ScalingRules | None = None
 
 
 class AutoscalerConfig(Model):
-    """What KEDA hands to its HorizontalPodAutoscaler."""
+    """The settings that KEDA gives to its HorizontalPodAutoscaler."""
 
     name: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
-    """Without meaning here: there is no HorizontalPodAutoscaler."""
+    """The autoscaler that transfer-hpa-ownership replaces; otherwise without effect."""
     behavior: Behavior | None = None
 
 
@@ -115,23 +115,23 @@ class Advanced(Model):
     """The less usual settings."""
 
     restore_to_original_replica_count: bool | None = None
-    """When the object is deleted, set the replicas that the target had when it was created."""
+    """On deletion of the object, restore the replicas that the target had at its creation."""
     horizontal_pod_autoscaler_config: AutoscalerConfig | None = None
     scaling_modifiers: ScalingModifiers | None = None
 
 
 class ScaledObjectFallback(Model):
-    """How many replicas when a trigger cannot be measured."""
+    """Replicas while a trigger cannot be measured."""
 
     failure_threshold: Natural
-    """Failures in a row that are still borne."""
+    """Consecutive failures before the fallback begins."""
     replicas: Natural
     behavior: FallbackBehavior | None = None
     """Default static."""
 
 
 class ScaledObjectSpec(Model):
-    """What to scale, by what, and between which bounds."""
+    """The target, the triggers and the bounds of scaling."""
 
     scale_target_ref: ScaleTargetRef
     triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
@@ -169,7 +169,7 @@ class ScaledObjectSpec(Model):
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> "ScaledObjectSpec":
-        """KEDA's check: a minReplicaCount of 0 that is written down counts as 1, one that is not as 0 (its quirk)."""
+        """Applies KEDA's check, which takes an explicit minReplicaCount of 0 for 1, and an unset one for 0."""
         minimum = 0 if self.min_replica_count is None else max(1, self.min_replica_count)
         if self.maximum < 1:
             raise ValueError("maxReplicaCount must be at least 1")
@@ -183,7 +183,7 @@ class ScaledObjectSpec(Model):
 
     @model_validator(mode="after")
     def _resources_fit(self) -> "ScaledObjectSpec":
-        """KEDA's checks of a spec all of whose triggers are about the target's own pods."""
+        """Applies KEDA's checks of a spec whose triggers are all cpu or memory."""
         if any(trigger.type not in RESOURCE_TRIGGERS for trigger in self.triggers):
             return self
         if self.min_replica_count == 0:
@@ -194,33 +194,33 @@ class ScaledObjectSpec(Model):
 
     @property
     def interval(self) -> int:
-        """Seconds between two polls."""
+        """Returns the seconds between two polls."""
         return self.polling_interval or POLLING_INTERVAL
 
     @property
     def minimum(self) -> int:
-        """Fewest replicas while something is active, 0 if the last may go."""
+        """Returns the fewest replicas while a trigger is active, 0 if the last may go."""
         return self.min_replica_count or 0
 
     @property
     def maximum(self) -> int:
-        """Most replicas."""
+        """Returns the most replicas."""
         return MAX_REPLICAS if self.max_replica_count is None else self.max_replica_count
 
     @property
     def modifiers(self) -> ScalingModifiers:
-        """The scaling modifiers, empty when the manifest has none."""
+        """Returns the scaling modifiers, empty if the manifest has none."""
         return (self.advanced.scaling_modifiers if self.advanced else None) or ScalingModifiers()
 
     @property
     def behavior(self) -> Behavior | None:
-        """The rules of speed, None when the manifest has none."""
+        """Returns the scaling behavior, None if the manifest has none."""
         config = self.advanced.horizontal_pod_autoscaler_config if self.advanced else None
         return config.behavior if config else None
 
 
 class ResourceMetric(Model):
-    """The target's resource."""
+    """The resource of the target."""
 
     group: str
     version: str
@@ -229,14 +229,14 @@ class ResourceMetric(Model):
 
 
 class Health(Model):
-    """How one metric is doing."""
+    """The health of one metric."""
 
     number_of_failures: int
     status: Literal["Happy", "Failing"]
 
 
 class Proposal(Model):
-    """Replicas that were proposed, last at this instant."""
+    """Replicas that were proposed at this instant."""
 
     at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     replicas: int
@@ -250,7 +250,7 @@ class ReplicaChange(Model):
 
 
 class DecisionMemory(Model):
-    """What rules of speed must remember. KEDA leaves it to its HorizontalPodAutoscaler."""
+    """Earlier proposals and changes, for windows and policies. KEDA's HorizontalPodAutoscaler keeps its own."""
 
     highs: Items[Proposal] | None = None
     """Proposals that may still keep replicas from going down."""
@@ -261,7 +261,7 @@ class DecisionMemory(Model):
 
 
 class ScaledObjectStatus(Model):
-    """What is written back; the names are KEDA's but for `memory`."""
+    """The observed state; the names are KEDA's but for `memory`."""
 
     conditions: Items[ScaledJobCondition] | None = None
     scale_target_kind: str | None = None
@@ -288,22 +288,22 @@ class Named(ScaledJobMetadata):
 
 
 class ScaledObject(Model):
-    """One ScaledObject. Its status is not read through this model: decisions compare it as it was written."""
+    """One ScaledObject, without its status, which decisions compare as plain JSON."""
 
     metadata: Named
     spec: ScaledObjectSpec
 
 
 def parse(body: Object) -> ScaledObject:
-    """The typed form of a ScaledObject.
+    """Returns the typed form of a ScaledObject.
 
-    Raises UserError that names the object and every field that is wrong, as KEDA's schema and its webhook would.
+    Raises UserError that names every malformed field; KEDA's schema or its webhook would reject them too.
     """
     return model.parse(ScaledObject, SCALED_OBJECT, body)
 
 
 def _check_resource(index: int, trigger: TriggerSpec) -> None:
-    """Refuse a cpu or memory trigger that asks for nothing that can be measured."""
+    """Raises ValueError for a cpu or memory trigger without a valid target."""
     if trigger.metric_type not in ("Utilization", "AverageValue"):
         raise ValueError(f"[{index}].metricType: must be Utilization or AverageValue with type {trigger.type}")
     text = trigger.metadata.get("value", "")

@@ -1,7 +1,7 @@
-"""`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models: what KEDA 2.20 accepts.
+"""`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models, as KEDA 2.20 has them.
 
-An authentication mostly says where secrets are, but a Vault token may stand in it: its text is a `SecretStr`, and
-of objects of these kinds the mirror keeps the metadata and the status only.
+An authentication refers to secrets, but a Vault token may stand in it: its text is a `SecretStr`, and the store keeps
+only metadata and status of these kinds.
 """
 
 from typing import Annotated, Any, Literal
@@ -16,17 +16,17 @@ from workers.api.model import Items, Model
 #: A secret text. The schema says plain string: a CustomResourceDefinition knows no write-only fields.
 Secret = Annotated[SecretStr, WithJsonSchema({"type": "string"})]
 
-#: A block for a cloud vendor's service. It is kept as it is, and using it is refused.
+#: The settings of a cloud vendor's service: accepted, but a trigger that needs them fails.
 Vendor = dict[str, Any]
 
-#: The only grant there is. A structural schema knows enumerations and no constants.
+#: The only supported grant. A structural schema has enumerations and no constants.
 _CLIENT_CREDENTIALS = {"type": "string", "enum": ["clientCredentials"]}
 
 Provider = Literal["none", "azure-workload", "gcp", "aws", "aws-eks"]
 
 
 class Variable(Model):
-    """A parameter that an environment variable of the workload's container holds."""
+    """A parameter from an environment variable of the workload's container."""
 
     parameter: Text
     name: Text
@@ -36,7 +36,7 @@ class Variable(Model):
 
 
 class SecretEntry(Model):
-    """A parameter that one key of a ConfigMap or Secret holds."""
+    """A parameter from one key of a ConfigMap or Secret."""
 
     parameter: Text
     name: Text
@@ -45,18 +45,18 @@ class SecretEntry(Model):
 
 
 class VaultCredential(Model):
-    """What a Vault login presents."""
+    """The credential of a Vault login."""
 
     token: Secret | None = None
     """authentication token: the token, unless the process has one of its own."""
     service_account: str | None = None
     """authentication kubernetes: the file that holds a service account's token."""
     service_account_name: str | None = None
-    """authentication kubernetes: the service account that a token is asked for."""
+    """authentication kubernetes: the service account to request a token for."""
 
 
 class CertificateRequest(Model):
-    """What a certificate that Vault issues is for."""
+    """The request of a certificate that Vault issues."""
 
     common_name: str | None = None
     alt_names: str | None = None
@@ -68,13 +68,13 @@ class CertificateRequest(Model):
 
 
 class VaultSecret(Model):
-    """A parameter that one key of a Vault secret holds."""
+    """A parameter from one key of a Vault secret."""
 
     parameter: Text
     path: Text
     key: Text
     type: Literal["", "secretV2", "secret", "pki"] = ""
-    """Version of the key-value store, or pki to have a certificate issued; empty: as the answer looks."""
+    """Version of the key-value store, or pki to issue a certificate; empty: detected from the response."""
     pki_data: CertificateRequest | None = None
 
 
@@ -90,12 +90,12 @@ class Vault(Model):
     role: str | None = None
     """authentication kubernetes: the role to log in as."""
     mount: str | None = None
-    """authentication kubernetes: where that method is mounted."""
+    """authentication kubernetes: the mount path of that method."""
     credential: VaultCredential | None = None
 
 
 class BoundToken(Model):
-    """A parameter that a fresh token of a service account becomes."""
+    """A parameter that is a fresh token of a service account."""
 
     parameter: Text
     service_account_name: Text
@@ -109,7 +109,7 @@ class SecretKey(Model):
 
 
 class SecretKeySource(Model):
-    """Where a value stands."""
+    """The source of a value."""
 
     secret_key_ref: SecretKey
 
@@ -121,7 +121,7 @@ class ClientSecret(Model):
 
 
 class OAuth2(Model):
-    """A client that asks a token server for tokens."""
+    """A client that requests tokens from a token server."""
 
     type: Annotated[Literal["clientCredentials"], WithJsonSchema(_CLIENT_CREDENTIALS)] = "clientCredentials"
     client_id: Text
@@ -129,7 +129,7 @@ class OAuth2(Model):
     token_url: Text
     scopes: Items[str] = ()
     token_url_params: dict[str, str] = Field(default_factory=dict)
-    """Sent to the token server along with the rest."""
+    """Further parameters of the token request."""
 
 
 class PodIdentity(Model):
@@ -145,12 +145,12 @@ class PodIdentity(Model):
 
 
 class AuthenticationSpec(Model):
-    """Where parameters of a trigger come from. Of two that supply the same one, the later in KEDA's order wins."""
+    """Sources of a trigger's parameters. If two supply the same one, the later in KEDA's order wins."""
 
     env: Items[Variable] = ()
     """Variables of the workload's container."""
     file_path: str | None = None
-    """Cluster kind only: a JSON file of parameters, instead of all else."""
+    """Cluster kind only: a JSON file of parameters, instead of all other sources."""
     config_map_target_ref: Items[SecretEntry] = ()
     """Keys of ConfigMaps."""
     secret_target_ref: Items[SecretEntry] = ()
@@ -172,7 +172,7 @@ class AuthenticationSpec(Model):
 
 
 class AuthenticationStatus(Model):
-    """Who uses it."""
+    """The users of the authentication."""
 
     scaledobjects: str | None = None
     """Comma separated names."""
@@ -181,17 +181,17 @@ class AuthenticationStatus(Model):
 
 
 class Authentication(Model):
-    """A TriggerAuthentication or ClusterTriggerAuthentication as its author wrote it."""
+    """A TriggerAuthentication or ClusterTriggerAuthentication."""
 
     spec: AuthenticationSpec
 
 
 def kind_of(reference_kind: str | None) -> Kind | None:
-    """The kind that an authenticationRef names; none means TriggerAuthentication. None for any other text."""
+    """Returns the kind that an authenticationRef names, by default TriggerAuthentication; None for any other text."""
     known = {kind.kind: kind for kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)}
     return known.get(reference_kind or TRIGGER_AUTHENTICATION.kind)
 
 
 def parse(kind: Kind, body: Object) -> Authentication:
-    """The typed form; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed form. Raises UserError that names every malformed field."""
     return model.parse(Authentication, kind, body)

@@ -1,1 +1,4 @@
-"""What ScaledJob and ScaledObject have in common, as KEDA writes it: conditions, statuses, lists of users."""
+"""Controllers of KEDA's kinds: ScaledJob, ScaledObject and both kinds of TriggerAuthentication.
+
+Only `workers.controllers.registry` and the admission webhook import them; they import values only.
+"""

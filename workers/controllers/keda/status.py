@@ -1,20 +1,126 @@
-"""The status of a ScaledJob or ScaledObject, but for its conditions."""
+"""Status and conditions of ScaledJobs and ScaledObjects, and the Events of their changes, as KEDA writes them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.kinds import Object
-from workers.controllers.keda.conditions import KedaConditions
+from workers.reconcile.plan import RecordEvent
 from workers.reconcile.snapshot import TriggerSample
+
+
+@dataclass(frozen=True, slots=True)
+class KedaCondition:
+    """One of KEDA's conditions; it carries no timestamps."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    def render(self, type_: str) -> Object:
+        texts = {key: value for key, value in (("reason", self.reason), ("message", self.message)) if value}
+        return {"type": type_, "status": self.status, **texts}
+
+
+UNKNOWN = KedaCondition("Unknown")
+_NOT_PAUSED = KedaCondition("False")
+
+
+@dataclass(frozen=True, slots=True)
+class KedaConditions:
+    """The four conditions in KEDA's order; the defaults are those of a new object. A subclass sets KIND."""
+
+    KIND: ClassVar[str]
+    TYPES: ClassVar[tuple[str, ...]] = ("Ready", "Active", "Fallback", "Paused")
+
+    ready: KedaCondition = UNKNOWN
+    active: KedaCondition = UNKNOWN
+    fallback: KedaCondition = UNKNOWN
+    paused: KedaCondition = _NOT_PAUSED
+
+    @classmethod
+    def observed(cls, body: Object) -> Self:
+        """Returns the conditions that an object carries, defaults for those it lacks."""
+        found: dict[str, KedaCondition] = {}
+        for each in (body.get("status") or {}).get("conditions") or ():
+            if each.get("type") in cls.TYPES:
+                texts = (each.get("status", "Unknown"), each.get("reason") or "", each.get("message") or "")
+                found[each["type"].lower()] = KedaCondition(*texts)
+        return cls(**found)
+
+    def render(self) -> list[Object]:
+        found = ((type_, getattr(self, type_.lower())) for type_ in self.TYPES)
+        return [condition.render(type_) for type_, condition in found if condition is not None]
+
+    def with_pause(self) -> Self:
+        """Returns the conditions of an object that its user paused."""
+        return replace(
+            self,
+            ready=KedaCondition("True", f"{self.KIND}Ready", "defined correctly; paused, so scaling is skipped"),
+            paused=KedaCondition("True", f"{self.KIND}Paused", "paused by annotation"),
+        )
+
+    def without_pause(self) -> Self:
+        """Returns the conditions of an object that is not paused; one that never was keeps its first condition."""
+        if self.paused.status != "True":
+            return self
+        return replace(self, paused=KedaCondition("False", f"{self.KIND}Unpaused", "not paused any more"))
+
+    def with_readiness(self, problems: str, partly: bool, note: str = "") -> Self:
+        """Returns the conditions with Ready as the triggers are measured.
+
+        problems: the errors of triggers, empty if all were measured. partly: another trigger is active.
+        """
+        if not problems:
+            ready = KedaCondition("True", f"{self.KIND}Ready", f"defined correctly and ready to scale{note}")
+        elif partly:
+            ready = KedaCondition("Unknown", "PartialTriggerError", f"some triggers do not work: {problems}")
+        else:
+            ready = KedaCondition("False", "TriggerError", f"the triggers do not work: {problems}")
+        return replace(self, ready=ready)
+
+
+def readiness_events(
+    before: KedaConditions, after: KedaConditions, samples: Iterable[TriggerSample] = ()
+) -> Iterator[RecordEvent]:
+    """Yields the Events of a change of Ready."""
+    kind = after.KIND
+    if after.ready == before.ready:
+        return
+    if after.ready.reason in (f"{kind}CheckFailed", "ErrorGettingCurrentReplicas"):
+        yield RecordEvent("Warning", f"{kind}CheckFailed", after.ready.message)
+    if after.ready.status == "True" and before.ready.status != "True":
+        if before.ready == UNKNOWN:
+            yield RecordEvent("Normal", "KEDAScalersStarted", "Triggers are being measured")
+        yield RecordEvent("Normal", f"{kind}Ready", f"The {kind} is ready to scale")
+    for sample in samples:
+        if sample.error is not None:
+            yield RecordEvent("Warning", "KEDAScalerFailed", f"{sample.name}: {sample.error}")
+
+
+def fallback_and_pause_events(before: KedaConditions, after: KedaConditions) -> Iterator[RecordEvent]:
+    """Yields the Events of a fallback or a pause that begins or ends."""
+    kind = after.KIND
+    if after.fallback.status != before.fallback.status:
+        if after.fallback.status == "True":
+            yield RecordEvent("Warning", f"{kind}FallbackActivated", after.fallback.message)
+        elif before.fallback.status == "True":
+            yield RecordEvent("Normal", f"{kind}FallbackDeactivated", "Every trigger is measured again")
+    if after.paused.status != before.paused.status:
+        if after.paused.status == "True":
+            yield RecordEvent("Normal", f"{kind}Paused", "Scaling is paused")
+            yield RecordEvent("Normal", "KEDAScalersStopped", "Triggers are not measured any more")
+        else:
+            yield RecordEvent("Normal", f"{kind}Unpaused", "Scaling goes on")
+
 
 C = TypeVar("C", bound=KedaConditions)
 
 
 @dataclass(frozen=True, slots=True)
 class KedaStatus(Generic[C]):
-    """What is to be written. Fields that are not computed here are carried over; those that are None go."""
+    """A status to be written: the observed fields, overwritten by `fields` (None removes one) and the conditions."""
 
     observed: Object
     conditions: C
@@ -26,7 +132,7 @@ class KedaStatus(Generic[C]):
 
     @property
     def changed(self) -> bool:
-        """Whether writing it would change anything."""
+        """Returns True if the status differs from the observed one."""
         return self.render() != self.observed
 
 
@@ -37,8 +143,8 @@ class Triggered(Protocol):
     def triggers(self) -> tuple[TriggerSpec, ...]: ...
 
 
-def described(spec: Triggered) -> Object:
-    """The fields that follow from the spec alone: types of triggers and names of authentications, each once."""
+def spec_fields(spec: Triggered) -> Object:
+    """Returns the fields that follow from the spec alone: types of triggers and names of authentications."""
     references = (trigger.authentication_ref for trigger in spec.triggers)
     return {
         "triggersTypes": ",".join(dict.fromkeys(trigger.type for trigger in spec.triggers)),
@@ -46,8 +152,8 @@ def described(spec: Triggered) -> Object:
     }
 
 
-def activity(observed: Object, samples: Iterable[TriggerSample]) -> Object:
-    """`triggersActivity`: a trigger that could not be measured keeps what was known of it."""
+def activity_fields(observed: Object, samples: Iterable[TriggerSample]) -> Object:
+    """Returns `triggersActivity`; a trigger that could not be measured keeps its observed entry."""
     known = observed.get("triggersActivity") or {}
     found = {
         sample.name: known.get(sample.name) if sample.error is not None else {"isActive": sample.active}

@@ -161,7 +161,7 @@ async def test_what_was_never_observed_is_deleted_if_it_is_ours(rig, ours):
 async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_where_it_may_not_be(rig):
     """Of a kind that nobody follows."""
     made = rig.cluster.add(HORIZONTAL_POD_AUTOSCALER, {"metadata": {"name": "hpa", "namespace": "default"}})
-    step = rivals.take_away((made,))
+    step = rivals.delete_autoscalers((made,))
     ref = ref_of(HORIZONTAL_POD_AUTOSCALER, made)
 
     def refuse(verb, _ref):

@@ -1,4 +1,7 @@
-"""keda.sh/v1alpha1 ScaledJob: one module per rule, and `decide`, which puts them in order."""
+"""The controller of keda.sh/v1alpha1 ScaledJob: `decide` names the stages, every other module is one rule.
+
+`workers.controllers.registry` imports the controller; reservations read `policy`; nothing else imports this folder.
+"""
 
 from workers.controllers.keda.scaledjob.decide import CONTROLLER, controller, decide
 

@@ -1,4 +1,4 @@
-"""The Job of one claim: it carries the item, and stays until the claim is settled."""
+"""The Job of one claim: it carries the item, and a finalizer keeps it until the claim is settled."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from workers.handoff.claims import ClaimedItem
 from workers.reconcile.plan import Step, Together, Unfinalize
 from workers.reconcile.snapshot import CachedObject
 
-#: On every Job of a claim: it must not go, whoever deletes it, before the ledger knows how it ended.
+#: Keeps a deleted Job of a claim until the ledger knows how it ended.
 FINALIZER = "penstock.dev/claim"
 
 CLAIM = "penstock.dev/claim"
@@ -19,12 +19,12 @@ ENCODING = "penstock.dev/item-encoding"
 VOLUME = "penstock-item"
 FOLDER = "/var/run/penstock"
 
-#: Bytes of an item that still becomes a variable: Linux starts no process with a longer one than 128 KiB.
+#: Most bytes of an item that becomes a variable: Linux starts no process with a variable beyond 128 KiB.
 LONGEST_VARIABLE = 100_000
 
 
 def bind(job: Object, claim: ClaimedItem) -> Object:
-    """A Job that works on this claim, and carries its item."""
+    """Returns the Job with this claim's item as annotations, variables and a volume, and with the finalizer."""
     metadata, spec = job["metadata"], job["spec"]
     template = spec["template"]
     annotations = {CLAIM: claim.id, ATTEMPT: str(claim.attempt), ITEM: claim.item or "", ENCODING: claim.encoding}
@@ -66,7 +66,7 @@ def _container(container: Object, claim: ClaimedItem) -> Object:
         {"name": "PENSTOCK_ITEM_ENCODING", "value": claim.encoding},
     ]
     if claim.size <= LONGEST_VARIABLE:
-        # By reference: in a literal value $(NAME) would be replaced.
+        # The value comes by reference, because Kubernetes would expand $(NAME) in a literal one.
         origin = {"fieldRef": {"fieldPath": f"metadata.annotations['{ITEM}']"}}
         variables.append({"name": "PENSTOCK_ITEM", "valueFrom": origin})
     mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
@@ -78,28 +78,28 @@ def _container(container: Object, claim: ClaimedItem) -> Object:
 
 
 def is_bound(job: Object) -> bool:
-    """Whether the Job waits for its claim to be settled."""
+    """Returns True if the Job waits for its claim to be settled."""
     return FINALIZER in (job["metadata"].get("finalizers") or ())
 
 
 def has_ended(job: Object) -> bool:
-    """Whether the Job has finished or is being deleted."""
+    """Returns True if the Job has finished or is being deleted."""
     return bool(conditions.finished(job) or job["metadata"].get("deletionTimestamp"))
 
 
 def claim_of(job: Object) -> tuple[str, int] | None:
-    """Claim and attempt this Job was made for."""
+    """Returns id and attempt of the claim that this Job was made for, None for any other Job."""
     annotations = job["metadata"].get("annotations") or {}
     attempt = annotations.get(ATTEMPT, "")
     return (annotations[CLAIM], int(attempt)) if CLAIM in annotations and attempt.isdecimal() else None
 
 
 def ended(jobs: Iterable[CachedObject]) -> tuple[CachedObject, ...]:
-    """Jobs that wait for their claim although they have ended."""
+    """Returns the Jobs that have ended and still wait for their claim."""
     return tuple(entry for entry in jobs if entry.body and is_bound(entry.body) and has_ended(entry.body))
 
 
 def unbind(jobs: Iterable[CachedObject]) -> tuple[Step, ...]:
-    """Let these Jobs go whenever somebody deletes them."""
+    """Returns the step that takes the finalizer off these Jobs; empty without Jobs."""
     steps = tuple(Unfinalize(entry.ref, entry.body["metadata"]["uid"], FINALIZER) for entry in jobs if entry.body)
     return (Together(steps),) if steps else ()

@@ -1,17 +1,18 @@
-"""What is to become of every claim, from the ledger and the Jobs that are there.
+"""The next step of every claim, from the ledger that a poll found and the Jobs that are observed.
 
-A Job of a claim has a finalizer until its claim is settled. So a Job that is gone did not finish; and a claim without
-a Job may have one of which nobody here knows yet: making it again under its name is safe.
+A Job of a claim carries a finalizer until its claim is settled. So a Job that is gone did not finish; and a claim
+without a Job may have one that the store has not seen yet: creating it again under its name is safe.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from workers.api.kinds import Object
+from workers.api.kinds import JOB, Object
 from workers.controllers import conditions
-from workers.controllers.keda.scaledjob import binding
-from workers.handoff.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimSettlement
-from workers.reconcile.snapshot import CachedObject
+from workers.controllers.keda.scaledjob import binding, names
+from workers.handoff.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, ledger_of, name_of
+from workers.reconcile.plan import Patch, PollNow, Step, Together
+from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 #: Characters of a reason that are kept with a parked item.
 _QUOTE = 500
@@ -19,11 +20,12 @@ _QUOTE = 500
 
 @dataclass
 class ClaimVerdict:
-    """missing: claims that are to have a Job and have none. settlements: claims whose fate is known. bound: claims
-    whose Job exists. freed: Jobs that have ended and whose claim is settled. given_up: Jobs that are being deleted,
-    unfinished, and still hold their claim. running: unfinished Jobs that nobody deletes. strays: how many Jobs run
-    whose claim is not in the ledger. owed: how many claims have no unfinished Job and are to have one, now or when more
-    is known. unclear: only a fresh reading can tell more.
+    """The claims and Jobs of one ledger, sorted by their next step.
+
+    missing: claims that need a Job and have none. settlements: claims to settle. bound: ids of claims whose Job exists.
+    freed: Jobs that have ended and whose claim is settled. given_up: unfinished Jobs that are being deleted and still
+    wait for their claim. strays: number of unfinished Jobs whose claim is not in the ledger. owed: number of claims
+    without an unfinished Job that need one now or later. unclear: the decision needs a fresh reading.
     """
 
     missing: list[ClaimedItem] = field(default_factory=list)
@@ -31,10 +33,91 @@ class ClaimVerdict:
     bound: list[str] = field(default_factory=list)
     freed: list[CachedObject] = field(default_factory=list)
     given_up: list[CachedObject] = field(default_factory=list)
-    running: list[CachedObject] = field(default_factory=list)
     strays: int = 0
     owed: int = 0
     unclear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClaims:
+    """An object's ledger and the Jobs of its claims.
+
+    jobs: all Jobs of the object. reading: the last one of this ledger, None before the first. ledger: as that reading
+    found it; its claims are None if it could not be read.
+    """
+
+    jobs: tuple[CachedObject, ...]
+    reading: Reading | None
+    ledger: ClaimLedger
+    verdict: ClaimVerdict
+    job_name: Callable[[ClaimedItem], str]
+
+    @property
+    def is_known(self) -> bool:
+        """Returns True if the ledger could be read."""
+        return self.ledger.claims is not None
+
+    @property
+    def claims(self) -> tuple[ClaimedItem, ...]:
+        """Returns the claimed items, empty if the ledger could not be read."""
+        return self.ledger.claims or ()
+
+    @property
+    def problem(self) -> str | None:
+        """Returns the error that kept the ledger from being read, None without one."""
+        if self.reading is None or self.is_known:
+            return None
+        return self.reading.problem or next((sample.error for sample in self.reading.samples if sample.error), None)
+
+    @property
+    def is_closed(self) -> bool:
+        """Returns True if nothing is claimed, polls claim nothing more, and no Job waits for its settlement."""
+        empty = self.is_known and self.ledger.limit == 0 and not self.claims
+        return empty and not self.verdict.given_up and not self.verdict.unclear
+
+    def order(self, limit: int, at: int, *, tail: bool = False) -> tuple[Step, ...]:
+        """Returns the step that gives polls their order; empty if the last order still holds and settles nothing.
+
+        limit: most claims. at: the id of the order (µs, broker's clock). tail: claim from the tail of a list.
+        """
+        verdict = self.verdict
+        in_force = self.is_known and self.ledger.limit == limit and not verdict.settlements and not verdict.unclear
+        if in_force or self.problem:
+            return ()
+        settlements, bound = tuple(verdict.settlements), tuple(verdict.bound)
+        return (PollNow(ClaimOrder(at, self.ledger.of, limit, tail, settlements, bound)),)
+
+    def release(self) -> tuple[Step, ...]:
+        """Returns the steps that take the finalizer off Jobs whose claims are settled and off deleted unfinished Jobs.
+
+        The patch of an unfinished Job is fenced by the observed version: had the Job finished since, its item would be
+        done and must not be returned.
+        """
+        given_up = tuple(_unbound(entry, entry.body) for entry in self.verdict.given_up if entry.body)
+        stage = (Together(given_up, vital=False),) if given_up else ()
+        return (*stage, *binding.unbind(self.verdict.freed))
+
+
+def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries: int = 0) -> ObservedClaims:
+    """Returns the claims of an object. closing: the ledger gets no new Jobs. retries: Jobs per failed item."""
+    jobs, reading = snapshot.children.get(JOB.id, ()), snapshot.reading
+    of = name_of(ledger_of(body) or "")
+    if not (reading and reading.ledger and reading.ledger.of == of):
+        reading = None
+    ledger = (reading and reading.ledger) or ClaimLedger(of)
+
+    def job_name(claim: ClaimedItem) -> str:
+        return names.claimed(body["metadata"]["name"], of, claim.id, claim.attempt)
+
+    # A ledger returns items only once polls claim nothing more: an order to stop comes first.
+    stopping = closing and ledger.limit != 0
+    if reading is None or ledger.claims is None:
+        verdict = ClaimVerdict()
+    elif stopping:
+        verdict = ClaimVerdict(bound=[claim.id for claim in ledger.claims])
+    else:
+        verdict = judge(ledger, jobs, reading.started, job_name, retries=retries, closing=closing)
+    return ObservedClaims(jobs, reading, ledger, verdict, job_name)
 
 
 def judge(
@@ -46,10 +129,10 @@ def judge(
     retries: int = 0,
     closing: bool = False,
 ) -> ClaimVerdict:
-    """Decide on every claim and on every Job of one.
+    """Returns the verdict on every claim and every Job of one.
 
     started: when the poll began that found this ledger (broker's clock). name: of a claim's Job. retries: how often a
-    failed item gets another Job. closing: no new Jobs are wanted, and an item that has none is returned.
+    failed item gets another Job. closing: no Jobs are to be created, and an item without one is returned.
     """
     verdict = ClaimVerdict()
     by_name = {entry.ref.name: entry for entry in jobs}
@@ -57,12 +140,13 @@ def judge(
     claims = ledger.claims or ()
     for claim in claims:
         entry = by_name.pop(name(claim), None)
-        settled = _without_job(claim, verdict, closing) if entry is None else None
-        if entry is not None:
+        if entry is None:
+            settled = _without_job(claim, verdict, closing)
+        else:
             settled = _with_job(claim, entry, verdict, 0 if closing else retries)
         if settled:
             (returned if settled.how == "returned" else verdict.settlements).append(settled)
-    # Each returned item goes to the very front: the oldest comes last.
+    # Each returned item goes to the very front, so the oldest must come last.
     verdict.settlements += reversed(returned)
     attempts = {claim.id: claim.attempt for claim in claims}
     for entry in by_name.values():
@@ -96,18 +180,15 @@ def _with_job(claim: ClaimedItem, entry: CachedObject, verdict: ClaimVerdict, re
             verdict.owed += 1
             return ClaimSettlement(claim.id, "retried", attempt=claim.attempt + 1)
         case "Failed":
-            return ClaimSettlement(claim.id, "parked", _why(entry, job))
-    if not job["metadata"].get("deletionTimestamp"):
-        verdict.running.append(entry)
-    elif binding.is_bound(job):
+            return ClaimSettlement(claim.id, "parked", _failure(entry, job))
+    if job["metadata"].get("deletionTimestamp") and binding.is_bound(job):
         verdict.given_up.append(entry)
     return None
 
 
 def _other_job(entry: CachedObject, job: Object, settled: bool, verdict: ClaimVerdict) -> None:
-    """A Job that no claim asks for, any more or yet."""
+    """Adds a Job whose claim is not in the ledger, or not with this attempt, to the verdict."""
     if not binding.has_ended(job):
-        verdict.running.append(entry)
         verdict.strays += 1
     elif binding.is_bound(job):
         if settled:
@@ -117,16 +198,16 @@ def _other_job(entry: CachedObject, job: Object, settled: bool, verdict: ClaimVe
 
 
 def _is_settled(entry: CachedObject, claim: tuple[str, int], attempts: Mapping[str, int], started: int) -> bool:
-    """Whether the ledger is known to need this Job no more."""
+    """Returns True if the claim of this Job is certainly settled."""
     id, attempt = claim
     if id in attempts:
         return attempts[id] > attempt
-    # A reading from before this Job was last seen may be older than its claim.
+    # A reading that began before this Job was last seen may be older than its claim.
     return entry.seen < started
 
 
 def _unfit(claim: ClaimedItem) -> str | None:
-    """Why no Job can ever be made for this claim."""
+    """Returns the reason that no Job can carry this item, None if one can."""
     if claim.size < 0:
         return "the entry was deleted from the stream before a Job was made for it"
     if claim.size > LARGEST:
@@ -134,7 +215,12 @@ def _unfit(claim: ClaimedItem) -> str | None:
     return None
 
 
-def _why(entry: CachedObject, job: Object) -> str:
+def _failure(entry: CachedObject, job: Object) -> str:
     failed = conditions.find(job, "Failed") or {}
     texts = (f"Job {entry.ref.name} failed", failed.get("reason"), failed.get("message"))
     return ": ".join(text for text in texts if text)[:_QUOTE]
+
+
+def _unbound(entry: CachedObject, job: Object) -> Patch:
+    finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
+    return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])

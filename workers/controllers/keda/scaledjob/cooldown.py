@@ -1,4 +1,4 @@
-"""Waiting after Jobs were created, for sources that are slow to notice that work was taken."""
+"""The cool-down after Jobs were created, for sources that notice late that work was taken."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,37 +7,35 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.keda.scaledjob import ScaledJob
 from workers.controllers.keda.scaledjob import names
+from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
 from workers.reconcile.plan import Figure
 from workers.reconcile.snapshot import CachedObject, Reading
-
-#: Longest time (µs) that may lie between a poll and the Jobs it makes: no reading older than that makes any.
-SLOWEST = 5 * 60 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """A reading that began too soon after the one that Jobs were made from.
+    """The cool-down of a reading that began too soon after the one that made Jobs.
 
-    until: when a reading may begin that makes Jobs again (µs, broker's clock).
+    until: the instant from which a reading may begin that makes Jobs again (µs, broker's clock).
     """
 
     until: int
 
     def over(self, at: int) -> bool:
-        """Whether a reading that begins at this instant (µs) may make Jobs."""
+        """Returns True if a reading that begins at this instant (µs) may make Jobs."""
         return at >= self.until
 
     def end(self, at: int, now: datetime) -> datetime:
-        """The end by the wall clock, of which `now` is the reading at the broker's instant `at`."""
+        """Returns the end by the wall clock, which shows `now` at the broker's instant `at`."""
         return now + timedelta(microseconds=max(0, self.until - at))
 
 
 def in_force(scaled: ScaledJob, jobs: Iterable[CachedObject], reading: Reading) -> Cooldown | None:
-    """The cool-down this reading falls into; None for one that began late enough, and for the one that made the Jobs.
+    """Returns the cool-down of this reading; None if it began late enough, or is the one that made the Jobs.
 
-    A Job's name carries the reading that made it, and a reading's id is the instant at which its poll began: also Jobs
-    that are gone count, on the one clock that polls are dated by. Where the API server took its time the count begins
-    with the Job itself: only a poll that long after it confirms what is still waiting.
+    A Job's name carries the id of the reading that made it, and that id is the instant at which the poll began. So
+    deleted Jobs count too, on the one clock that dates polls. If the API server was slow the cool-down begins with the
+    Job itself: only a poll that long after the Job shows what still waits.
     """
     seconds = scaled.spec.job_creation_cooldown_seconds
     if not seconds:
@@ -49,10 +47,7 @@ def in_force(scaled: ScaledJob, jobs: Iterable[CachedObject], reading: Reading) 
 
 
 def _made(owner: str, entry: CachedObject, reading: Reading) -> int | None:
-    """When a Job was made (µs) by an earlier reading than this one; None for any other Job.
-
-    The API server's clock is another one: it is believed as far as it may lag behind a poll.
-    """
+    """Returns the instant (µs) at which an earlier reading than this one made the Job; None for any other Job."""
     id = names.reading(owner, entry.ref.name)
     if id is None or id == reading.id:
         return None
@@ -60,9 +55,10 @@ def _made(owner: str, entry: CachedObject, reading: Reading) -> int | None:
         created = times.parse((entry.body or {})["metadata"]["creationTimestamp"])
     except (KeyError, ValueError):
         return id
-    return max(id, min(round(created.timestamp() * 1e6), id + SLOWEST))
+    # The API server's clock may be skewed, so its timestamp counts only as far as a Job may lag behind its poll.
+    return max(id, min(round(created.timestamp() * 1e6), id + MAX_READING_AGE))
 
 
-def worked_out(number: int, missing: int) -> tuple[Figure, ...]:
-    """What may be created in a cool-down: only what is missing to the minimum, which no queue asks for."""
+def figures(number: int, missing: int) -> tuple[Figure, ...]:
+    """Returns the Jobs to create in a cool-down: only those missing to the minimum, which need no queue."""
     return (Figure("to create in the cool-down", min(number, max(0, missing)), f"min({number}, max(0, {missing}))"),)

@@ -1,8 +1,8 @@
-"""Counting an object's Jobs as of now, and against the reading that is to be acted on.
+"""Counts of an object's Jobs, as of now and relative to the reading that the decision acts on.
 
-Counting against a reading is what makes creation exact. A reading counts work that was waiting at some instant
-after it began. Whatever was taken from the source before it began is not in it; whatever was taken later may be.
-So a Job that ended (or vanished) after the reading began may have taken an event that the reading still counts.
+Relative counts make creation exact. A reading counts work that was waiting at some instant after it began: work taken
+from the source before it began is not in it, work taken later may be. So a Job that ended or vanished after the reading
+began may have taken an event that the reading still counts.
 """
 
 from collections import defaultdict
@@ -22,9 +22,9 @@ JOB_NAME = "job-name"
 class JobCounts:
     """running: Jobs that have not finished. pending: those of them without a working pod (KEDA's definition).
 
-    late: Jobs that ended since the reading began. made: Jobs that this reading made, whatever became of them;
-    those still running are in `running`, the others in `late`. unstarted: Jobs whose start the reading cannot have
-    seen: pending ones, those that changed since it began, and the late ones.
+    late: Jobs that ended since the reading began. made: Jobs that this reading made; each of them counts in `running`
+    or in `late` too. unstarted: Jobs whose start the reading cannot have seen: pending ones, those that changed since
+    it began, and the late ones.
     """
 
     running: int
@@ -41,7 +41,7 @@ def count(
     reading: Reading,
     names: ScaledJobNames,
 ) -> JobCounts:
-    """Count Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
+    """Returns the counts of these Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
     by_job = _by_job(pods)
     running = pending = late = made = unstarted = 0
     for entry in jobs:
@@ -60,7 +60,7 @@ def count(
 
 
 def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:
-    """Whether an unfinished Job with these pods is still pending.
+    """Returns True if an unfinished Job with these pods is still pending.
 
     KEDA's rule: no pod is running or has succeeded; with `pendingPodConditions`, no single pod has all of them.
     """

@@ -1,85 +1,164 @@
-"""How many Jobs one reading still justifies: KEDA's number, and never more than the queue asks for."""
+"""Jobs that one reading justifies: KEDA's four scaling strategies, and never more Jobs than the queue asks for."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite
 
-from workers.api.keda.scaledjob import ScalingStrategy
+from workers.api.keda.scaledjob import ScalingStrategy, StrategyName
 from workers.api.keda_compat import NONE, Quirks
-from workers.controllers.keda.scaledjob import strategy as strategies
-from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.demand import Demand
-from workers.controllers.keda.scaledjob.strategy import Jobs
+from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 from workers.reconcile.plan import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """running: Jobs that have not finished, pending ones included. pending: those of them without a working pod."""
+
+    running: int
+    pending: int
 
 
 def justified(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> int:
-    """How many more Jobs to create on this reading, however often it is asked.
+    """Returns the number of Jobs still to create on this reading; deciding again on it creates none twice.
 
-    Where nothing ended since the reading began, and nothing was made from it yet, this is KEDA's answer. The same
-    reading asked again gives only what is still missing, and room that finished Jobs left is filled as far as the
-    reading certainly has events for it.
+    This is KEDA's number if no Job ended since the reading began and the reading has made none yet. Later decisions on
+    the same reading get the rest, and fill room that finished Jobs left as far as the reading certainly has events.
     """
-    return int(worked_out(strategy, demand, counts, bounds, quirks)[-1].value)
+    return int(figures(strategy, demand, counts, bounds, quirks)[-1].value)
 
 
-def worked_out(
+def figures(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> tuple[Figure, ...]:
-    """As `justified`, step by step: the last figure is its answer."""
+    """Returns the arithmetic of `justified` step by step; the last figure is its result."""
     if counts.running < bounds.minimum:
         below = bounds.minimum - counts.running
         return (Figure("missing to the minimum", below, f"{bounds.minimum} - {counts.running}"),)
     if not demand.active:
         return (Figure("nothing is active", 0),)
     if "poll-counting" in quirks:
-        return _one_helping(strategy, demand, counts, bounds)
-    match strategies.effective_name(strategy):
+        return _figures_per_poll(strategy, demand, counts, bounds)
+    match _effective_name(strategy):
         case "default":
-            # Every Job, running or ended since, may have its event in the reading.
+            # Each Job, running or ended since, may have taken an event that the reading still counts.
             certain = demand.whole - (counts.running + counts.late - bounds.minimum)
             how = f"{demand.whole} - ({counts.running} + {counts.late} - {bounds.minimum})"
         case "accurate":
-            # Events leave the queue when Jobs start: only Jobs not seen to have started may have theirs in it.
+            # Events leave the queue when Jobs start, so only Jobs not seen to have started may have theirs in it.
             certain = demand.whole - counts.unstarted
             how = f"{demand.whole} - {counts.unstarted}"
         case "custom" | "eager":
-            return _one_helping(strategy, demand, counts, bounds)
-    extra = strategies.beyond(Jobs(counts.running, counts.pending), bounds)
-    says = strategies.worked_out(strategy, demand, extra, bounds)
-    number = max(0, min(int(says[-1].value), certain))
+            return _figures_per_poll(strategy, demand, counts, bounds)
+    asked = _strategy_figures(strategy, demand, Jobs(counts.running - bounds.minimum, counts.pending), bounds)
+    number = max(0, min(int(asked[-1].value), certain))
     return (
-        *says,
+        *asked,
         Figure("events certainly without a Job", certain, how),
-        Figure("to create", number, f"max(0, min({says[-1].value:g}, {certain}))"),
+        Figure("to create", number, f"max(0, min({asked[-1].value:g}, {certain}))"),
     )
 
 
-def _one_helping(strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds) -> tuple[Figure, ...]:
-    """Strategies that promise no relation between Jobs and events: one helping per reading, as KEDA gives per poll."""
+def _figures_per_poll(
+    strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds
+) -> tuple[Figure, ...]:
+    """Returns the arithmetic of strategies that relate no Job to an event: KEDA's number once per reading."""
     before = Jobs(
         max(0, counts.running + counts.late - counts.made - bounds.minimum),
         max(0, counts.unstarted - counts.made),
     )
-    says = strategies.worked_out(strategy, demand, before, bounds)
-    number = max(0, int(says[-1].value) - counts.made)
+    asked = _strategy_figures(strategy, demand, before, bounds)
+    number = max(0, int(asked[-1].value) - counts.made)
     return (
         Figure("running before the reading", before.running),
         Figure("pending before the reading", before.pending),
-        *says,
-        Figure("to create", number, f"max(0, {says[-1].value:g} - {counts.made})"),
+        *asked,
+        Figure("to create", number, f"max(0, {asked[-1].value:g} - {counts.made})"),
     )
 
 
-def held_back(
+def needs_reading(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> bool:
-    """Whether only the Jobs that ended since the reading began keep more from being created.
+    """Returns True if only Jobs that ended since the reading began keep more from being created.
 
-    Then the reading cannot tell whether work remains, and a fresh one can.
+    This reading cannot tell whether those Jobs took its events; a fresh one can.
     """
     if "poll-counting" in quirks:
         return False
     settled = replace(counts, late=0, unstarted=counts.unstarted - counts.late)
     return justified(strategy, demand, settled, bounds) > justified(strategy, demand, counts, bounds)
+
+
+def needs_pods(strategy: ScalingStrategy) -> bool:
+    """Returns True if the strategy counts pending Jobs, for which the decision must observe the Jobs' pods."""
+    return strategy.strategy in ("accurate", "eager")
+
+
+def _strategy_figures(strategy: ScalingStrategy, demand: Demand, extra: Jobs, bounds: JobBounds) -> tuple[Figure, ...]:
+    """Returns KEDA's number of new Jobs for an active demand. extra: the Jobs beyond the minimum."""
+    name = _effective_name(strategy)
+    asked, how = _STRATEGIES[name](strategy, demand, extra, bounds)
+    ceiling = bounds.maximum if name == "eager" else demand.queue
+    limit = "the maximum" if name == "eager" else "the queue"
+    return (
+        Figure(f"strategy {name}", asked, how),
+        Figure(f"not above {limit}", max(0, min(ceiling, asked)), f"max(0, min({ceiling}, {asked}))"),
+    )
+
+
+def _effective_name(strategy: ScalingStrategy) -> StrategyName:
+    """Returns the strategy that applies; custom without a readable percentage is the default one, as in KEDA."""
+    if strategy.strategy == "custom" and _percentage(strategy) is None:
+        return "default"
+    if strategy.strategy == "claim":
+        raise ValueError("strategy claim counts no Jobs: see claiming")
+    return strategy.strategy or "default"
+
+
+def _percentage(strategy: ScalingStrategy) -> float | None:
+    try:
+        share = float(strategy.custom_scaling_running_job_percentage or "")
+    except ValueError:
+        return None
+    return share if isfinite(share) else None
+
+
+#: A number of Jobs and the sum it came from.
+_Sum = tuple[int, str]
+
+
+def _default(_: ScalingStrategy, demand: Demand, jobs: Jobs, _bounds: JobBounds) -> _Sum:
+    return demand.scale - jobs.running, f"{demand.scale} - {jobs.running}"
+
+
+def _custom(strategy: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
+    """Keeps all Jobs within the maximum: KEDA's caps the new Jobs alone, and so exceeds maxReplicaCount."""
+    deduction = strategy.custom_scaling_queue_length_deduction or 0
+    percentage = _percentage(strategy) or 0.0
+    share = int(jobs.running * percentage)
+    how = f"min({demand.scale} - {deduction} - int({jobs.running} * {percentage}), {bounds.maximum} - {jobs.running})"
+    return min(demand.scale - deduction - share, bounds.maximum - jobs.running), how
+
+
+def _accurate(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
+    """Is for sources whose events leave the queue when a Job starts: only pending Jobs still have theirs in it."""
+    if demand.scale + jobs.running - jobs.pending > bounds.maximum:
+        return bounds.maximum - jobs.running, f"{bounds.maximum} - {jobs.running}"
+    return demand.scale - jobs.pending, f"{demand.scale} - {jobs.pending}"
+
+
+def _eager(_: ScalingStrategy, demand: Demand, jobs: Jobs, bounds: JobBounds) -> _Sum:
+    """Fills up to the maximum while anything waits; pending Jobs are subtracted twice (KEDA's quirk)."""
+    asked = min(bounds.maximum - jobs.running - jobs.pending, demand.scale)
+    return asked, f"min({bounds.maximum} - {jobs.running} - {jobs.pending}, {demand.scale})"
+
+
+_STRATEGIES: dict[StrategyName, Callable[[ScalingStrategy, Demand, Jobs, JobBounds], _Sum]] = {
+    "default": _default,
+    "custom": _custom,
+    "accurate": _accurate,
+    "eager": _eager,
+}

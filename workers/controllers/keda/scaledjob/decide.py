@@ -1,338 +1,333 @@
-"""The decision about one ScaledJob: KEDA 2.20's semantics, made exact."""
+"""The decision about one ScaledJob: KEDA 2.20's semantics, made exact.
 
+`decide` answers deleted, malformed, claiming and paused objects itself. `_scale` decides on all others in stages:
+observe, measure, propose, limit, settle, and the plan; each is a function of the values before it.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 
 from workers.api import bool_annotations
 from workers.api.keda import scaledjob as manifest
 from workers.api.keda.scaledjob import ScaledJob
 from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Kind, Object
-from workers.controllers.keda.metadata import hold_on, is_held, let_go
+from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledjob import (
     binding,
-    bounds,
-    circuit_breakers,
     claiming,
+    cleanup,
     cooldown,
     counting,
     creation,
     demand,
     fallback,
-    history,
-    job_annotations,
     jobs,
     names,
     policy,
-    rollout,
-    strategy,
 )
-from workers.controllers.keda.scaledjob import (
-    figures as explaining,
+from workers.controllers.keda.scaledjob.counting import JobCounts
+from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
+from workers.controllers.keda.scaledjob.policy import SharedLimits
+from workers.controllers.keda.scaledjob.status import (
+    ScaledJobConditions,
+    circuit_breaker_events,
+    last_active,
+    left_alone,
+    write,
+    write_around,
 )
-from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, warning, write
-from workers.controllers.keda.status import KedaStatus, activity, described
-from workers.controllers.keda.users import enlisting, unlisted
+from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
 from workers.errors import UserError
 from workers.handoff.claims import ledger_of
 from workers.reconcile.controller import Controller
-from workers.reconcile.limits import JobLimit, LimitReservation
-from workers.reconcile.plan import (
-    NOTHING,
-    ComeBack,
-    Figure,
-    Level,
-    Plan,
-    PollNow,
-    RecordEvent,
-    Step,
-)
+from workers.reconcile.plan import NOTHING, ComeBack, Figure, Level, Plan, PollNow, RecordEvent, Step
 from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
-
-#: A reading this old (microseconds) makes no more Jobs. The mirror remembers Jobs that are gone for ten minutes;
-#: beyond that a reading could ask a second time for what it has had.
-READING_LIFE = 5 * 60 * 1_000_000
 
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
-    """What to do about a ScaledJob, its Jobs and its last reading. quirks: KEDA's behaviour that is wanted."""
-    return enlisting(_decide(snapshot, now, quirks), snapshot)
+    """Returns the plan for a ScaledJob, its Jobs and its last reading. quirks: KEDA's behavior that is wanted."""
+    return authentication_users.with_users(_decide(snapshot, now, quirks), snapshot)
 
 
 def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     body = snapshot.body
     if body is None:
-        return claiming.forsaken(snapshot)
+        return claiming.release_orphans(snapshot)
     if body["metadata"].get("deletionTimestamp"):
-        return claiming.close(snapshot, body, now) if ledger_of(body) else _let_go(snapshot, body)
+        return claiming.delete(snapshot, body, now) if ledger_of(body) else _delete(snapshot, body)
     before = ScaledJobConditions.observed(body)
     try:
         scaled = manifest.parse(body)
     except UserError as error:
-        steps = write(KedaStatus(body.get("status") or {}, before.refused(str(error))), before)
-        return Plan((*hold_on(snapshot, body), *steps), "the manifest is wrong")
+        steps = write(KedaStatus(body.get("status") or {}, before.unmeasured(str(error))), before)
+        return Plan((*finalizer.add(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
         return claiming.decide(snapshot, body, scaled, now)
     if bool_annotations.is_paused(body):
-        status = KedaStatus(body.get("status") or {}, before.pausing(), described(scaled.spec))
-        return Plan((*hold_on(snapshot, body), *write(status, before)), "paused")
-    return _ScaledJobDecision(snapshot, body, scaled, now, quirks).plan()
+        status = KedaStatus(body.get("status") or {}, before.with_pause(), spec_fields(scaled.spec))
+        return Plan((*finalizer.add(snapshot, body), *write(status, before)), "paused")
+    return _scale(snapshot, body, scaled, now, quirks)
 
 
-def _let_go(snapshot: Snapshot, body: Object) -> Plan:
-    """Take the finalizer off; the garbage collector deletes the Jobs."""
-    if not is_held(body):
+def _delete(snapshot: Snapshot, body: Object) -> Plan:
+    """Takes the finalizer off; the garbage collector deletes the Jobs."""
+    if not finalizer.is_on(body):
         return NOTHING
     record = RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
-    return Plan((*unlisted(snapshot), let_go(snapshot, body), record), "being deleted")
+    return Plan((*authentication_users.removed(snapshot), finalizer.remove(snapshot, body), record), "being deleted")
 
 
-@dataclass(frozen=True)
-class _ScaledJobDecision:
-    """The decision about one valid ScaledJob that is neither paused nor being deleted."""
+def _scale(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime, quirks: Quirks) -> Plan:
+    """Decides on a valid ScaledJob that is neither paused nor being deleted and claims nothing."""
+    seen = Observed.of(snapshot, body, scaled)
+    measured = measure(seen)
+    proposed = propose(seen, measured, quirks)
+    alive = policy.unfinished(seen.jobs)
+    wanted = alive + (proposed.number if measured and not measured.outlived else 0)
+    limits = SharedLimits(policy.caps(snapshot, body), alive, wanted, snapshot.allowance)
+    if reservation := limits.reservation():
+        return Plan(reservation=reservation)
+    number = limits.granted(proposed.number)
+    poll = needs_reading(seen, measured, proposed, number, quirks)
+    status = settle(seen, measured, limits, now, quirks)
+    return Plan(
+        tuple(_steps(seen, measured, proposed, limits, number, poll, status, now)),
+        _why(measured, proposed, number, poll),
+        tuple(_figures(seen, measured, proposed, limits)),
+        levels=_levels(seen, measured),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Stage 1: the ScaledJob as the decision sees it.
+
+    before: the observed conditions. reading: the last one of this generation, None without one. resumed: the object was
+    paused until now, so its reading is not to be acted on.
+    """
 
     snapshot: Snapshot
     body: Object
     scaled: ScaledJob
-    now: datetime
-    quirks: Quirks
+    before: ScaledJobConditions
+    jobs: tuple[CachedObject, ...]
+    reading: Reading | None
+    resumed: bool
 
-    def plan(self) -> Plan:
-        """All steps. New Jobs come before everything that can wait, a fresh reading after everything it must see."""
-        if self._caps and self.snapshot.allowance is None:
-            return Plan(reservation=LimitReservation(self._caps, self._alive, self._wanted))
-        rolled = rollout.roll_out(self.scaled, self._jobs)
-        creates = self._creates()
-        steps: list[Step] = [*hold_on(self.snapshot, self.body), *rolled]
-        # What failed last time may fail again and end the plan there: say so first.
-        settled = self._settled()
-        warned = warning(settled, self.snapshot.last_error) if creates else None
-        steps += [*(write(warned, self._before) if warned else ()), *creates]
-        steps += binding.unbind(binding.ended(self._jobs))
-        if not rolled and (cleaning := history.clean_up(self.scaled.spec, self._jobs)):
-            steps.append(cleaning)
-        if self._wants_a_reading:
-            steps.append(PollNow())
-        told = replace(self._before, active=warned.conditions.active) if warned else self._before
-        steps += write(settled, told, reading=self._reading, anyway=bool(warned))
-        steps += circuit_breakers.events(settled.observed, settled.fields)
-        if rolled or self._number > jobs.HELPING:
-            steps.append(ComeBack(self.now))
-        if self._held_back:
-            steps.append(policy.ask_again(self.now))
-        if self._cooling and not self._cooling.over(self.snapshot.at):
-            steps.append(ComeBack(self._cooling.end(self.snapshot.at, self.now)))
-        return Plan(tuple(steps), self._why(), self._figures(), levels=self._levels())
+    @classmethod
+    def of(cls, snapshot: Snapshot, body: Object, scaled: ScaledJob) -> "Observed":
+        before = ScaledJobConditions.observed(body)
+        found = snapshot.children.get(JOB.id, ())
+        reading, resumed = demand.reading_of(snapshot, scaled), before.paused.status == "True"
+        return cls(snapshot, body, scaled, before, found, reading, resumed)
 
-    @cached_property
-    def _jobs(self) -> tuple[CachedObject, ...]:
-        return self.snapshot.children.get(JOB.id, ())
 
-    @cached_property
-    def _before(self) -> ScaledJobConditions:
-        return ScaledJobConditions.observed(self.body)
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Stage 2: the reading against the Jobs that are there.
 
-    @cached_property
-    def _resumed(self) -> bool:
-        """Paused until now: what was measured before tells nothing."""
-        return self._before.paused.status == "True"
+    demand: None if the reading has a problem instead of samples. fallback, cooldown: those in force. outlived: the
+    reading is too old to make Jobs.
+    """
 
-    @cached_property
-    def _reading(self) -> Reading | None:
-        """The last reading, if it is one of this spec's triggers."""
-        reading = self.snapshot.reading
-        if reading is None or reading.ledger is not None:
-            return None
-        return reading if reading.generation == self.scaled.metadata.generation else None
-
-    @cached_property
-    def _bounds(self) -> bounds.JobBounds:
-        return bounds.effective(self.scaled.spec)
-
-    @cached_property
-    def _names(self) -> names.ScaledJobNames:
-        return names.of(self.scaled.metadata.name, self._reading.id if self._reading else 0)
-
-    @cached_property
-    def _demand(self) -> demand.Demand | None:
-        """What the reading asks for; None when there is none, or it says that nothing could be measured."""
-        if self._reading is None or self._reading.problem is not None:
-            return None
-        asked, samples = self.scaled.spec.strategy, self._reading.samples
-        calculation = asked.multiple_scalers_calculation or "max"
-        weights = demand.weights(self.scaled.spec, samples)
-        return demand.of(samples, calculation, self._bounds, weights, asked.activation)
-
-    @cached_property
-    def _counts(self) -> counting.JobCounts | None:
-        if self._reading is None:
-            return None
-        conditions = self.scaled.spec.strategy.pending_pod_conditions or ()
-        pods = self.snapshot.children.get(POD.id, ())
-        return counting.count(self._jobs, pods, conditions, self._reading, self._names)
-
-    @cached_property
-    def _worked_out(self) -> tuple[Figure, ...]:
-        """The way to the number of Jobs that the reading justifies."""
-        if self._demand is None or self._counts is None or self._resumed:
-            return ()
-        asked = self.scaled.spec.strategy
-        figures = creation.worked_out(asked, self._demand, self._counts, self._bounds, self.quirks)
-        if self._fallback:
-            figures += fallback.worked_out(self._fallback, int(figures[-1].value), self._counts, self._bounds)
-        if self._cooldown:
-            missing = self._bounds.minimum - self._counts.running
-            figures += cooldown.worked_out(int(figures[-1].value), missing)
-        return figures
-
-    @cached_property
-    def _caps(self) -> tuple[JobLimit, ...]:
-        return policy.caps(self.snapshot, self.body)
-
-    @cached_property
-    def _alive(self) -> int:
-        """Jobs that are not finished."""
-        return policy.unfinished(self._jobs)
-
-    @cached_property
-    def _wanted(self) -> int:
-        """Unfinished Jobs that the object would have were it under no limit."""
-        makes = 0 if self._outlived or not self._worked_out else int(self._worked_out[-1].value)
-        return self._alive + makes
+    reading: Reading
+    names: names.ScaledJobNames
+    bounds: JobBounds
+    counts: JobCounts
+    demand: Demand | None
+    fallback: fallback.FallbackDecision | None
+    cooldown: cooldown.Cooldown | None
+    outlived: bool
 
     @property
-    def _held_back(self) -> bool:
-        """Whether limits shared with others keep Jobs from being created."""
-        return self.snapshot.allowance is not None and self.snapshot.allowance < self._wanted
+    def active(self) -> bool:
+        """Returns True if a trigger or a fallback asks for Jobs."""
+        return bool((self.demand and self.demand.active) or (self.fallback and self.fallback.floor))
 
-    @cached_property
-    def _cooldown(self) -> cooldown.Cooldown | None:
-        return cooldown.in_force(self.scaled, self._jobs, self._reading) if self._reading else None
 
-    @cached_property
-    def _cooling(self) -> cooldown.Cooldown | None:
-        """The cool-down, if it keeps Jobs from being created."""
-        before = self._worked_out[-2:-1] if self._cooldown else ()
-        return self._cooldown if before and before[0].value > self._worked_out[-1].value else None
+def measure(seen: Observed) -> Measurement | None:
+    """Returns the measurement, None without a reading."""
+    reading, scaled, spec = seen.reading, seen.scaled, seen.scaled.spec
+    if reading is None:
+        return None
+    bounds, strategy, samples = demand.effective_bounds(spec), spec.strategy, reading.samples
+    own = names.of(scaled.metadata.name, reading.id)
+    pods = seen.snapshot.children.get(POD.id, ())
+    asked = None
+    if reading.problem is None:
+        calculation = strategy.multiple_scalers_calculation or "max"
+        asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
+    at = seen.snapshot.at
+    return Measurement(
+        reading,
+        own,
+        bounds,
+        counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own),
+        asked,
+        fallback.in_force(spec, samples, bounds),
+        cooldown.in_force(scaled, seen.jobs, reading),
+        outlived=bool(at) and at - reading.started > demand.MAX_READING_AGE,
+    )
 
-    @cached_property
-    def _fallback(self) -> fallback.FallbackDecision | None:
-        return fallback.in_force(self.scaled.spec, self._reading.samples, self._bounds) if self._reading else None
 
-    @cached_property
-    def _active(self) -> bool:
-        """Whether there is anything to do, for a fallback's sake too."""
-        return bool((self._demand and self._demand.active) or (self._fallback and self._fallback.floor))
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Stage 3: the Jobs that the reading justifies.
 
-    @cached_property
-    def _number(self) -> int:
-        """How many Jobs the reading justifies, were it young enough."""
-        if not self._worked_out:
-            return 0
-        number, allowance = int(self._worked_out[-1].value), self.snapshot.allowance
-        return number if allowance is None else max(0, min(number, allowance - self._alive))
+    number: Jobs to create under no shared limit, were the reading young enough. figures: the arithmetic of the number,
+    empty if nothing was measured. cooling: the cool-down, if it keeps Jobs from being created.
+    """
 
-    @cached_property
-    def _outlived(self) -> bool:
-        """Whether the reading is too old to make Jobs."""
-        if self._reading is None or not self.snapshot.at:
-            return False
-        return self.snapshot.at - self._reading.started > READING_LIFE
+    number: int = 0
+    figures: tuple[Figure, ...] = ()
+    cooling: cooldown.Cooldown | None = None
 
-    @cached_property
-    def _wants_a_reading(self) -> bool:
-        if self._reading is None or self._resumed or (self._outlived and self._number):
-            return True
-        if self._demand is None or self._counts is None:
-            return False
-        if self._cooling:
-            return self._cooling.over(self.snapshot.at)
-        return creation.held_back(self.scaled.spec.strategy, self._demand, self._counts, self._bounds, self.quirks)
 
-    def _creates(self) -> tuple[Step, ...]:
-        if not self._number or self._outlived or self._reading is None or self._demand is None:
-            return ()
-        scaled = job_annotations.told(self.scaled, self._reading, self._demand)
-        taken = {entry.ref.name for entry in self._jobs}
-        free = jobs.free_names(self._names, taken, min(self._number, jobs.HELPING))
-        return (jobs.create(jobs.build(scaled, free)),)
+def propose(seen: Observed, measured: Measurement | None, quirks: Quirks) -> Proposal:
+    """Returns the proposal: the strategy's number, raised by a fallback, lowered by a cool-down."""
+    if measured is None or measured.demand is None or seen.resumed:
+        return Proposal()
+    counts, bounds = measured.counts, measured.bounds
+    figures = creation.figures(seen.scaled.spec.strategy, measured.demand, counts, bounds, quirks)
+    if measured.fallback:
+        figures += fallback.figures(measured.fallback, int(figures[-1].value), counts, bounds)
+    asked = number = int(figures[-1].value)
+    if measured.cooldown:
+        figures += cooldown.figures(asked, bounds.minimum - counts.running)
+        number = int(figures[-1].value)
+    return Proposal(number, figures, measured.cooldown if number < asked else None)
 
-    def _settled(self) -> KedaStatus[ScaledJobConditions]:
-        """The status once all steps before it have worked."""
-        conditions = self._before.resumed()
-        if self._reading is None:
-            return self._status(conditions)
-        if self._demand is None:
-            return self._status(conditions.refused(self._reading.problem or ""))
-        conditions = conditions.judged(self._reading.samples, self._active)
-        status = self._status(conditions.falling_back(self.scaled.spec.fallback is not None, self._fallback))
-        fields = {**status.fields, **activity(status.observed, self._reading.samples)}
-        fields |= circuit_breakers.left_alone(self._reading.samples)
-        if self._active:
-            interval = 0 if "last-active-time" in self.quirks else self.scaled.spec.interval
-            fields |= last_active(status.observed, interval, self.now)
-        return KedaStatus(status.observed, status.conditions, fields)
 
-    def _status(self, known: ScaledJobConditions) -> KedaStatus[ScaledJobConditions]:
-        allowed = self._wanted if self.snapshot.allowance is None else self.snapshot.allowance
-        limited = policy.condition(self._caps, wanted=self._wanted, allowed=allowed)
-        return KedaStatus(self.body.get("status") or {}, known.limited(limited), described(self.scaled.spec))
+def needs_reading(
+    seen: Observed, measured: Measurement | None, proposed: Proposal, number: int, quirks: Quirks
+) -> bool:
+    """Returns True if a fresh reading could justify Jobs that this one cannot. number: Jobs to create now."""
+    if measured is None or seen.resumed or (measured.outlived and number):
+        return True
+    if measured.demand is None:
+        return False
+    if proposed.cooling:
+        return proposed.cooling.over(seen.snapshot.at)
+    strategy = seen.scaled.spec.strategy
+    return creation.needs_reading(strategy, measured.demand, measured.counts, measured.bounds, quirks)
 
-    @property
-    def _combined(self) -> str:
-        """How the queues of several triggers became one."""
-        spec, samples = self.scaled.spec, self._reading.samples if self._reading else ()
-        calculation = spec.strategy.multiple_scalers_calculation or "max"
-        return demand.worked_out(samples, calculation, demand.weights(spec, samples), spec.strategy.activation)
 
-    def _figures(self) -> tuple[Figure, ...]:
-        """The arithmetic of this decision, for people."""
-        limit = self.snapshot.allowance if self._worked_out else None
-        if self._reading is None or self._demand is None or self._counts is None:
-            return ()
-        return (
-            *explaining.asked(self._reading, self._demand, self._bounds, self._combined),
-            *explaining.counted(self._counts),
-            *self._worked_out,
-            *(() if limit is None else policy.worked_out(int(self._worked_out[-1].value), limit, self._alive)),
-        )
+def settle(
+    seen: Observed, measured: Measurement | None, limits: SharedLimits, now: datetime, quirks: Quirks
+) -> KedaStatus[ScaledJobConditions]:
+    """Stage 5: returns the status of an object for which all steps before it worked."""
+    spec, observed = seen.scaled.spec, seen.body.get("status") or {}
+    conditions, fields = seen.before.without_pause(), spec_fields(spec)
+    if measured and measured.demand is None:
+        conditions = conditions.unmeasured(measured.reading.problem or "")
+    elif measured:
+        samples = measured.reading.samples
+        conditions = conditions.with_samples(samples, measured.active)
+        conditions = conditions.with_fallback(spec.fallback is not None, measured.fallback)
+        fields |= activity_fields(observed, samples) | left_alone(samples)
+        if measured.active:
+            fields |= last_active(observed, 0 if "last-active-time" in quirks else spec.interval, now)
+    return KedaStatus(observed, replace(conditions, capped=limits.condition()), fields)
 
-    def _levels(self) -> tuple[tuple[Level, float], ...]:
-        """What Prometheus is shown; pending Jobs only where their pods are seen."""
-        if self._counts is None:
-            return ()
-        pending = self._counts.pending if strategy.needs_pods(self.scaled.spec.strategy) else None
-        running: tuple[Level, float] = ("scaledjob_running", self._counts.running)
-        return (running,) if pending is None else (running, ("scaledjob_pending", pending))
 
-    @property
-    def _unknown(self) -> str:
-        """How many triggers the queue leaves out because nobody knows theirs."""
-        samples = self._reading.samples if self._reading else ()
-        number = sum(sample.error is not None for sample in samples)
-        return (
-            f" ({number} of {len(samples)} {'trigger' if len(samples) == 1 else 'triggers'} unknown)" if number else ""
-        )
+def _steps(
+    seen: Observed,
+    measured: Measurement | None,
+    proposed: Proposal,
+    limits: SharedLimits,
+    number: int,
+    poll: bool,
+    status: KedaStatus[ScaledJobConditions],
+    now: datetime,
+) -> Iterator[Step]:
+    """Stage 6: yields new Jobs before all that can wait, and a fresh reading after all that it must see."""
+    yield from finalizer.add(seen.snapshot, seen.body)
+    rolled = cleanup.roll_out(seen.scaled, seen.jobs)
+    yield from rolled
+    others: list[Step] = [*binding.unbind(binding.ended(seen.jobs))]
+    others += () if rolled else cleanup.trim_history(seen.scaled.spec, seen.jobs)
+    others += (PollNow(),) if poll else ()
+    creates = _creates(seen, measured, number)
+    yield from write_around(creates, others, status, seen.before, seen.snapshot.last_error, seen.reading)
+    yield from circuit_breaker_events(status.observed, status.fields)
+    if rolled or number > jobs.MAX_CREATES:
+        yield ComeBack(now)
+    yield from limits.retry(now)
+    at = seen.snapshot.at
+    if proposed.cooling and not proposed.cooling.over(at):
+        yield ComeBack(proposed.cooling.end(at, now))
 
-    def _why(self) -> str:
-        """One line for people: what was decided and from which numbers."""
-        if self._demand is None or self._counts is None:
-            return "nothing could be measured" if self._reading else "no reading of this spec yet"
-        counts = self._counts
-        return (
-            f"{self._demand.queue} waiting{self._unknown}, "
-            f"{counts.running} running, {counts.late} ended since the reading: "
-            f"{0 if self._outlived else self._number} to create"
-            f"{', waiting for the cool-down' if self._cooling else ''}"
-            f"{', asking for a fresh reading' if self._wants_a_reading else ''}"
-        )
+
+def _creates(seen: Observed, measured: Measurement | None, number: int) -> tuple[Step, ...]:
+    if not number or measured is None or measured.outlived or measured.demand is None:
+        return ()
+    scaled = jobs.annotated(seen.scaled, measured.reading, measured.demand)
+    taken = {entry.ref.name for entry in seen.jobs}
+    free = jobs.free_names(measured.names, taken, min(number, jobs.MAX_CREATES))
+    return (jobs.create(jobs.build(scaled, free)),)
+
+
+def _figures(
+    seen: Observed, measured: Measurement | None, proposed: Proposal, limits: SharedLimits
+) -> Iterator[Figure]:
+    """Yields the arithmetic of the decision: what was measured, what is there, and what follows."""
+    if measured is None or measured.demand is None:
+        return
+    spec, samples, asked = seen.scaled.spec, measured.reading.samples, measured.demand
+    for sample in samples:
+        if sample.error is not None:
+            yield Figure(f"{sample.name} is not known: {sample.error}", 0)
+        else:
+            active = "" if sample.active else ", not active"
+            yield Figure(f"{sample.name} waiting ({sample.target:g} per Job{active})", sample.value)
+    yield Figure("minimum", measured.bounds.minimum)
+    yield Figure("maximum beyond it", measured.bounds.maximum)
+    calculation = spec.strategy.multiple_scalers_calculation or "max"
+    weights = demand.weights(spec, samples)
+    yield Figure("queue", asked.queue, demand.explanation(samples, calculation, weights, spec.strategy.activation))
+    yield Figure("Jobs the queue asks for", asked.whole)
+    yield Figure("of these within the maximum (maxScale)", asked.scale)
+    yield Figure("Jobs not finished", measured.counts.running)
+    yield Figure("of these pending", measured.counts.pending)
+    yield Figure("ended since the reading began", measured.counts.late)
+    yield Figure("made by this reading", measured.counts.made)
+    if proposed.figures:
+        yield from (*proposed.figures, *limits.figures(proposed.number))
+
+
+def _levels(seen: Observed, measured: Measurement | None) -> tuple[tuple[Level, float], ...]:
+    """Returns the gauges for Prometheus; pending Jobs only for strategies whose pods are observed."""
+    if measured is None:
+        return ()
+    running: tuple[Level, float] = ("scaledjob_running", measured.counts.running)
+    if not creation.needs_pods(seen.scaled.spec.strategy):
+        return (running,)
+    return (running, ("scaledjob_pending", measured.counts.pending))
+
+
+def _why(measured: Measurement | None, proposed: Proposal, number: int, poll: bool) -> str:
+    """Returns one line for people: the decision and its numbers."""
+    if measured is None or measured.demand is None:
+        return "nothing could be measured" if measured else "no reading of this spec yet"
+    samples = measured.reading.samples
+    unknown, triggers = sum(sample.error is not None for sample in samples), len(samples)
+    note = f" ({unknown} of {triggers} {'trigger' if triggers == 1 else 'triggers'} unknown)" if unknown else ""
+    return (
+        f"{measured.demand.queue} waiting{note}, "
+        f"{measured.counts.running} running, {measured.counts.late} ended since the reading: "
+        f"{0 if measured.outlived else number} to create"
+        f"{', waiting for the cool-down' if proposed.cooling else ''}"
+        f"{', asking for a fresh reading' if poll else ''}"
+    )
 
 
 def _grandchildren(body: Object) -> tuple[Kind, ...]:
-    """Pods are read only for strategies that ask which Jobs are pending."""
+    """Returns Pod for strategies that count pending Jobs, because reading pods costs."""
     try:
-        return (POD,) if strategy.needs_pods(manifest.parse(body).spec.strategy) else ()
+        return (POD,) if creation.needs_pods(manifest.parse(body).spec.strategy) else ()
     except UserError:
         return ()
 
@@ -341,6 +336,6 @@ CONTROLLER = Controller(kind=SCALED_JOB, decide=decide, children=(JOB,), grandch
 
 
 def controller(*, policies: bool = False, quirks: Quirks = NONE) -> Controller:
-    """The controller. policies: whether ScalePolicies are obeyed. quirks: KEDA's behaviour that is wanted."""
+    """Returns the controller. policies: ScalePolicies are obeyed. quirks: KEDA's behavior that is wanted."""
     deciding = partial(decide, quirks=quirks) if quirks else decide
     return replace(CONTROLLER, decide=deciding, cluster_wide=(SCALE_POLICY,) if policies else ())

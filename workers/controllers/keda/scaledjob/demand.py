@@ -1,24 +1,58 @@
-"""What a reading asks for: KEDA's way from the triggers' values to numbers of Jobs."""
+"""Numbers of Jobs that one reading asks for, within the bounds of the spec: KEDA's way from the triggers' values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from workers.api.keda.scaledjob import Activation, Calculation, ScaledJobSpec
+from workers.api.keda.scaledjob import Activation, Calculation, ScaledJob, ScaledJobSpec
 from workers.controllers import rounding
-from workers.controllers.keda.scaledjob.bounds import JobBounds
-from workers.reconcile.snapshot import TriggerSample
+from workers.reconcile.snapshot import Reading, Snapshot, TriggerSample
 
-#: Triggers whose sum is shown in full.
+#: Jobs beyond the minimum of a ScaledJob that sets no maximum (KEDA's default).
+UNSET_MAXIMUM = 100
+
+#: Triggers whose sum an explanation shows in full.
 SHOWN = 20
+
+#: A reading this old (microseconds) makes no more Jobs. The store remembers deleted Jobs for ten minutes; an older
+#: reading could ask for Jobs a second time.
+MAX_READING_AGE = 5 * 60 * 1_000_000
+
+
+def reading_of(snapshot: Snapshot, scaled: ScaledJob) -> Reading | None:
+    """Returns the last reading if it is of this generation's triggers and of no ledger, else None."""
+    reading = snapshot.reading
+    if reading is None or reading.ledger is not None:
+        return None
+    return reading if reading.generation == scaled.metadata.generation else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobBounds:
+    """minimum: Jobs kept alive with an empty queue. maximum: Jobs on top of those."""
+
+    minimum: int
+    maximum: int
+
+
+def effective_bounds(spec: ScaledJobSpec) -> JobBounds:
+    """Returns KEDA's bounds: it takes the minimum out of a maximum that is set, but not out of the default one.
+
+    A minimum above the maximum counts as the maximum. KEDA then allows as many Jobs again on top, and so exceeds
+    maxReplicaCount.
+    """
+    minimum, maximum = spec.min_replica_count or 0, spec.max_replica_count
+    if maximum is None:
+        return JobBounds(minimum, UNSET_MAXIMUM)
+    return JobBounds(min(minimum, maximum), max(0, maximum - minimum))
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """queue: events waiting (KEDA's scaleTo). scale: Jobs they ask for within the bounds (KEDA's maxScale).
+    """What the active triggers of a reading ask for.
 
-    whole: Jobs they ask for without any cap. active: whether there is anything to do at all. by: metric names of the
-    triggers whose queues these are.
+    queue: events waiting (KEDA's scaleTo). scale: Jobs for them within the bounds (KEDA's maxScale). whole: Jobs for
+    them without a maximum. active: there is work. by: metric names of the triggers whose queues these are.
     """
 
     queue: int
@@ -30,7 +64,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One trigger's, or the combined, queue length and the Jobs it asks for, capped and not."""
+    """The queue of one trigger or of all combined, and the Jobs it asks for with and without the maximum."""
 
     queue: float
     scale: float
@@ -51,10 +85,10 @@ def of(
     weights: Mapping[str, float] = _EVEN,
     activation: Activation | None = None,
 ) -> Demand:
-    """Combine the triggers that are active and could be measured.
+    """Returns the combined demand of the triggers that are active and could be measured.
 
-    calculation: KEDA's `multipleScalersCalculation`. weights: by metric name, default 1. activation: when they are work
-    to do at all; default: when there is one. A minimum above zero makes any ScaledJob active.
+    calculation: KEDA's `multipleScalersCalculation`. weights: by metric name, default 1. activation: the condition
+    under which active triggers are work; by default one is enough. A minimum above zero makes any ScaledJob active.
     """
     active = [sample for sample in samples if sample.active and sample.error is None]
     values = [_value(sample, bounds, weights.get(sample.name, 1)) for sample in active]
@@ -70,19 +104,19 @@ def of(
 
 
 def weights(scaled: ScaledJobSpec, samples: Sequence[TriggerSample]) -> Mapping[str, float]:
-    """By metric name, the weights that the manifest gives by names of triggers."""
+    """Returns by metric name the weights that the manifest gives by names of triggers."""
     given = scaled.strategy.weights or {}
     named = zip(samples, scaled.triggers, strict=False)
     return {sample.name: given[trigger.name] for sample, trigger in named if trigger.name and trigger.name in given}
 
 
-def worked_out(
+def explanation(
     samples: Sequence[TriggerSample],
     calculation: Calculation,
     weights: Mapping[str, float] = _EVEN,
     activation: Activation | None = None,
 ) -> str:
-    """The sum by which several queues become one, for people; empty where there is nothing to combine."""
+    """Returns for people the sum that combines several queues into one; empty for a single queue."""
     active = [sample for sample in samples if sample.active and sample.error is None]
     values = [_Value(sample.value, 0, 0, True, weight=weights.get(sample.name, 1)) for sample in active]
     if not _is_enough(values, len(samples), activation or Activation()):
@@ -112,13 +146,13 @@ def _value(sample: TriggerSample, bounds: JobBounds, weight: float) -> _Value:
 
 
 def _largest(values: Sequence[_Value]) -> _Value:
-    """The trigger with the longest queue; an empty one does not activate (0 is not above 0)."""
+    """Returns the longest queue; an empty one is not active, for KEDA compares with 0."""
     longest = max(values, key=lambda value: value.queue)
     return longest if longest.queue > 0 else _NOTHING
 
 
 def _smallest(values: Sequence[_Value]) -> _Value:
-    """The trigger with the shortest queue; KEDA lets any next trigger replace one that was empty."""
+    """Returns the shortest queue; an empty one is replaced by the next trigger's, as in KEDA."""
     chosen = _Value(0, inf, inf, False)
     for value in values:
         if chosen.queue == 0 or value.queue < chosen.queue:

@@ -1,12 +1,12 @@
-"""What is kept alive while triggers cannot be measured, where the manifest asks for it."""
+"""The fallback: Jobs kept alive while triggers cannot be measured, if the manifest asks for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.api.keda.scaledjob import FAILURE_THRESHOLD, ScaledJobSpec
 from workers.controllers import rounding
-from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.counting import JobCounts
+from workers.controllers.keda.scaledjob.demand import JobBounds
 from workers.reconcile.plan import Figure
 from workers.reconcile.snapshot import TriggerSample
 
@@ -15,8 +15,8 @@ from workers.reconcile.snapshot import TriggerSample
 class FallbackDecision:
     """A fallback in force.
 
-    floor: Jobs to keep alive beyond the minimum. failing: metric names of the triggers it is for. unmeasured: those of
-    them that never were measured, so that there is nothing to hold.
+    floor: Jobs to keep alive beyond the minimum. failing: metric names of the failing triggers. unmeasured: those of
+    them that were never measured, so that behavior hold has no value for them.
     """
 
     floor: int
@@ -25,7 +25,7 @@ class FallbackDecision:
 
 
 def in_force(spec: ScaledJobSpec, samples: Sequence[TriggerSample], bounds: JobBounds) -> FallbackDecision | None:
-    """The fallback once a trigger has failed more often in a row than the threshold allows; None before, or without."""
+    """Returns the fallback if a trigger failed more often in a row than the threshold allows, else None."""
     asked = spec.fallback
     if asked is None or asked.behavior == "none":
         return None
@@ -41,11 +41,11 @@ def in_force(spec: ScaledJobSpec, samples: Sequence[TriggerSample], bounds: JobB
     return FallbackDecision(min(asked.replicas or 0, bounds.maximum), names)
 
 
-def worked_out(fallback: FallbackDecision, number: int, counts: JobCounts, bounds: JobBounds) -> tuple[Figure, ...]:
-    """How many Jobs to create at least, given what the triggers that work ask for.
+def figures(fallback: FallbackDecision, number: int, counts: JobCounts, bounds: JobBounds) -> tuple[Figure, ...]:
+    """Returns the Jobs to create at least. number: what the triggers that work ask for.
 
-    A floor under their number, whatever the strategy: what is alive beyond the minimum counts towards it. Jobs that
-    ended since the reading began are replaced with the next reading, so that Jobs that fail at once come once per poll.
+    The floor holds with every strategy; Jobs alive beyond the minimum count towards it. Jobs that ended since the
+    reading began are replaced with the next reading, so that Jobs that fail at once come once per poll.
     """
     missing = fallback.floor - (counts.running - bounds.minimum) - counts.late
     how = f"{fallback.floor} - ({counts.running} - {bounds.minimum}) - {counts.late}"

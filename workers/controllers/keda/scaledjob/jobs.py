@@ -1,13 +1,15 @@
-"""The Jobs a ScaledJob makes."""
+"""Manifests of the Jobs that a ScaledJob makes, and the annotations that tell a Job which trigger asked for it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
 from workers.api.kinds import JOB, SCALED_JOB, Object
+from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.handoff.claims import LEDGER
 from workers.reconcile.plan import Create, RecordEvent, Together
+from workers.reconcile.snapshot import Reading
 
 #: The release of KEDA whose manifests and behaviour these Jobs follow; its operator writes the same labels.
 KEDA_VERSION = "2.20.2"
@@ -16,12 +18,18 @@ NAME_LABEL = "scaledjob.keda.sh/name"
 GENERATION = "scaledjob.keda.sh/generation"
 EXCLUDED_LABELS = "scaledjob.keda.sh/job-excluded-labels"
 
-#: Jobs that one plan creates at most: a plan must end within its deadline. What is left over follows at once.
-HELPING = 1000
+#: Most Jobs that one plan creates, because a plan must end within its deadline. The next plan creates the rest at once.
+MAX_CREATES = 1000
+
+TRIGGER = "penstock.dev/trigger"
+QUEUE_LENGTH = "penstock.dev/queue-length"
+READING = "penstock.dev/reading"
+#: The variable that carries each annotation's value.
+VARIABLES = {TRIGGER: "PENSTOCK_TRIGGER", QUEUE_LENGTH: "PENSTOCK_QUEUE_LENGTH", READING: "PENSTOCK_READING"}
 
 
 def build(scaled: ScaledJob, names: Iterable[str]) -> Iterator[Object]:
-    """One Job per name. They share everything but their names: nobody changes an object that was read or built."""
+    """Yields one Job per name. They share all parts but the name, because objects are never changed in place."""
     metadata = scaled.metadata
     shared = {
         "namespace": metadata.namespace,
@@ -35,7 +43,7 @@ def build(scaled: ScaledJob, names: Iterable[str]) -> Iterator[Object]:
 
 
 def create(bodies: Iterable[Object]) -> Together:
-    """Make these Jobs side by side, and tell how many were made and what kept others from it."""
+    """Returns the step that creates these Jobs concurrently and records their number and every distinct error."""
     return Together(
         tuple(Create(JOB, body) for body in bodies),
         then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
@@ -44,9 +52,9 @@ def create(bodies: Iterable[Object]) -> Together:
 
 
 def free_names(names: ScaledJobNames, taken: Set[str], number: int) -> Iterator[str]:
-    """The first names of a reading that no Job has had yet.
+    """Yields the first names of a reading that no Job has had yet.
 
-    A plan that was cut short leaves a gap or a shorter row; deciding again names exactly what is missing.
+    A plan that was cut short leaves gaps; the next decision on the same reading names exactly the missing Jobs.
     """
     index = 0
     while number > 0:
@@ -58,13 +66,13 @@ def free_names(names: ScaledJobNames, taken: Set[str], number: int) -> Iterator[
 
 
 def _annotations(metadata: ScaledJobMetadata) -> Mapping[str, str]:
-    """The object's own and its generation; which ledger it has concerns no Job."""
+    """Returns the object's own annotations, without its ledger's, and its generation."""
     own = {key: value for key, value in metadata.annotations.items() if key != LEDGER}
     return {GENERATION: str(metadata.generation), **own}
 
 
 def _labels(metadata: ScaledJobMetadata) -> Mapping[str, str]:
-    """KEDA's labels, and the object's own except those it excludes; of two with one key the object's own wins."""
+    """Returns KEDA's labels, overwritten by the object's own except those it excludes."""
     excluded = metadata.annotations.get(EXCLUDED_LABELS, "").split(",")
     return {
         "app.kubernetes.io/name": metadata.name,
@@ -88,7 +96,7 @@ def _owner(metadata: ScaledJobMetadata) -> Object:
 
 
 def _spec(scaled: ScaledJob) -> Object:
-    """The target's spec as it is, with KEDA's additions to the pod template."""
+    """Returns the target's spec with KEDA's additions to the pod template."""
     target = scaled.spec.job_target_ref
     template: Mapping[str, Any] = target["template"]
     metadata = template.get("metadata") or {}
@@ -105,3 +113,43 @@ def _spec(scaled: ScaledJob) -> Object:
             "spec": {**pod, "restartPolicy": pod.get("restartPolicy") or "OnFailure"},
         },
     }
+
+
+def annotated(scaled: ScaledJob, reading: Reading, demand: Demand) -> ScaledJob:
+    """Returns the ScaledJob with `passTrigger` applied: annotations for Job and pod, variables in every container.
+
+    The trigger is the one whose queue was counted, by its own name or else its metric's; for a sum or an average, all
+    of them, separated by commas. A variable that a container sets itself keeps its value.
+    """
+    if not scaled.spec.pass_trigger:
+        return scaled
+    metadata = scaled.metadata
+    named = zip(reading.samples, scaled.spec.triggers, strict=False)
+    triggers = [trigger.name or sample.name for sample, trigger in named if sample.name in demand.by]
+    facts = {TRIGGER: ",".join(triggers), QUEUE_LENGTH: str(demand.queue), READING: str(reading.id)}
+    target = {**scaled.spec.job_target_ref, "template": _template(scaled.spec.job_target_ref["template"], facts)}
+    return scaled.model_copy(
+        update={
+            "metadata": metadata.model_copy(update={"annotations": {**metadata.annotations, **facts}}),
+            "spec": scaled.spec.model_copy(update={"job_target_ref": target}),
+        }
+    )
+
+
+def _template(template: Object, facts: Mapping[str, str]) -> Object:
+    metadata: Object = template.get("metadata") or {}
+    spec: Object = template.get("spec") or {}
+    containers = {
+        field: [_container(each, facts) for each in spec[field]]
+        for field in ("initContainers", "containers")
+        if spec.get(field)
+    }
+    annotations = {**(metadata.get("annotations") or {}), **facts}
+    return {**template, "metadata": {**metadata, "annotations": annotations}, "spec": {**spec, **containers}}
+
+
+def _container(container: Object, facts: Mapping[str, str]) -> Object:
+    given: list[Any] = container.get("env") or []
+    taken = {each.get("name") for each in given}
+    added = [{"name": VARIABLES[key], "value": value} for key, value in facts.items() if VARIABLES[key] not in taken]
+    return {**container, "env": [*given, *added]}

@@ -1,4 +1,4 @@
-"""Names of Jobs, made from the reading that asked for them: the same reading never makes the same Job twice."""
+"""Names of Jobs, derived from the reading that asked for them: one reading never makes the same Job twice."""
 
 import re
 from dataclasses import dataclass
@@ -15,29 +15,29 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class ScaledJobNames:
-    """The names that one reading of one object gives: ``<object>-<reading's id in base 36>-<index>``."""
+    """The names of one reading's Jobs: ``<object>-<reading's id in base 36>-<index>``."""
 
     prefix: str
 
     def name(self, index: int) -> str:
-        """The name of the Job with this index, a DNS label."""
+        """Returns the name of the Job with this index, a DNS label."""
         return f"{self.prefix}{index}"
 
     def index(self, name: str) -> int | None:
-        """The index of a Job that this reading made, or None for any other name."""
+        """Returns the index of a Job that this reading made, None for any other name."""
         digits = name.removeprefix(self.prefix)
         return int(digits) if digits != name and digits.isdecimal() else None
 
 
 def of(owner: str, reading: int) -> ScaledJobNames:
-    """The names for one reading (its id) of the object called `owner`."""
+    """Returns the names for one reading (its id) of the object called `owner`."""
     return ScaledJobNames(f"{_stem(owner)}-{_base36(reading)}-")
 
 
 def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
-    """The name of the Job for one attempt at one claim: ``<object>-<ledger>-<claim's id in base 36>``, and the attempt.
+    """Returns the name of one attempt's Job: ``<object>-<ledger>-<claim's id in base 36>``, then ``-<attempt>``.
 
-    The ledger's name keeps apart what two queues may give the same id.
+    The ledger's name keeps apart claims of two queues with the same id.
     """
     parts = [ledger[:4], *(_base36(int(part)) for part in id.split("-"))]
     suffix = f"-{attempt}" if attempt else ""
@@ -48,7 +48,7 @@ def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
 
 
 def reading(owner: str, name: str) -> int | None:
-    """The id of the reading that made the Job of this name for the object called `owner`; None for any other name."""
+    """Returns the id of the reading that made the Job of this name for `owner`, None for any other name."""
     id, _, index = name.removeprefix(f"{_stem(owner)}-").rpartition("-")
     if not name.startswith(f"{_stem(owner)}-") or not index.isdecimal() or not _BASE36.fullmatch(id):
         return None
@@ -56,7 +56,7 @@ def reading(owner: str, name: str) -> int | None:
 
 
 def _stem(owner: str) -> str:
-    """The owner's name where it is a short DNS label; otherwise its start and a hash that keeps it apart."""
+    """Returns the owner's name if it is a short DNS label, else its start and a hash of the whole."""
     if len(owner) <= _STEM and _LABEL.fullmatch(owner):
         return owner
     start = owner.replace(".", "-")[: _STEM - 9].rstrip("-")

@@ -1,51 +1,47 @@
-"""A ScaledJob's status, computed whole and written once, and the Events that tell of its changes."""
+"""Status of a ScaledJob, computed whole and written once, and the Events of its changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.controllers.keda import conditions as keda
-from workers.controllers.keda.conditions import KedaCondition
+from workers.controllers.keda import status as keda
 from workers.controllers.keda.scaledjob.fallback import FallbackDecision
-from workers.controllers.keda.status import KedaStatus
+from workers.controllers.keda.status import KedaCondition, KedaStatus
 from workers.reconcile.plan import PatchStatus, RecordEvent, Step
 from workers.reconcile.snapshot import Reading, TriggerSample
 
-#: `lastActiveTime` is never rewritten more often than this, however short the polling interval.
+#: `lastActiveTime` is rewritten at most this often, however short the polling interval.
 _LEAST_AGE = timedelta(seconds=5)
 
 #: Triggers that only an autoscaler of running pods can use.
 _IDLE = frozenset({"cpu", "memory"})
 
+#: The status field of servers whose circuit breaker is open.
+LEFT_ALONE = "sourcesLeftAlone"
+
 
 @dataclass(frozen=True, slots=True)
 class ScaledJobConditions(keda.KedaConditions):
-    """KEDA's conditions of a ScaledJob, and ours. capped: None for none."""
+    """KEDA's conditions of a ScaledJob, and Penstock's own. capped: None for an object under no ScalePolicy."""
 
     KIND = "ScaledJob"
     TYPES = (*keda.KedaConditions.TYPES, "Capped")
 
     capped: KedaCondition | None = None
 
-    def failing(self, message: str) -> "ScaledJobConditions":
-        """Something that had to be done was not possible."""
+    def failed(self, message: str) -> "ScaledJobConditions":
+        """Returns the conditions after an action that was not possible."""
         return replace(self, ready=KedaCondition("False", "ScaledJobCheckFailed", message))
 
-    def refused(self, message: str) -> "ScaledJobConditions":
-        """The manifest, or something it needs, is wrong: nothing is known about activity."""
-        return replace(
-            self.failing(message),
-            active=KedaCondition("Unknown", "UnknownState", "the triggers were not measured"),
-        )
+    def unmeasured(self, message: str) -> "ScaledJobConditions":
+        """Returns the conditions of an object whose triggers could not be measured at all."""
+        active = KedaCondition("Unknown", "UnknownState", "the triggers were not measured")
+        return replace(self.failed(message), active=active)
 
-    def limited(self, capped: KedaCondition | None) -> "ScaledJobConditions":
-        """capped: what limits shared with other objects do, None for an object that is under none."""
-        return replace(self, capped=capped)
-
-    def falling_back(self, wanted: bool, fallback: FallbackDecision | None) -> "ScaledJobConditions":
-        """wanted: the manifest asks for a fallback; if not, the condition is what KEDA writes. fallback: in force."""
+    def with_fallback(self, wanted: bool, fallback: FallbackDecision | None) -> "ScaledJobConditions":
+        """Returns the conditions with Fallback. wanted: the manifest asks for one. fallback: the one in force."""
         if not wanted:
             return replace(self, fallback=keda.UNKNOWN)
         if fallback is None:
@@ -55,8 +51,8 @@ class ScaledJobConditions(keda.KedaConditions):
             message += f"; never measured, so that there is nothing to hold: {', '.join(fallback.unmeasured)}"
         return replace(self, fallback=KedaCondition("True", "FallbackExists", message))
 
-    def judged(self, samples: Sequence[TriggerSample], active: bool) -> "ScaledJobConditions":
-        """The triggers were measured, each successfully or not."""
+    def with_samples(self, samples: Sequence[TriggerSample], active: bool) -> "ScaledJobConditions":
+        """Returns the conditions after the triggers were measured, each successfully or not."""
         verb = "are" if active else "are not"
         activity = KedaCondition(
             "True" if active else "False",
@@ -66,48 +62,72 @@ class ScaledJobConditions(keda.KedaConditions):
         failing = ", ".join(f"{sample.name}: {sample.error}" for sample in samples if sample.error is not None)
         idle = ", ".join(sample.name for sample in samples if sample.type in _IDLE)
         note = f"; without effect on a ScaledJob: {idle}" if idle else ""
-        # Without the values: they would write the status with every reading.
+        # The note leaves out the values, which would cause a status write with every reading.
         negative = ", ".join(sample.name for sample in samples if sample.error is None and sample.value < 0)
         note += f"; below 0, which counts as no work: {negative}" if negative else ""
-        return replace(self.measured(failing, active, note), active=activity)
+        return replace(self.with_readiness(failing, active, note), active=activity)
 
 
 def last_active(observed: Object, interval: int, now: datetime) -> Object:
-    """`lastActiveTime` of an object that is active now.
+    """Returns `lastActiveTime` of an object that is active now, empty if the observed one is young enough.
 
-    KEDA writes it in every active poll. Here decisions are made far more often, so it is rewritten when it is a
-    polling interval old (at least 5 s): as exact as KEDA's, and not a write per decision. interval: seconds; 0 writes
+    KEDA writes the field in every active poll. Penstock decides far more often, so it rewrites the field when it is a
+    polling interval old (at least 5 s): as exact as KEDA's, without a write per decision. interval: seconds; 0 writes
     it with every decision.
     """
     try:
         age = now - times.parse(observed.get("lastActiveTime") or "")
     except ValueError:
         age = timedelta.max
-    return (
-        {"lastActiveTime": times.render(now)}
-        if not interval or age >= max(timedelta(seconds=interval), _LEAST_AGE)
-        else {}
-    )
+    fresh = interval and age < max(timedelta(seconds=interval), _LEAST_AGE)
+    return {} if fresh else {"lastActiveTime": times.render(now)}
+
+
+def left_alone(samples: Sequence[TriggerSample]) -> Object:
+    """Returns the status field of triggers whose server's circuit breaker is open; its value is None for none."""
+    found = [
+        {
+            "trigger": sample.name,
+            "source": sample.source,
+            "since": _instant(sample.alone_since),
+            "reason": sample.error or "",
+            **({"nextAttempt": _instant(sample.next_attempt)} if sample.next_attempt else {}),
+        }
+        for sample in samples
+        if sample.alone_since
+    ]
+    return {LEFT_ALONE: found or None}
+
+
+def _instant(micros: int) -> str:
+    return times.render(datetime.fromtimestamp(micros // 1_000_000, UTC))
+
+
+def circuit_breaker_events(observed: Object, fields: Object) -> Iterator[RecordEvent]:
+    """Yields one Event per server whose circuit breaker opened or closed. fields: those to be written."""
+    if LEFT_ALONE not in fields:  # nothing was measured
+        return
+    before = {each["source"]: each for each in observed.get(LEFT_ALONE) or ()}
+    after = {each["source"]: each for each in fields.get(LEFT_ALONE) or ()}
+    for source, each in after.items():
+        if source not in before:
+            yield RecordEvent("Warning", "SourceLeftAlone", f"{source} fails and is asked less often: {each['reason']}")
+    for source in before:
+        if source not in after:
+            yield RecordEvent("Normal", "SourceAnswersAgain", f"{source} answers again")
 
 
 def events(
     before: ScaledJobConditions, after: ScaledJobConditions, samples: Sequence[TriggerSample] = ()
 ) -> Iterator[RecordEvent]:
-    """What to tell about the way from one state to the next; nothing when nothing changed."""
-    yield from keda.readiness(before, after, samples)
+    """Yields the Events of a change of conditions."""
+    yield from keda.readiness_events(before, after, samples)
     if after.active.status != before.active.status:
         if after.active.status == "True":
             yield RecordEvent("Normal", "ScaledJobActive", "Scaling is done because the triggers are active")
         elif after.active.status == "False" and before.active.status == "True":
             yield RecordEvent("Normal", "ScaledJobInactive", "Scaling is not done because no trigger is active")
-    yield from keda.exceptions(before, after)
-
-
-def warning(settled: KedaStatus[ScaledJobConditions], error: str | None) -> KedaStatus[ScaledJobConditions] | None:
-    """Ready becomes False with what the last attempt failed on, if it did; all else is said as if it had worked."""
-    if not error:
-        return None
-    return replace(settled, conditions=settled.conditions.failing(f"the last attempt failed: {error}"))
+    yield from keda.fallback_and_pause_events(before, after)
 
 
 def write(
@@ -117,10 +137,34 @@ def write(
     reading: Reading | None = None,
     anyway: bool = False,
 ) -> Iterator[Step]:
-    """Write a status that differs from the observed one, then tell of it.
+    """Yields the write of a status that differs from the observed one, then the Events of its changes.
 
     In this order a crash may lose an Event and repeats none. anyway: an earlier step writes another status.
     """
     if status.changed or anyway:
         yield PatchStatus(status.render())
         yield from events(before, status.conditions, reading.samples if reading else ())
+
+
+def write_around(
+    creates: Sequence[Step],
+    others: Sequence[Step],
+    status: KedaStatus[ScaledJobConditions],
+    before: ScaledJobConditions,
+    error: str | None,
+    reading: Reading | None,
+) -> Iterator[Step]:
+    """Yields the creates, the other steps, and the status of an object for which they worked.
+
+    error: the failure of the last reconcile, None after a success. Creates that failed may fail again and end the plan
+    there, so a status with Ready False and this error comes before them.
+    """
+    warned = bool(error and creates)
+    if warned:
+        warning = replace(status, conditions=status.conditions.failed(f"the last attempt failed: {error}"))
+        yield from write(warning, before)
+        # The warning has recorded the change of Active.
+        before = replace(before, active=status.conditions.active)
+    yield from creates
+    yield from others
+    yield from write(status, before, reading=reading, anyway=warned)

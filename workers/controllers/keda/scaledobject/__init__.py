@@ -1,4 +1,8 @@
-"""keda.sh/v1alpha1 ScaledObject: one module per rule, and `decide`, which puts them in order."""
+"""The controller of keda.sh/v1alpha1 ScaledObject: `decide` names the stages, every other module is one rule.
+
+`workers.controllers.registry` imports the controller, the admission webhook `modifiers`, and the `penstock` command the
+target.
+"""
 
 from workers.controllers.keda.scaledobject.decide import CONTROLLER, decide
 

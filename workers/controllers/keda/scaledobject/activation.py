@@ -1,4 +1,4 @@
-"""Leaving zero and going back: KEDA's own part of scaling. The rows are those of its executor, in their order."""
+"""Activation and deactivation, KEDA's own part of scaling: a table whose rows are those of its executor, in order."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,25 +11,25 @@ Row = Literal["A1", "A2", "A3", "I1", "I2", "I3", "I4", "I5"]
 
 @dataclass(frozen=True, slots=True)
 class ActivationState:
-    """What the rows ask for.
+    """The inputs of the table.
 
-    current: replicas of the workload. active: a trigger is, or activation is forced. failing: a trigger has no value.
-    cooled: the cooldown is over. hold_in, hold_out: that direction is paused.
+    current: replicas of the workload. active: a trigger is active, or activation is forced. failing: a trigger has no
+    value. cooled: the cooldown is over. scale_in_paused, scale_out_paused: that direction is paused.
     """
 
     current: int
     active: bool
     failing: bool = False
     cooled: bool = True
-    hold_in: bool = False
-    hold_out: bool = False
+    scale_in_paused: bool = False
+    scale_out_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ActivationVerdict:
-    """row: which one applied. replicas: what to scale to, None to leave that to the metrics.
+    """row: the one that applies. replicas: to scale to, None to leave that to the metrics.
 
-    cooling: only the cooldown keeps replicas from going.
+    cooling: only the cooldown keeps the replicas.
     """
 
     row: Row
@@ -38,23 +38,23 @@ class ActivationVerdict:
 
     @property
     def active(self) -> bool:
-        """Something is active."""
+        """Returns True if a trigger is active or activation is forced."""
         return self.row in ("A1", "A2", "A3")
 
 
 def judge(spec: ScaledObjectSpec, state: ActivationState) -> ActivationVerdict:
-    """The row that applies, and what it does."""
+    """Returns the row that applies, with its effect."""
     minimum, idle, current = spec.minimum, spec.idle_replica_count, state.current
     if state.active:
         if current == 0 or (idle is not None and current < minimum):
-            return ActivationVerdict("A1", None if state.hold_out else max(1, minimum))
+            return ActivationVerdict("A1", None if state.scale_out_paused else max(1, minimum))
         return ActivationVerdict("A2" if state.failing else "A3")
     if state.failing and spec.fallback is None:
         return ActivationVerdict("I2")
     if state.failing and spec.fallback is not None and spec.fallback.replicas:
         return ActivationVerdict("I1")
     if (idle is not None and current > idle) or (current > 0 and minimum == 0):
-        if state.hold_in:
+        if state.scale_in_paused:
             return ActivationVerdict("I3")
         rest = minimum if idle is None else idle
         return ActivationVerdict("I3", rest) if state.cooled else ActivationVerdict("I3", cooling=True)
@@ -64,7 +64,7 @@ def judge(spec: ScaledObjectSpec, state: ActivationState) -> ActivationVerdict:
 
 
 def cools_down(spec: ScaledObjectSpec, created: datetime, last_active: datetime | None) -> datetime:
-    """The instant after which replicas may go: counted from the last activity, before any from the creation."""
+    """Returns the instant after which replicas may go, counted from the last activity, or else from the creation."""
     if last_active is None:
         return created + timedelta(seconds=spec.initial_cooldown_period or 0)
     period = COOLDOWN_PERIOD if spec.cooldown_period is None else spec.cooldown_period

@@ -1,20 +1,26 @@
-"""What the triggers of a ScaledObject say, as metrics: measured, made up by a fallback, or unknown."""
+"""Metrics of a ScaledObject's triggers, and the replicas they propose as a HorizontalPodAutoscaler computes them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback
+from workers.controllers import rounding
+from workers.reconcile.plan import Figure
 from workers.reconcile.snapshot import TriggerSample
+
+#: Default share by which a metric may miss its target without a change.
+TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric, as an autoscaler would be given it.
+    """One metric as an autoscaler would read it.
 
-    kind: AverageValue targets are per replica; Value targets are for all together. error: why it has no value; value
-    and active mean nothing then. made_up: by a fallback, after more failures than it bears. how: what the
-    value was worked out from, for people.
+    kind: an AverageValue target is per replica, a Value target for all together. error: the reason that there is no
+    value; value and active mean nothing then. made_up: the fallback supplies the value. how: the sum behind the value,
+    for people.
     """
 
     name: str
@@ -29,7 +35,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """current: how many the workload is to have. ready: its pods that are, None where nobody counted."""
+    """current: replicas that the workload is set to. ready: its ready pods, None if they were not counted."""
 
     current: int
     ready: int | None = None
@@ -41,7 +47,7 @@ def of(
     fallback: ScaledObjectFallback | None,
     replicas: Replicas,
 ) -> tuple[Metric, ...]:
-    """One metric per trigger, in their order; beyond the threshold of the fallback a value is made up."""
+    """Returns one metric per trigger, in order; beyond its threshold the fallback supplies the value."""
     found = []
     for sample, trigger in zip(samples, triggers, strict=True):
         kind: MetricType = "Value" if trigger.metric_type == "Value" else "AverageValue"
@@ -51,13 +57,13 @@ def of(
 
 
 def beyond(sample: TriggerSample, fallback: ScaledObjectFallback | None) -> bool:
-    """Whether a trigger failed more often in a row than the fallback bears."""
+    """Returns True if a trigger failed more often in a row than the fallback's threshold."""
     return fallback is not None and sample.error is not None and sample.failures > fallback.failure_threshold
 
 
 def make_up(metric: Metric, fallback: ScaledObjectFallback, replicas: Replicas) -> Metric:
-    """The value that makes an autoscaler want the fallback's replicas; a fallback of none activates nothing."""
-    wanted = standing_in(fallback, replicas.current)
+    """Returns the metric with the value that proposes the fallback's replicas; a fallback of 0 activates nothing."""
+    wanted = fallback_replicas(fallback, replicas.current)
     value = metric.target * wanted
     if metric.kind == "Value":
         if not replicas.ready:
@@ -66,8 +72,8 @@ def make_up(metric: Metric, fallback: ScaledObjectFallback, replicas: Replicas) 
     return replace(metric, value=value, active=wanted > 0, error=None, made_up=True)
 
 
-def standing_in(fallback: ScaledObjectFallback, current: int) -> int:
-    """The replicas a fallback asks for."""
+def fallback_replicas(fallback: ScaledObjectFallback, current: int) -> int:
+    """Returns the replicas that a fallback asks for."""
     match fallback.behavior:
         case "currentReplicas":
             return current
@@ -77,3 +83,64 @@ def standing_in(fallback: ScaledObjectFallback, current: int) -> int:
             return min(current, fallback.replicas)
         case _:
             return fallback.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Shares above and below the target within which a metric changes nothing."""
+
+    up: float = TOLERANCE
+    down: float = TOLERANCE
+
+    def covers(self, ratio: float) -> bool:
+        """Returns True if a ratio of value to target is close enough to 1."""
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+def propose(
+    metrics: Sequence[Metric],
+    replicas: Replicas,
+    tolerance: Tolerance = Tolerance(),
+    others: Iterable[int | None] = (),
+) -> int | None:
+    """Returns the largest proposal, None if the metrics propose nothing. others: proposals of pod usage.
+
+    If a metric has no value, its proposal is unknown and could be higher, so only more replicas are proposed.
+    """
+    found = [*(_proposal(metric, replicas, tolerance) for metric in metrics), *others]
+    known = [proposal for proposal in found if proposal is not None]
+    if not known:
+        return None
+    largest = max(known)
+    return None if len(known) < len(found) and largest < replicas.current else largest
+
+
+def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance) -> int | None:
+    if metric.error is not None or metric.target <= 0:
+        return None
+    if metric.kind == "AverageValue":
+        whole = metric.value / metric.target
+        ratio = whole / replicas.current if replicas.current else inf
+        return replicas.current if tolerance.covers(ratio) else rounding.up(whole)
+    ratio = metric.value / metric.target
+    if not replicas.current:
+        return rounding.up(ratio)
+    if tolerance.covers(ratio):
+        return replicas.current
+    if replicas.ready is None:
+        return None
+    proposal = rounding.up(ratio * replicas.ready)
+    # Pods that are not ready must not turn a value above its target into fewer replicas, nor below it into more.
+    return max(proposal, replicas.current) if ratio > 1 else min(proposal, replicas.current)
+
+
+def figures(metrics: Sequence[Metric], current: int) -> Iterator[Figure]:
+    """Yields the target's replicas and the value of every metric."""
+    yield Figure("replicas of the target", current)
+    for metric in metrics:
+        if metric.error is not None:
+            yield Figure(f"{metric.name} is not known: {metric.error}", 0)
+            continue
+        per = "per replica" if metric.kind == "AverageValue" else "in all"
+        origin = ", from the fallback" if metric.made_up else "" if metric.active else ", not active"
+        yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value, metric.how)

@@ -1,30 +1,30 @@
-"""`scalingModifiers`: all triggers' values through one formula become one metric."""
+"""`scalingModifiers`: one metric that a formula computes from the values of all triggers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import trunc
 
-from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback, ScaledObjectSpec, ScalingModifiers
+from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback, ScaledObjectSpec
 from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, beyond, make_up
 from workers.controllers.keda.scaledobject.usage import is_resource
 from workers.errors import UserError
-from workers.formula import parser as language
+from workers.formula import parser as formulas
 from workers.formula.parser import Formula, FormulaError
 from workers.reconcile.snapshot import TriggerSample
 
-#: What KEDA calls the metric.
+#: KEDA's name of the metric.
 NAME = "composite-metric"
-#: Values to try a formula out with; different ones, so that no difference of two is always nothing.
+#: Values to try a formula with; different ones, so that a difference of two is not always 0.
 _DUMMIES = ((1.0,), (1.0, 2.0, 5.0, 11.0), (0.0,), (97.0, 13.0, 41.0))
-#: Characters of a formula that people are shown where its result is explained.
+#: Characters of a formula that an explanation shows.
 SHOWN = 200
-#: The field that is refused.
-WHERE = "spec.advanced.scalingModifiers.formula"
+#: The path that errors name.
+FORMULA_PATH = "spec.advanced.scalingModifiers.formula"
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """Scaling modifiers that were read. names: of the triggers, in their order."""
+    """Parsed scaling modifiers. names: of the triggers, in their order."""
 
     formula: Formula
     kind: MetricType
@@ -34,27 +34,27 @@ class Composite:
 
 
 def read(spec: ScaledObjectSpec) -> Composite | None:
-    """The modifiers of a spec, None where it has none. Raises UserError as KEDA's webhook refuses them."""
-    modifiers: ScalingModifiers = spec.modifiers
+    """Returns the modifiers of a spec, None without any. Raises UserError for those that KEDA's webhook rejects."""
+    modifiers = spec.modifiers
     if not modifiers.formula or not modifiers.target:
         return None
     names = tuple(trigger.name or "" for trigger in spec.triggers if not is_resource(trigger))
     try:
-        formula = language.parse(modifiers.formula)
+        formula = formulas.parse(modifiers.formula)
     except FormulaError as error:
-        raise UserError(f"{WHERE}: {error}") from error
+        raise UserError(f"{FORMULA_PATH}: {error}") from error
     pods = {trigger.name for trigger in spec.triggers if is_resource(trigger)}
     if idle := formula.names & pods:
-        raise UserError(f"{WHERE}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
+        raise UserError(f"{FORMULA_PATH}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
     if strange := formula.names - set(names):
-        raise UserError(f"{WHERE}: there is no trigger named {', '.join(sorted(strange))}")
+        raise UserError(f"{FORMULA_PATH}: there is no trigger named {', '.join(sorted(strange))}")
     _try_out(formula)
     activation = float(modifiers.activation_target or 0)
     return Composite(formula, modifiers.metric_type or "AverageValue", float(modifiers.target), activation, names)
 
 
 def _try_out(formula: Formula) -> None:
-    """Raises UserError for a formula that has no number for any values: its parts do not fit together."""
+    """Raises UserError for a formula that has a number for none of the sample values: its types do not fit."""
     problem: FormulaError | None = None
     for values in _DUMMIES:
         try:
@@ -63,16 +63,16 @@ def _try_out(formula: Formula) -> None:
             problem = problem or error
         else:
             return
-    raise UserError(f"{WHERE}: {problem}") from problem
+    raise UserError(f"{FORMULA_PATH}: {problem}") from problem
 
 
 def apply(
     composite: Composite, samples: Sequence[TriggerSample], fallback: ScaledObjectFallback | None, replicas: Replicas
 ) -> Metric:
-    """The one metric; its error says which trigger, or what in the formula, keeps it from having a value.
+    """Returns the metric; its error names the trigger or the part of the formula that has no value.
 
-    A trigger that failed more often than the fallback bears makes the whole metric the fallback's, or with behaviour
-    scalingModifiers is nothing (``nil``) in the formula.
+    If a trigger failed more often than the fallback's threshold, the fallback supplies the metric's value; with
+    behavior scalingModifiers that trigger is ``nil`` in the formula instead.
     """
     bare = Metric(NAME, composite.kind, composite.target)
     values: dict[str, float | None] = {}
@@ -98,13 +98,13 @@ def apply(
             return nothing
         static = fallback.model_copy(update={"behavior": None})
         return _activated(make_up(nothing, static, replicas), composite)
-    # KEDA cuts off what is below a thousandth, and its metrics are never negative.
+    # KEDA truncates values to thousandths, and its metrics are never negative.
     value = max(0.0, trunc(result * 1000) / 1000)
-    return _activated(replace(bare, value=value, how=_worked_out(composite, values)), composite)
+    return _activated(replace(bare, value=value, how=_explanation(composite, values)), composite)
 
 
-def _worked_out(composite: Composite, values: Mapping[str, float | None]) -> str:
-    """The formula, and what stood for its names."""
+def _explanation(composite: Composite, values: Mapping[str, float | None]) -> str:
+    """Returns the formula and the values of its names, for people."""
     asked = ((name, value) for name, value in values.items() if name in composite.formula.names)
     known = (f"{name} is {'nil' if value is None else f'{value:g}'}" for name, value in asked)
     text = " ".join(composite.formula.text.split())

@@ -1,4 +1,4 @@
-"""Who else scales the same target: two that scale one workload undo each other's work, so that only one may."""
+"""Other scalers of the same target. Two that scale one workload would undo each other's work, so only one may."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, 
 from workers.reconcile.plan import Delete, RecordEvent, Together
 from workers.reconcile.snapshot import CachedObject, Scalable
 
-#: KEDA's annotation of a ScaledObject that takes the place of the autoscaler it names.
+#: KEDA's annotation of a ScaledObject that replaces the autoscaler it names.
 TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
-#: KEDA's annotation of an autoscaler that may stand beside a ScaledObject.
+#: KEDA's annotation of an autoscaler that may exist beside a ScaledObject.
 CHECKED = "validations.keda.sh/hpa-ownership"
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Somebody else scales the target. why: who, for people. replaced: autoscalers that are to make room."""
+    """The target has another scaler. why: the scaler, for people. replaced: autoscalers to delete."""
 
     why: str
     replaced: tuple[Object, ...] = ()
 
 
 def found(scaled: ScaledObject, body: Object, peers: Iterable[CachedObject], scale: Scalable) -> Taken | None:
-    """Who keeps this ScaledObject from its target; None where it has the target for itself."""
+    """Returns the scaler that keeps this ScaledObject from its target, None if there is no other."""
     target = str(scale.ref) if scale.ref else "the target"
     if other := elder(body, peers):
         return Taken(f"spec.scaleTargetRef: {target} is scaled by {other} already, which is older")
@@ -39,32 +39,32 @@ def found(scaled: ScaledObject, body: Object, peers: Iterable[CachedObject], sca
 
 
 def elder(body: Object, peers: Iterable[CachedObject]) -> Ref | None:
-    """The oldest other ScaledObject of the same target, if this one must leave the target to it."""
+    """Returns the oldest ScaledObject of the same target, None if this one is the oldest."""
     others = [each.body for each in peers if each.body and not each.body["metadata"].get("deletionTimestamp")]
     oldest = min((*others, body), key=_age)
     return None if oldest is body else ref_of(SCALED_OBJECT, oldest)
 
 
 def _age(body: Object) -> tuple[str, str]:
-    """Orders objects from old to young; of two of one second the name decides."""
+    """Returns a sort key from old to young; the name decides between two of one second."""
     metadata = body["metadata"]
     return metadata.get("creationTimestamp") or "", metadata["name"]
 
 
 def replaced(scaled: ScaledObject, body: Object, autoscalers: Sequence[Object]) -> tuple[Object, ...]:
-    """The autoscalers whose place this ScaledObject takes: KEDA's own for it, and the one it is told to take over."""
+    """Returns the autoscalers that this ScaledObject replaces: KEDA's own for it, and the one that it takes over."""
     config = scaled.spec.advanced.horizontal_pod_autoscaler_config if scaled.spec.advanced else None
-    transferred = config.name if config and config.name and _transfers(body) else None
+    transferred = config.name if config and config.name and bool_annotations.annotation(body, TRANSFER) else None
     return tuple(each for each in autoscalers if _is_own(each, body) or each["metadata"]["name"] == transferred)
 
 
 def foreign(autoscalers: Iterable[Object], replaced: Sequence[Object]) -> Object | None:
-    """An autoscaler that somebody else put on the target, and that is not declared to be no concern of ours."""
-    return next((each for each in autoscalers if each not in replaced and not _is_let_be(each)), None)
+    """Returns an autoscaler of the target that is neither replaced nor declared harmless, None without one."""
+    return next((each for each in autoscalers if each not in replaced and not _is_harmless(each)), None)
 
 
-def take_away(autoscalers: Sequence[Object]) -> Together:
-    """Delete autoscalers; one that may not be deleted is left to the next decision."""
+def delete_autoscalers(autoscalers: Sequence[Object]) -> Together:
+    """Returns the step that deletes autoscalers; a refused deletion is left to the next decision."""
     return Together(
         tuple(Delete(ref_of(HORIZONTAL_POD_AUTOSCALER, each), each["metadata"]["uid"]) for each in autoscalers),
         then=RecordEvent("Normal", "AutoscalerReplaced", "Deleted {done} HorizontalPodAutoscaler of this target"),
@@ -80,10 +80,6 @@ def _is_own(autoscaler: Object, body: Object) -> bool:
     return owner is not None and owner["uid"] == body["metadata"]["uid"]
 
 
-def _transfers(body: Object) -> bool:
-    return bool_annotations.annotation(body, TRANSFER)
-
-
-def _is_let_be(autoscaler: Object) -> bool:
+def _is_harmless(autoscaler: Object) -> bool:
     value = (autoscaler["metadata"].get("annotations") or {}).get(CHECKED)
     return value is not None and not bool_annotations.annotation(autoscaler, CHECKED)

@@ -1,32 +1,36 @@
-"""A ScaledObject's status, computed whole, and the Events that tell of its changes."""
+"""Status of a ScaledObject, computed whole and written once, and the Events of its changes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from workers.api import times
+from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import Object
-from workers.controllers.keda import conditions as keda
-from workers.controllers.keda.conditions import KedaCondition
-from workers.controllers.keda.scaledobject.memory import ScalingMemory
-from workers.controllers.keda.status import activity
-from workers.reconcile.plan import RecordEvent
-from workers.reconcile.snapshot import Scalable, TriggerSample
+from workers.controllers.keda import status as keda
+from workers.controllers.keda.scaledobject.behavior import ScalingMemory
+from workers.controllers.keda.status import KedaCondition, KedaStatus, activity_fields, spec_fields
+from workers.reconcile.plan import PatchStatus, RecordEvent, Step
+from workers.reconcile.snapshot import Reading, Scalable, TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledObjectConditions(keda.KedaConditions):
-    """KEDA's conditions of a ScaledObject. HPAActive there never is."""
+    """KEDA's conditions of a ScaledObject, without HPAActive."""
 
     KIND = "ScaledObject"
 
-    def failing(self, message: str, reason: str = "ScaledObjectCheckFailed") -> "ScaledObjectConditions":
-        """Nothing can be done: the manifest, its target, or something else it needs is wrong."""
+    def failed(self, message: str, reason: str = "ScaledObjectCheckFailed") -> "ScaledObjectConditions":
+        """Returns the conditions of an object on which the controller cannot act."""
         active = KedaCondition("Unknown", "UnknownState", "the triggers are not acted on")
         return replace(self, ready=KedaCondition("False", reason, message), active=active)
 
-    def acting(self, active: bool, cooling: bool) -> "ScaledObjectConditions":
-        """Whether something is active, and if not whether the cooldown still holds the replicas."""
+    def unreadable(self, scale: Scalable) -> "ScaledObjectConditions":
+        """Returns the conditions of an object whose target is missing or could not be read."""
+        if scale.missing:
+            return self.failed(f"spec.scaleTargetRef: {scale.error}")
+        return self.failed(f"the target cannot be read: {scale.error}", "ErrorGettingCurrentReplicas")
+
+    def with_activity(self, active: bool, cooling: bool) -> "ScaledObjectConditions":
+        """Returns the conditions with Active. cooling: only the cooldown keeps the replicas."""
         if active:
             condition = KedaCondition("True", "ScalerActive", "scaling is done because a trigger is active")
         elif cooling:
@@ -37,16 +41,22 @@ class ScaledObjectConditions(keda.KedaConditions):
             condition = KedaCondition("False", "ScalerNotActive", "scaling is not done because no trigger is active")
         return replace(self, active=condition)
 
-    def standing_in(self, metrics: Sequence[str]) -> "ScaledObjectConditions":
-        """The metrics that failed more often than the fallback bears."""
+    def with_fallback(self, metrics: Sequence[str]) -> "ScaledObjectConditions":
+        """Returns the conditions with Fallback. metrics: those whose value the fallback supplies."""
         if metrics:
             text = f"a fallback stands in for {', '.join(metrics)}"
             return replace(self, fallback=KedaCondition("True", "FallbackExists", text))
         return replace(self, fallback=KedaCondition("False", "NoFallbackFound", "no fallback stands in"))
 
 
-def targeted(observed: Object, scale: Scalable) -> Object:
-    """The fields that follow from the target; its first replica count is kept for ever."""
+def target_and_spec_fields(scaled: ScaledObject, body: Object, scale: Scalable) -> Object:
+    """Returns the fields that follow from the spec and, if it could be read, the target."""
+    fields = spec_fields(scaled.spec)
+    return fields if scale.error is not None else fields | target_fields(body.get("status") or {}, scale)
+
+
+def target_fields(observed: Object, scale: Scalable) -> Object:
+    """Returns the fields that follow from the target; its first replica count never changes."""
     if scale.ref is None:
         return {}
     kind = scale.ref.kind
@@ -62,34 +72,38 @@ def targeted(observed: Object, scale: Scalable) -> Object:
     }
 
 
-def measured(observed: Object, samples: Sequence[TriggerSample], memory: ScalingMemory) -> Object:
-    """The fields that follow from a reading. What could not be measured keeps what was known of its activity."""
+def reading_fields(observed: Object, samples: Sequence[TriggerSample], memory: ScalingMemory) -> Object:
+    """Returns the fields that follow from a reading; a trigger that could not be measured keeps its activity."""
     return {
         "externalMetricNames": [sample.name for sample in samples],
-        **activity(observed, samples),
+        **activity_fields(observed, samples),
         "health": {sample.name: _health(sample) for sample in samples},
         "memory": memory.render(),
     }
 
 
 def _health(sample: TriggerSample) -> Object:
-    """Failures in a row; only an object with a fallback counts beyond the first."""
+    """Returns the failures in a row; only an object with a fallback counts beyond the first."""
     if sample.error is None:
         return {"numberOfFailures": 0, "status": "Happy"}
     return {"numberOfFailures": max(1, sample.failures), "status": "Failing"}
 
 
-def instant(text: object) -> datetime | None:
-    """The instant a field of the status names, or None."""
-    try:
-        return times.parse(str(text or ""))
-    except ValueError:
-        return None
-
-
 def events(
     before: ScaledObjectConditions, after: ScaledObjectConditions, samples: Iterable[TriggerSample] = ()
 ) -> Iterator[RecordEvent]:
-    """What to tell about the way from one state to the next; nothing when nothing changed."""
-    yield from keda.readiness(before, after, samples)
-    yield from keda.exceptions(before, after)
+    """Yields the Events of a change of conditions."""
+    yield from keda.readiness_events(before, after, samples)
+    yield from keda.fallback_and_pause_events(before, after)
+
+
+def write(
+    status: KedaStatus[ScaledObjectConditions], before: ScaledObjectConditions, reading: Reading | None = None
+) -> Iterator[Step]:
+    """Yields the write of a status that differs from the observed one, then the Events of its changes.
+
+    In this order a crash may lose an Event and repeats none.
+    """
+    if status.changed:
+        yield PatchStatus(status.render())
+        yield from events(before, status.conditions, reading.samples if reading else ())

@@ -1,10 +1,10 @@
-"""Triggers `cpu` and `memory`: what the target's pods consume, and the replicas that asks for.
+"""Triggers `cpu` and `memory`: usage of the target's pods, and the replicas it proposes.
 
-The arithmetic is a HorizontalPodAutoscaler's: pods that are not ready, or of which nothing was measured yet, may only
-dampen a change, and never turn its direction.
+The arithmetic is a HorizontalPodAutoscaler's: pods that are not ready or not yet measured may only dampen a change, and
+never reverse its direction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -18,23 +18,24 @@ from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.keda.scaledobject.proposals import Tolerance
+from workers.controllers.keda.scaledobject.metrics import Tolerance
 from workers.errors import PenstockError
+from workers.reconcile.plan import Figure
 from workers.reconcile.snapshot import Scalable
 
-#: How long after its start a pod's CPU time may still be that of its start.
+#: Time after a pod's start in which its CPU usage may still be that of its start.
 INITIALIZATION = timedelta(minutes=5)
-#: How long after its start a pod that never was ready counts as one that is still starting.
+#: Time after its start in which a pod that never was ready counts as starting.
 INITIAL_READINESS = timedelta(seconds=30)
 
 
 class Unmeasured(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
-    """What the pods consume is not known; the message says why."""
+    """The usage of the pods is unknown; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a trigger asks for. target: percent of the requests, or billionths per pod. container: empty means all."""
+    """The target of a trigger: percent of the requests, or billionths per pod. container: empty means all."""
 
     resource: str
     kind: Literal["Utilization", "AverageValue"]
@@ -53,7 +54,7 @@ class MeasuredPod:
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    """One metric of the pods. value, target: as people read them, percent or units. error: why there is no value."""
+    """One metric of the pods. value, target: percent or units. error: the reason that there is no value."""
 
     name: str
     asked: Asked
@@ -70,24 +71,23 @@ class PodUsage:
 
     @property
     def value(self) -> float:
-        """Of the pods that were measured and are not still starting."""
-        ratio = _ratio(
-            self.asked, [(pod.used, pod.requested) for pod in self.pods if pod.ready and pod.used is not None]
-        )
+        """Returns the value of the measured pods that are not starting."""
+        measured = [(pod.used, pod.requested) for pod in self.pods if pod.ready and pod.used is not None]
+        ratio = _ratio(self.asked, measured)
         return float(ratio * self.asked.target) / (1 if self.asked.kind == "Utilization" else 1e9)
 
     def proposal(self, current: int, tolerance: Tolerance) -> int | None:
-        """The replicas this asks for; None where nothing is known."""
+        """Returns the proposed replicas, None if the usage is unknown."""
         return None if self.error is not None else _proposal(self.asked, self.pods, current, tolerance)
 
 
 def is_resource(trigger: TriggerSpec) -> bool:
-    """Whether a trigger is about what pods consume."""
+    """Returns True for a trigger of pod usage."""
     return trigger.type in RESOURCE_TRIGGERS
 
 
 def asked(trigger: TriggerSpec) -> Asked:
-    """What a valid trigger asks for."""
+    """Returns the target of a valid trigger."""
     kind: Literal["Utilization", "AverageValue"] = (
         "Utilization" if trigger.metric_type == "Utilization" else "AverageValue"
     )
@@ -97,7 +97,7 @@ def asked(trigger: TriggerSpec) -> Asked:
 
 
 def of(triggers: Iterable[TriggerSpec], scale: Scalable, now: datetime) -> tuple[PodUsage, ...]:
-    """The metrics of these triggers that are about pods, in their order."""
+    """Returns the metrics of those triggers that are of pod usage, in their order."""
     found = []
     for trigger in filter(is_resource, triggers):
         wanted = asked(trigger)
@@ -110,7 +110,7 @@ def of(triggers: Iterable[TriggerSpec], scale: Scalable, now: datetime) -> tuple
 
 
 def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[MeasuredPod, ...]:
-    """The pods that count. Raises Unmeasured where nothing of them is known, or a request is missing."""
+    """Returns the pods that count. Raises Unmeasured if their usage is unknown or a request is missing."""
     if scale.usage is None:
         raise Unmeasured(scale.usage_error or "nothing was measured")
     pods = []
@@ -127,18 +127,18 @@ def _pods(wanted: Asked, scale: Scalable, now: datetime) -> tuple[MeasuredPod, .
 
 
 def _is_ready(wanted: Asked, pod: Object, metrics: Object | None, now: datetime) -> bool:
-    """Whether a pod counts as it is: a starting one consumes more, or less, than it will."""
+    """Returns False for a starting pod, whose usage does not yet show its later one."""
     status = pod.get("status") or {}
     if status.get("phase") == "Pending":
         return False
     if wanted.resource != "cpu" or metrics is None:
         return True
-    condition, started = conditions.find(pod, "Ready"), _instant(status.get("startTime"))
+    condition, started = conditions.find(pod, "Ready"), times.instant(status.get("startTime"))
     if condition is None or started is None:
         return False
-    ready, changed = condition["status"] != "False", _instant(condition.get("lastTransitionTime")) or started
+    ready, changed = condition["status"] != "False", times.instant(condition.get("lastTransitionTime")) or started
     if now < started + INITIALIZATION:
-        measured = _instant(metrics.get("timestamp")) or now
+        measured = times.instant(metrics.get("timestamp")) or now
         return ready and measured >= changed + _window(metrics)
     return ready or changed >= started + INITIAL_READINESS
 
@@ -149,7 +149,7 @@ def _requested(wanted: Asked, pod: Object) -> int:
         if wanted.container and container["name"] != wanted.container:
             continue
         resources = container.get("resources") or {}
-        # An API server makes a limit without a request a request.
+        # The API server turns a limit without a request into a request.
         text = (resources.get("requests") or {}).get(wanted.resource) or (resources.get("limits") or {}).get(
             wanted.resource
         )
@@ -163,7 +163,7 @@ def _requested(wanted: Asked, pod: Object) -> int:
 
 
 def _used(wanted: Asked, metrics: Object) -> int | None:
-    """What a pod consumes; None where one of its containers was not measured."""
+    """Returns the usage of a pod, None if one of its containers was not measured."""
     total, found = 0, False
     for container in metrics.get("containers") or ():
         if wanted.container and container["name"] != wanted.container:
@@ -179,7 +179,7 @@ def _used(wanted: Asked, metrics: Object) -> int | None:
 
 
 def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, tolerance: Tolerance) -> int:
-    """A HorizontalPodAutoscaler's proposal; at least one pod is ready and was measured."""
+    """Returns a HorizontalPodAutoscaler's proposal; at least one pod is ready and measured."""
     ready = [(pod.used, pod.requested) for pod in pods if pod.ready and pod.used is not None]
     missing = [pod.requested for pod in pods if pod.ready and pod.used is None]
     starting = [pod.requested for pod in pods if not pod.ready]
@@ -187,7 +187,7 @@ def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, toleranc
     up = ratio > 1
     if not missing and not (up and starting):
         return current if tolerance.covers(float(ratio)) else ceil(ratio * len(ready))
-    # What is not known is taken to be what changes least: nothing consumed on the way up, all of it on the way down.
+    # An unknown usage counts as the one that changes least: none on the way up, all of it on the way down.
     counted = list(ready)
     if up:
         counted += [(0, requested) for requested in (*missing, *starting)]
@@ -203,12 +203,12 @@ def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, toleranc
 
 
 def _full(wanted: Asked, requested: int) -> int:
-    """What a pod is taken to consume whose consumption is not known, before pods are removed."""
+    """Returns the usage that an unmeasured pod counts with before pods are removed."""
     return requested * max(100, wanted.target) // 100 if wanted.kind == "Utilization" else wanted.target
 
 
 def _ratio(wanted: Asked, pods: Sequence[tuple[int | None, int]]) -> Fraction:
-    """Of what is consumed to the target; whole percents, as an autoscaler counts them."""
+    """Returns the ratio of usage to target, in whole percents as an autoscaler counts them."""
     used = sum(used or 0 for used, _ in pods)
     if not pods:
         return Fraction(0)
@@ -217,16 +217,20 @@ def _ratio(wanted: Asked, pods: Sequence[tuple[int | None, int]]) -> Fraction:
     return Fraction(used // len(pods), wanted.target)
 
 
-def _instant(text: object) -> datetime | None:
-    try:
-        return times.parse(str(text or ""))
-    except ValueError:
-        return None
-
-
 def _window(metrics: Mapping[str, object]) -> timedelta:
-    """How long a measurement took."""
+    """Returns the window of a measurement, 0 for a malformed one."""
     try:
         return durations.duration(str(metrics.get("window") or "0"))
     except CronError:
         return timedelta()
+
+
+def figures(usages: Sequence[PodUsage]) -> Iterator[Figure]:
+    """Yields the value of every metric of the pods."""
+    for each in usages:
+        if each.error is not None:
+            yield Figure(f"{each.name} is not known: {each.error}", 0)
+            continue
+        per = "% of the requests" if each.kind == "Utilization" else " per pod"
+        measured = sum(pod.ready and pod.used is not None for pod in each.pods)
+        yield Figure(f"{each.name} (target {each.target:g}{per}, {measured} of {len(each.pods)} pods)", each.value)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import sample, scaled_job
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
-from workers.controllers.keda.scaledjob import bounds, creation, demand
-from workers.controllers.keda.scaledjob.bounds import JobBounds
+from workers.controllers.keda.scaledjob import creation, demand
 from workers.controllers.keda.scaledjob.counting import JobCounts
+from workers.controllers.keda.scaledjob.demand import JobBounds
 from workers.errors import UserError
 
 TEN = JobBounds(0, 10)
@@ -37,52 +37,47 @@ TEN = JobBounds(0, 10)
     ],
 )
 def test_effective_bounds(given, expected):
-    assert bounds.effective(scaledjob.parse(scaled_job(**given)).spec) == expected
+    assert demand.effective_bounds(scaledjob.parse(scaled_job(**given)).spec) == expected
 
 
 @pytest.mark.parametrize(
     ("calculation", "samples", "queue", "scale", "active"),
     [
-        ("max", [sample(3), sample(7), sample(5)], 7, 7, True),
-        ("max", [sample(30, target=10), sample(20, target=1)], 30, 3, True),
-        ("max", [sample(0, active=True)], 0, 0, False),
-        ("max", [sample(3), sample(9, active=False)], 3, 3, True),
-        ("max", [sample(3), sample(9, error="no route")], 3, 3, True),
-        ("max", [], 0, 0, False),
-        ("max", [sample(500)], 500, 10, True),
-        ("max", [sample(2.1)], 3, 3, True),
-        ("max", [sample(21, target=10)], 21, 3, True),
-        ("max", [sample(5, target=0)], 5, 0, True),
-        ("min", [sample(7), sample(3)], 3, 3, True),
-        ("min", [sample(0, active=True), sample(5)], 5, 5, True),
-        ("min", [sample(5), sample(0, active=True)], 0, 0, True),
-        ("avg", [sample(2), sample(5)], 4, 4, True),
-        ("avg", [sample(100), sample(2)], 51, 6, True),
-        ("avg", [sample(0, active=True)], 0, 0, True),
-        ("sum", [sample(3), sample(4)], 7, 7, True),
-        ("sum", [sample(8), sample(8)], 16, 10, True),
-        ("sum", [sample(3), sample(4, active=False)], 3, 3, True),
-    ],
-    ids=[
-        "max takes the longest queue",
-        "max goes by the queue, not by the Jobs it asks for",
-        "max: an active trigger with nothing waiting does not activate",
-        "inactive triggers take no part",
-        "failing triggers take no part",
-        "no trigger at all",
-        "Jobs are capped, the queue is not",
-        "half an event is an event",
-        "a Job takes as many events as the target says",
-        "a target of zero asks for no Jobs",
-        "min takes the shortest queue",
-        "min: an empty queue seen first is replaced",
-        "min: an empty queue seen last wins",
-        "avg takes the mean and rounds up",
-        "avg takes the mean of what is capped",
-        "avg: active with nothing waiting",
-        "sum adds up",
-        "sum is capped as a whole",
-        "sum leaves out inactive ones",
+        pytest.param("max", [sample(3), sample(7), sample(5)], 7, 7, True, id="max takes the longest queue"),
+        pytest.param(
+            "max",
+            [sample(30, target=10), sample(20, target=1)],
+            30,
+            3,
+            True,
+            id="max goes by the queue, not by the Jobs it asks for",
+        ),
+        pytest.param(
+            "max",
+            [sample(0, active=True)],
+            0,
+            0,
+            False,
+            id="max: an active trigger with nothing waiting does not activate",
+        ),
+        pytest.param("max", [sample(3), sample(9, active=False)], 3, 3, True, id="inactive triggers take no part"),
+        pytest.param("max", [sample(3), sample(9, error="no route")], 3, 3, True, id="failing triggers take no part"),
+        pytest.param("max", [], 0, 0, False, id="no trigger at all"),
+        pytest.param("max", [sample(500)], 500, 10, True, id="Jobs are capped, the queue is not"),
+        pytest.param("max", [sample(2.1)], 3, 3, True, id="half an event is an event"),
+        pytest.param("max", [sample(21, target=10)], 21, 3, True, id="a Job takes as many events as the target says"),
+        pytest.param("max", [sample(5, target=0)], 5, 0, True, id="a target of zero asks for no Jobs"),
+        pytest.param("min", [sample(7), sample(3)], 3, 3, True, id="min takes the shortest queue"),
+        pytest.param(
+            "min", [sample(0, active=True), sample(5)], 5, 5, True, id="min: an empty queue seen first is replaced"
+        ),
+        pytest.param("min", [sample(5), sample(0, active=True)], 0, 0, True, id="min: an empty queue seen last wins"),
+        pytest.param("avg", [sample(2), sample(5)], 4, 4, True, id="avg takes the mean and rounds up"),
+        pytest.param("avg", [sample(100), sample(2)], 51, 6, True, id="avg takes the mean of what is capped"),
+        pytest.param("avg", [sample(0, active=True)], 0, 0, True, id="avg: active with nothing waiting"),
+        pytest.param("sum", [sample(3), sample(4)], 7, 7, True, id="sum adds up"),
+        pytest.param("sum", [sample(8), sample(8)], 16, 10, True, id="sum is capped as a whole"),
+        pytest.param("sum", [sample(3), sample(4, active=False)], 3, 3, True, id="sum leaves out inactive ones"),
     ],
 )
 def test_combining_triggers(calculation, samples, queue, scale, active):
@@ -97,30 +92,17 @@ IDLE, BROKEN = sample(0, name="d"), sample(name="e", error="no route")
 @pytest.mark.parametrize(
     ("samples", "weights", "activation", "active"),
     [
-        ([A, IDLE], {}, {}, True),
-        ([A, B], {}, {"require_all": True}, True),
-        ([A, IDLE], {}, {"require_all": True}, False),
-        ([A, BROKEN], {}, {"require_all": True}, False),
-        ([A, IDLE], {}, {"require_all": False}, True),
-        ([A, B, IDLE], {}, {"min_weight": 2}, True),
-        ([A, IDLE, BROKEN], {}, {"min_weight": 2}, False),
-        ([A, B], {"a": 0.4, "b": 0.5}, {"min_weight": 1}, False),
-        ([A, IDLE], {"a": 3}, {"min_weight": 3}, True),
-        ([A, B], {}, {"require_all": True, "min_weight": 3}, False),
-        ([], {}, {"min_weight": 0}, False),
-    ],
-    ids=[
-        "one is enough when nothing is said",
-        "all are active",
-        "one is idle",
-        "one is not known",
-        "not all need to be",
-        "as many as are wanted",
-        "too few",
-        "too light together",
-        "one that is heavy enough",
-        "both rules must hold",
-        "nothing weighs nothing, and is no work",
+        pytest.param([A, IDLE], {}, {}, True, id="one is enough when nothing is said"),
+        pytest.param([A, B], {}, {"require_all": True}, True, id="all are active"),
+        pytest.param([A, IDLE], {}, {"require_all": True}, False, id="one is idle"),
+        pytest.param([A, BROKEN], {}, {"require_all": True}, False, id="one is not known"),
+        pytest.param([A, IDLE], {}, {"require_all": False}, True, id="not all need to be"),
+        pytest.param([A, B, IDLE], {}, {"min_weight": 2}, True, id="as many as are wanted"),
+        pytest.param([A, IDLE, BROKEN], {}, {"min_weight": 2}, False, id="too few"),
+        pytest.param([A, B], {"a": 0.4, "b": 0.5}, {"min_weight": 1}, False, id="too light together"),
+        pytest.param([A, IDLE], {"a": 3}, {"min_weight": 3}, True, id="one that is heavy enough"),
+        pytest.param([A, B], {}, {"require_all": True, "min_weight": 3}, False, id="both rules must hold"),
+        pytest.param([], {}, {"min_weight": 0}, False, id="nothing weighs nothing, and is no work"),
     ],
 )
 def test_when_triggers_together_are_work_to_do(samples, weights, activation, active):
@@ -132,20 +114,12 @@ def test_when_triggers_together_are_work_to_do(samples, weights, activation, act
 @pytest.mark.parametrize(
     ("calculation", "weights", "queue", "whole"),
     [
-        ("sum", {"a": 0.5, "b": 2}, 10, 10),
-        ("avg", {"a": 1, "b": 3}, 4, 4),
-        ("avg", {"a": 0, "b": 0, "c": 0}, 0, 0),
-        ("sum", {"a": 0}, 4, 4),
-        ("max", {"a": 0.1}, 6, 6),
-        ("min", {"c": 9}, 1, 1),
-    ],
-    ids=[
-        "a weighted sum",
-        "a weighted mean",
-        "a mean of nothing",
-        "a trigger left out",
-        "max as it is",
-        "min as it is",
+        pytest.param("sum", {"a": 0.5, "b": 2}, 10, 10, id="a weighted sum"),
+        pytest.param("avg", {"a": 1, "b": 3}, 4, 4, id="a weighted mean"),
+        pytest.param("avg", {"a": 0, "b": 0, "c": 0}, 0, 0, id="a mean of nothing"),
+        pytest.param("sum", {"a": 0}, 4, 4, id="a trigger left out"),
+        pytest.param("max", {"a": 0.1}, 6, 6, id="max as it is"),
+        pytest.param("min", {"c": 9}, 1, 1, id="min as it is"),
     ],
 )
 def test_weights_count_in_sums_and_means(calculation, weights, queue, whole):

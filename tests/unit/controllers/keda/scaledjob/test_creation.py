@@ -4,10 +4,9 @@ import pytest
 
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation
-from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.demand import Demand
-from workers.controllers.keda.scaledjob.strategy import Jobs
+from workers.controllers.keda.scaledjob.creation import Jobs
+from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
 
 def named(name=None, *, deduction=None, percentage=None):
@@ -48,7 +47,13 @@ def waiting(events, *, target=1, maximum=10, active=None):
         (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 12), 2),
         (named("custom", deduction=2, percentage="0"), waiting(5), Jobs(0, 0), JobBounds(0, 10), 3),
         (named("custom", deduction=1, percentage="0.5"), waiting(10), Jobs(3, 0), JobBounds(0, 20), 8),
-        (named("custom", deduction=-2, percentage="0"), waiting(0, active=True), Jobs(1, 0), JobBounds(1, 9), 0),
+        (
+            named("custom", deduction=-2, percentage="0"),
+            waiting(0, active=True),
+            Jobs(1, 0),
+            JobBounds(1, 9),
+            0,
+        ),
         (named("custom", percentage="half"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
         (named("custom"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
         (named("custom", percentage="nan"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
@@ -138,7 +143,7 @@ BOUNDS = JobBounds(0, 10)
 )
 def test_what_a_reading_justifies(chosen, demand, seen, expected, fresh):
     assert creation.justified(chosen, demand, seen, BOUNDS) == expected
-    assert creation.held_back(chosen, demand, seen, BOUNDS) is fresh
+    assert creation.needs_reading(chosen, demand, seen, BOUNDS) is fresh
 
 
 def test_the_minimum_is_filled_on_any_reading():

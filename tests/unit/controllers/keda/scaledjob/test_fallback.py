@@ -26,42 +26,31 @@ def made(fallback, *children, samples, **spec):
 @pytest.mark.parametrize(
     ("fallback", "samples", "spec", "expected"),
     [
-        (None, [failing(0)], {}, 0),
-        (FIXED, [failing(2)], {}, 0),
-        (FIXED, [failing(3)], {}, 3),
-        ({"replicas": 2}, [failing(3)], {}, 0),
-        ({"replicas": 2}, [failing(4)], {}, 2),
-        ({"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2),
-        ({**FIXED, "behavior": "none"}, [failing(3)], {}, 0),
-        ({**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4),
-        (FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5),
-        (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3),
-        (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3),
-        (FIXED, [failing(3), sample(5, name="s1")], {}, 5),
-        (FIXED, [failing(3), sample(1, name="s1")], {}, 3),
-        (HOLD, [failing(3, last=2.5)], {}, 3),
-        (HOLD, [failing(3)], {}, 0),
-        (HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4),
-        (HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7),
-    ],
-    ids=[
-        "no fallback: unknown makes nothing",
-        "as many failures as are allowed",
-        "one more",
-        "three are allowed when nothing is said",
-        "and the fourth is too many",
-        "from the first poll on",
-        "behavior none",
-        "never more than the maximum",
-        "on top of the minimum",
-        "whatever the strategy: accurate",
-        "whatever the strategy: eager",
-        "a trigger that works asks for more",
-        "a trigger that works asks for less",
-        "hold keeps what was asked for last",
-        "hold without a last value keeps nothing",
-        "hold takes the larger of two",
-        "hold under the maximum",
+        pytest.param(None, [failing(0)], {}, 0, id="no fallback: unknown makes nothing"),
+        pytest.param(FIXED, [failing(2)], {}, 0, id="as many failures as are allowed"),
+        pytest.param(FIXED, [failing(3)], {}, 3, id="one more"),
+        pytest.param({"replicas": 2}, [failing(3)], {}, 0, id="three are allowed when nothing is said"),
+        pytest.param({"replicas": 2}, [failing(4)], {}, 2, id="and the fourth is too many"),
+        pytest.param({"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2, id="from the first poll on"),
+        pytest.param({**FIXED, "behavior": "none"}, [failing(3)], {}, 0, id="behavior none"),
+        pytest.param(
+            {**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4, id="never more than the maximum"
+        ),
+        pytest.param(FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5, id="on top of the minimum"),
+        pytest.param(
+            FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3, id="whatever the strategy: accurate"
+        ),
+        pytest.param(
+            FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3, id="whatever the strategy: eager"
+        ),
+        pytest.param(FIXED, [failing(3), sample(5, name="s1")], {}, 5, id="a trigger that works asks for more"),
+        pytest.param(FIXED, [failing(3), sample(1, name="s1")], {}, 3, id="a trigger that works asks for less"),
+        pytest.param(HOLD, [failing(3, last=2.5)], {}, 3, id="hold keeps what was asked for last"),
+        pytest.param(HOLD, [failing(3)], {}, 0, id="hold without a last value keeps nothing"),
+        pytest.param(
+            HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4, id="hold takes the larger of two"
+        ),
+        pytest.param(HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7, id="hold under the maximum"),
     ],
 )
 def test_what_a_fallback_makes(fallback, samples, spec, expected):

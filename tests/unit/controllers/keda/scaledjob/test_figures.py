@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, child, reading, sample, scaled_job, snapshot
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation, decide
-from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.demand import Demand
+from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
 _NAMES = {"min": min, "max": max, "int": int, "ceil": ceil}
 
@@ -38,7 +37,7 @@ def counts(draw):
     bounds=st.builds(JobBounds, few, few),
 )
 def test_every_sum_gives_its_figure_and_the_last_figure_is_the_decision(strategy, demand, counts, bounds):
-    figures = creation.worked_out(strategy, demand, counts, bounds)
+    figures = creation.figures(strategy, demand, counts, bounds)
     for figure in figures:
         assert not figure.how or eval(figure.how, {"__builtins__": {}}, _NAMES) == figure.value, figure
     assert figures[-1].value == creation.justified(strategy, demand, counts, bounds) >= 0

@@ -10,9 +10,8 @@ from tests.unit.controllers.plans import created, shape, status_of
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers import registry
 from workers.controllers.keda.scaledjob import creation, decide
-from workers.controllers.keda.scaledjob.bounds import JobBounds
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.demand import Demand
+from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 from workers.settings import Settings
 
 COUNTING = frozenset({"poll-counting"})

@@ -27,24 +27,19 @@ def body(**labels):
 @pytest.mark.parametrize(
     ("spec", "labels", "groups"),
     [
-        ({}, {}, [None]),
-        ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
-        ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
-        ({"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}, {"team": "b"}, [None]),
-        ({"namespaces": ["default", "other"]}, {}, [None]),
-        ({"namespaces": ["other"]}, {}, []),
-        ({"groupBy": "team"}, {"team": "a"}, ["a"]),
-        ({"groupBy": "team"}, {}, [""]),
-    ],
-    ids=[
-        "everything",
-        "by label",
-        "another label",
-        "by expression",
-        "in its namespace",
-        "in another namespace",
-        "by group",
-        "in the group of those without the label",
+        pytest.param({}, {}, [None], id="everything"),
+        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None], id="by label"),
+        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, [], id="another label"),
+        pytest.param(
+            {"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
+            {"team": "b"},
+            [None],
+            id="by expression",
+        ),
+        pytest.param({"namespaces": ["default", "other"]}, {}, [None], id="in its namespace"),
+        pytest.param({"namespaces": ["other"]}, {}, [], id="in another namespace"),
+        pytest.param({"groupBy": "team"}, {"team": "a"}, ["a"], id="by group"),
+        pytest.param({"groupBy": "team"}, {}, [""], id="in the group of those without the label"),
     ],
 )
 def test_whom_a_policy_covers(spec, labels, groups):
@@ -184,22 +179,13 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
 @pytest.mark.parametrize(
     ("allowance", "jobs", "made", "limit", "held_back"),
     [
-        (6, (), 4, 6, False),
-        (7, (), 4, 6, False),
-        (3, (), 3, 3, True),
-        (2, (bound("1"),), 1, 2, True),
-        (1, (bound("1"),), 0, 1, True),
-        (0, (), 0, 0, True),
-        (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
-    ],
-    ids=[
-        "all claims get theirs",
-        "more than it may have by itself",
-        "some claims wait",
-        "a Job counts",
-        "none may be made",
-        "nothing may run at all",
-        "Jobs of no claim count too",
+        pytest.param(6, (), 4, 6, False, id="all claims get theirs"),
+        pytest.param(7, (), 4, 6, False, id="more than it may have by itself"),
+        pytest.param(3, (), 3, 3, True, id="some claims wait"),
+        pytest.param(2, (bound("1"),), 1, 2, True, id="a Job counts"),
+        pytest.param(1, (bound("1"),), 0, 1, True, id="none may be made"),
+        pytest.param(0, (), 0, 0, True, id="nothing may run at all"),
+        pytest.param(3, (bound("1"), bound("2"), child("stray")), 0, 3, True, id="Jobs of no claim count too"),
     ],
 )
 def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):

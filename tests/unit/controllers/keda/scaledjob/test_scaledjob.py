@@ -5,8 +5,8 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
-from workers.controllers.keda.scaledjob.decide import READING_LIFE
-from workers.controllers.keda.scaledjob.jobs import HELPING
+from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
+from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
@@ -112,18 +112,18 @@ def test_a_job_that_ended_since_the_reading_calls_for_a_fresh_one():
 
 
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
-    old = reading(sample(3), started=-READING_LIFE / 1_000_000 - 1)
+    old = reading(sample(3), started=-MAX_READING_AGE / 1_000_000 - 1)
     plan = decide(snapshot(scaled_job(), reading=old), NOW)
     assert created(plan) == []
     assert shape(plan)[0] == "PollNow"
-    young = reading(sample(3), started=-READING_LIFE / 1_000_000 + 1)
+    young = reading(sample(3), started=-MAX_READING_AGE / 1_000_000 + 1)
     assert len(created(decide(snapshot(scaled_job(), reading=young), NOW))) == 3
 
 
 def test_more_than_one_helping_is_created_in_turns():
     body = scaled_job(maxReplicaCount=5000)
-    plan = decide(snapshot(body, reading=reading(sample(HELPING + 7))), NOW)
-    assert len(created(plan)) == HELPING
+    plan = decide(snapshot(body, reading=reading(sample(MAX_CREATES + 7))), NOW)
+    assert len(created(plan)) == MAX_CREATES
     assert plan.steps[-1] == ComeBack(NOW)
 
 

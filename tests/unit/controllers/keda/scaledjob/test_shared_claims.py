@@ -1,4 +1,4 @@
-"""Objects that claim under a limit they share: never a Job more than it allows, and every item gets its Job."""
+"""Objects that claim under a shared limit: never more Jobs than it allows, and every item gets its Job."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,24 +17,24 @@ from hypothesis.stateful import (
 
 from tests.support.caps import SharedCap
 from tests.unit.controllers.factories import NOW, entry
-from tests.unit.controllers.keda.scaledjob.claim_world import Visit, World, work
+from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, work
 from workers.api.kinds import SCALE_POLICY
 from workers.controllers.keda.scaledjob import claiming, decide, policy
 from workers.reconcile.plan import Plan
 from workers.reconcile.snapshot import Snapshot
 
 NAMES = ("a", "b")
-#: An object that does not claim: it makes what it was granted, whenever it comes to it.
+#: An object that does not claim: it creates the Jobs it was granted at any later time.
 PLAIN = "plain"
 
 
 @dataclass
-class Covered(World):
+class Covered(ClaimsCluster):
     """One object that claims, under the limit."""
 
     name: str = ""
     cap: SharedCap | None = None
-    visit: Visit | None = None
+    pending: Poll | None = None
     plan: Plan | None = None
     killed: bool = False
 
@@ -44,9 +44,9 @@ class Covered(World):
         return replace(super().snapshot(), cluster_wide={SCALE_POLICY.id: (entry(SCALE_POLICY, "quota", body),)})
 
     def planned(self) -> Plan:
-        """The decision with the limit's answer."""
+        """Returns the plan with the limit's answer."""
         if self.killed:
-            # Its key comes back when its lease is over; the watch has caught up by then.
+            # The key of a killed worker comes back after its lease; the watch has caught up by then.
             self.see_all()
         self.killed = False
         seen = self.snapshot()
@@ -64,29 +64,29 @@ class Sharing(RuleBasedStateMachine):
     @initialize(limit=st.integers(0, 5), maximum=st.integers(1, 6), retries=st.integers(0, 1))
     def begin(self, limit: int, maximum: int, retries: int) -> None:
         self.cap = SharedCap(limit)
-        self.worlds = {name: Covered(work(maximum, retries, "gradual"), name=name, cap=self.cap) for name in NAMES}
+        self.clusters = {name: Covered(work(maximum, retries, "gradual"), name=name, cap=self.cap) for name in NAMES}
         self.plain = self.granted = 0
         self.most = limit
-        for world in self.worlds.values():
-            world.push("work", 4)
-            self._round(world)
+        for cluster in self.clusters.values():
+            cluster.push("work", 4)
+            self._round(cluster)
 
     @rule(data=st.data(), number=st.integers(1, 4))
     def items_are_pushed(self, data: Any, number: int) -> None:
-        world = self._one(data)
-        if len(world.pushed) < 20:
-            world.push("work", number)
+        cluster = self._one(data)
+        if len(cluster.pushed) < 20:
+            cluster.push("work", number)
 
     @rule(data=st.data())
     def a_poll_goes_on(self, data: Any) -> None:
-        world = self._one(data)
-        if world.visit is None:
-            world.visit = world.begin()
-        elif world.visit.done:
-            world.store(world.visit)
-            world.visit = None
+        cluster = self._one(data)
+        if cluster.pending is None:
+            cluster.pending = cluster.begin()
+        elif cluster.pending.done:
+            cluster.store(cluster.pending)
+            cluster.pending = None
         else:
-            world.measure(world.visit)
+            cluster.measure(cluster.pending)
 
     @rule(data=st.data())
     def a_whole_poll_is_made(self, data: Any) -> None:
@@ -94,27 +94,27 @@ class Sharing(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def a_decision_goes_on(self, data: Any) -> None:
-        """It is made on what is observed and allowed, and carried out later."""
-        world = self._one(data)
-        if world.plan is None:
-            world.plan = world.planned()
+        """A decision is made on one observation and allowance, and carried out later."""
+        cluster = self._one(data)
+        if cluster.plan is None:
+            cluster.plan = cluster.planned()
         else:
-            world.act(world.plan)
-            world.plan = None
+            cluster.act(cluster.plan)
+            cluster.plan = None
 
     @rule(data=st.data(), writes=st.integers(0, 4))
     def a_decision_is_killed_half_way(self, data: Any, writes: int) -> None:
-        world = self._one(data)
-        world.killed = not world.act(world.plan or world.planned(), writes)
-        world.plan = None
+        cluster = self._one(data)
+        cluster.killed = not cluster.act(cluster.plan or cluster.planned(), writes)
+        cluster.plan = None
 
     @rule(names=st.permutations(NAMES), rounds=st.integers(1, 3))
     def a_while_passes(self, names: list[str], rounds: int) -> None:
         """No Job ends meanwhile."""
         for _ in range(rounds):
             for name in names:
-                self.worlds[name].visit = None
-                self._round(self.worlds[name], jobs_end=False)
+                self.clusters[name].pending = None
+                self._round(self.clusters[name], jobs_end=False)
 
     @rule(wanted=st.integers(0, 6))
     def the_plain_one_decides(self, wanted: int) -> None:
@@ -128,97 +128,97 @@ class Sharing(RuleBasedStateMachine):
     @precondition(lambda self: self.plain)
     @rule()
     def a_job_of_the_plain_one_ends(self) -> None:
-        # What was decided before goes by the Jobs that were there then.
+        # Earlier decisions counted the Job that has ended.
         self.plain, self.granted = self.plain - 1, self.granted - 1
 
     @rule(data=st.data(), how=st.sampled_from(["Complete", "Complete", "Failed"]))
     def a_job_ends(self, data: Any, how: str) -> None:
-        world = self._one(data)
-        if alive := world.alive():
-            world.end(data.draw(st.sampled_from(alive)), how)
+        cluster = self._one(data)
+        if alive := cluster.alive():
+            cluster.end(data.draw(st.sampled_from(alive)), how)
 
     @rule(data=st.data())
-    def somebody_deletes_a_job(self, data: Any) -> None:
-        world = self._one(data)
-        if world.jobs:
-            world.remove(data.draw(st.sampled_from(sorted(world.jobs))))
+    def a_user_deletes_a_job(self, data: Any) -> None:
+        cluster = self._one(data)
+        if cluster.jobs:
+            cluster.remove(data.draw(st.sampled_from(sorted(cluster.jobs))))
 
     @rule(data=st.data())
-    def the_mirror_catches_up(self, data: Any) -> None:
+    def the_store_catches_up(self, data: Any) -> None:
         self._one(data).see_all()
 
     @rule()
     def the_broker_is_emptied(self) -> None:
-        """Who held a lease has stopped before anybody gets one again."""
+        """Lease holders have stopped before a new lease is given."""
         self.granted = self.plain
-        for world in self.worlds.values():
-            world.plan = world.visit = None
-            world.flush()
+        for cluster in self.clusters.values():
+            cluster.plan = cluster.pending = None
+            cluster.flush()
         self.cap.count(self._alive())
 
     @rule(limit=st.integers(0, 5))
     def the_policy_changes(self, limit: int) -> None:
-        """Another ledger, filled from what is there."""
+        """The changed limit has a ledger of its own, filled from the observed Jobs."""
         self.the_broker_is_emptied()
         self.cap.limit = limit
         self.most = max(limit, sum(self._alive().values()))
 
     @rule(data=st.data(), maximum=st.integers(1, 6))
     def the_object_may_have_another_number(self, data: Any, maximum: int) -> None:
-        world = self._one(data)
-        world.owner = {**world.owner, "spec": {**world.owner["spec"], "maxReplicaCount": maximum}}
+        cluster = self._one(data)
+        cluster.owner = {**cluster.owner, "spec": {**cluster.owner["spec"], "maxReplicaCount": maximum}}
 
     @invariant()
     def there_are_never_more_jobs_than_the_limit(self) -> None:
-        if hasattr(self, "worlds"):
+        if hasattr(self, "clusters"):
             alive = self._alive()
             assert sum(alive.values()) <= self.most, f"of {self.cap.limit}: {alive}"
-            # Jobs that were there when the limit fell are never stopped, and none take their place.
+            # Jobs above a lowered limit go on, and no Job replaces them.
             self.most = max(self.cap.limit, min(self.most, sum(alive.values())))
 
     @invariant()
     def every_item_is_accounted_for(self) -> None:
-        for world in getattr(self, "worlds", {}).values():
-            world.check()
+        for cluster in getattr(self, "clusters", {}).values():
+            cluster.check()
 
     def teardown(self) -> None:
-        if not hasattr(self, "worlds"):
+        if not hasattr(self, "clusters"):
             return
         self.cap.limit = self.most = max(1, self.cap.limit)
         self.plain = self.granted = 0
         self.cap.ask(PLAIN, alive=0, wanted=0)
-        for world in self.worlds.values():
-            for name in world.alive():
-                world.end(name, "Complete")
-            world.plan = world.visit = None
-            world.owner["spec"]["maxReplicaCount"] = 2
-        for _ in range(8 * sum(len(world.pushed) for world in self.worlds.values()) + 20):
-            for world in self.worlds.values():
-                self._round(world)
+        for cluster in self.clusters.values():
+            for name in cluster.alive():
+                cluster.end(name, "Complete")
+            cluster.plan = cluster.pending = None
+            cluster.owner["spec"]["maxReplicaCount"] = 2
+        for _ in range(8 * sum(len(cluster.pushed) for cluster in self.clusters.values()) + 20):
+            for cluster in self.clusters.values():
+                self._round(cluster)
                 self.there_are_never_more_jobs_than_the_limit()
-        for world in self.worlds.values():
-            ledger = world.lists["work"]
-            assert not ledger.items, "a queue that nobody works off"
-            assert not ledger.held, "a claim that nobody works on"
+        for cluster in self.clusters.values():
+            ledger = cluster.lists["work"]
+            assert not ledger.items, "items that were never claimed"
+            assert not ledger.held, "a claim without a Job"
 
     def _one(self, data: Any) -> Covered:
-        return self.worlds[data.draw(st.sampled_from(NAMES))]
+        return self.clusters[data.draw(st.sampled_from(NAMES))]
 
     def _alive(self) -> dict[str, int]:
-        return {PLAIN: self.plain} | {name: len(world.alive()) for name, world in self.worlds.items()}
+        return {PLAIN: self.plain} | {name: len(cluster.alive()) for name, cluster in self.clusters.items()}
 
-    def _round(self, world: Covered, *, jobs_end: bool = True) -> None:
-        world.see_all()
-        world.poll()
-        world.decide()
-        for name in world.alive() if jobs_end else ():
-            world.end(name, "Complete")
+    def _round(self, cluster: Covered, *, jobs_end: bool = True) -> None:
+        cluster.see_all()
+        cluster.poll()
+        cluster.decide()
+        for name in cluster.alive() if jobs_end else ():
+            cluster.end(name, "Complete")
 
 
 _SETTINGS = settings(max_examples=50, stateful_step_count=30, derandomize=True, deadline=None)
 
 
-def test_whatever_is_interleaved_there_are_never_more_jobs_than_the_limit() -> None:
+def test_there_are_never_more_jobs_than_the_limit_under_any_interleaving() -> None:
     run_state_machine_as_test(Sharing, settings=_SETTINGS)
 
 
@@ -232,19 +232,14 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
 @pytest.mark.parametrize(
     ("place", "name", "mutant"),
     [
-        (claiming._Claiming, "_allowed", property(lambda of: of._maximum)),
-        (claiming._Claiming, "_alive", 0),
-        (policy, "unfinished", lambda _: 0),
-        (claiming._Claiming, "_jobs_wanted", property(lambda of: of._alive)),
-    ],
-    ids=[
-        "every claim gets its Job whatever was answered",
-        "Jobs that are there do not count",
-        "nobody's Jobs count",
-        "what is claimed is not asked for",
+        pytest.param(
+            claiming, "_allowed", lambda maximum, _: maximum, id="every claim gets its Job, and the answer is ignored"
+        ),
+        pytest.param(policy, "unfinished", lambda _: 0, id="unfinished Jobs do not count"),
+        pytest.param(claiming, "_more_wanted", lambda _: 0, id="claims are not reserved"),
     ],
 )
-def test_the_world_notices_a_broken_rule(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, mutant: Any) -> None:
+def test_a_broken_rule_is_detected(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, mutant: Any) -> None:
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

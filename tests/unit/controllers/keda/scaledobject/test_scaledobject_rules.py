@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import spec
-from workers.controllers.keda.scaledobject import activation, figures, metrics, modifiers, proposals
+from workers.controllers.keda.scaledobject import activation, metrics, modifiers
 from workers.controllers.keda.scaledobject.activation import ActivationState, ActivationVerdict
-from workers.controllers.keda.scaledobject.metrics import Metric, Replicas
-from workers.controllers.keda.scaledobject.proposals import Tolerance
+from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, Tolerance
 from workers.errors import UserError
 
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
@@ -34,7 +33,7 @@ FALLBACK = {"failureThreshold": 3, "replicas": 6}
             id="A1: from idle",
         ),
         pytest.param(
-            {}, ActivationState(0, True, hold_out=True), ActivationVerdict("A1"), id="A1: scaling out is paused"
+            {}, ActivationState(0, True, scale_out_paused=True), ActivationVerdict("A1"), id="A1: scaling out is paused"
         ),
         pytest.param(
             {}, ActivationState(0, True, failing=True), ActivationVerdict("A1", 1), id="A1: before a failing trigger"
@@ -64,7 +63,7 @@ FALLBACK = {"failureThreshold": 3, "replicas": 6}
             {}, ActivationState(2, False, cooled=False), ActivationVerdict("I3", cooling=True), id="I3: in the cooldown"
         ),
         pytest.param(
-            {}, ActivationState(2, False, hold_in=True), ActivationVerdict("I3"), id="I3: scaling in is paused"
+            {}, ActivationState(2, False, scale_in_paused=True), ActivationVerdict("I3"), id="I3: scaling in is paused"
         ),
         pytest.param(
             {"minReplicaCount": 3, "idleReplicaCount": 1},
@@ -135,7 +134,7 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
     replicas = Replicas(current, ready=current)
     (metric,) = metrics.of([failed()], given.triggers, given.fallback, replicas)
     assert (metric.error, metric.made_up, metric.active) == (None, True, True)
-    assert proposals.propose([metric], replicas, Tolerance(0, 0)) == wanted
+    assert metrics.propose([metric], replicas, Tolerance(0, 0)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -222,7 +221,7 @@ def test_modifiers(given: object, samples: list[object], value: float, active: b
 def test_what_the_formula_made_of_which_values_is_told(given: object, samples: list[object], how: str) -> None:
     metric = applied(given, *samples)
     assert metric.how == how
-    assert how in [figure.how for figure in figures.measured([metric], 1) if figure.name.startswith(metric.name)]
+    assert how in [figure.how for figure in metrics.figures([metric], 1) if figure.name.startswith(metric.name)]
 
 
 def test_a_long_formula_is_not_told_in_full() -> None:
@@ -305,7 +304,7 @@ UNKNOWN = Metric("m", "AverageValue", 10.0, error="away")
     ],
 )
 def test_proposals(found: list[Metric], replicas: Replicas, proposal: int | None) -> None:
-    assert proposals.propose(found, replicas) == proposal
+    assert metrics.propose(found, replicas) == proposal
 
 
 @given(
@@ -317,5 +316,5 @@ def test_proposals(found: list[Metric], replicas: Replicas, proposal: int | None
 )
 def test_a_larger_value_never_proposes_less(kind, values, target, current, data) -> None:
     replicas = Replicas(current, data.draw(st.integers(0, current)))
-    less, more = (proposals.propose([kind(value, target)], replicas) for value in values)
+    less, more = (metrics.propose([kind(value, target)], replicas) for value in values)
     assert less <= more

@@ -19,7 +19,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
 )
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
-from workers.controllers.keda.scaledobject.proposals import Tolerance
+from workers.controllers.keda.scaledobject.metrics import Tolerance
 from workers.reconcile.plan import ComeBack
 from workers.reconcile.snapshot import Scalable
 

@@ -1,4 +1,4 @@
-"""Every item has exactly one completed Job, or is parked, or waits: whatever is interleaved, killed or lost."""
+"""Every item has exactly one completed Job, or is parked, or waits, under any interleaving, kill and data loss."""
 
 from itertools import count
 
@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 
 from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
-from tests.unit.controllers.keda.scaledjob.claim_world import Visit, World, item_of, work
-from workers.controllers.keda.scaledjob import binding, claims, decide, names, observed
+from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
+from workers.controllers.keda.scaledjob import binding, claims, decide, names
 from workers.handoff.claims import ClaimSettlement
 from workers.reconcile.plan import Plan, Unfinalize
 
@@ -32,220 +32,220 @@ class Accounting(RuleBasedStateMachine):
         pushed=st.integers(0, 6),
     )
     def begin(self, maximum, retries, rollout, pushed):
-        self.world = World(work(maximum, retries, rollout))
-        self.world.push("work", pushed)
-        self.visits: list[Visit] = []
+        self.cluster = ClaimsCluster(work(maximum, retries, rollout))
+        self.cluster.push("work", pushed)
+        self.polls: list[Poll] = []
         self.plan: Plan | None = None
         self.killed = False
 
     @rule(name=st.sampled_from(["work", "other"]), number=st.integers(1, 3))
-    @precondition(lambda self: len(self.world.pushed) < 15)
+    @precondition(lambda self: len(self.cluster.pushed) < 15)
     def items_are_pushed(self, name, number):
-        self.world.push(name, number)
+        self.cluster.push(name, number)
 
     @rule(data=st.data())
     def a_poll_goes_on(self, data):
-        """Two at once: the first has lost its lease and does not know it."""
-        world = self.world
-        if len(self.visits) < 2 and data.draw(st.booleans()):
-            self.visits.append(world.begin())
-        elif self.visits:
-            visit = data.draw(st.sampled_from(self.visits))
-            if visit.done:
-                world.store(visit)
-                self.visits.remove(visit)
+        """Two polls overlap if the first has lost its lease without noticing."""
+        cluster = self.cluster
+        if len(self.polls) < 2 and data.draw(st.booleans()):
+            self.polls.append(cluster.begin())
+        elif self.polls:
+            poll = data.draw(st.sampled_from(self.polls))
+            if poll.done:
+                cluster.store(poll)
+                self.polls.remove(poll)
             else:
-                world.measure(visit)
+                cluster.measure(poll)
 
     @rule()
     def a_whole_poll_is_made(self):
-        self.world.poll()
+        self.cluster.poll()
 
-    @precondition(lambda self: self.visits)
+    @precondition(lambda self: self.polls)
     @rule()
     def a_poller_is_killed(self):
-        self.visits.pop()
+        self.polls.pop()
 
     @rule()
     def a_decision_goes_on(self):
-        """It is made on what is observed, and carried out later."""
+        """A decision is made on one observation and carried out later."""
         if self.plan is None:
             self._rested()
-            self.plan = decide(self.world.snapshot(), NOW)
+            self.plan = decide(self.cluster.snapshot(), NOW)
         else:
-            self.world.act(self.plan)
+            self.cluster.act(self.plan)
             self.plan = None
 
     @rule()
     def a_whole_decision_is_made(self):
         self._rested()
         self.plan = None
-        self.world.decide()
+        self.cluster.decide()
 
     @rule(rounds=st.integers(1, 8), jobs_end=st.booleans())
     def a_while_passes(self, rounds, jobs_end):
-        """But not for a poller that stands still."""
+        """All polls but a stalled one go on."""
         self._rested()
         self.plan = None
         for _ in range(rounds):
             self._round(jobs_end=jobs_end)
 
-    @precondition(lambda self: len(self.world.pushed) < 15)
+    @precondition(lambda self: len(self.cluster.pushed) < 15)
     @rule(name=st.sampled_from(["work", "other"]))
-    def a_poller_stands_still_while_another_list_is_named(self, name):
+    def a_poller_stalls_while_the_spec_names_another_list(self, name):
         self._rested()
         self.plan = None
-        visit = self.world.begin()
+        poll = self.cluster.begin()
         self._specify(name)
         for _ in range(8):
             self._round()
-        self.world.push(visit.list, 1)
-        self.world.measure(visit)
-        self.world.store(visit)
+        self.cluster.push(poll.list, 1)
+        self.cluster.measure(poll)
+        self.cluster.store(poll)
 
     @rule(writes=st.integers(0, 5))
     def a_decision_is_killed_half_way(self, writes):
         self._rested()
         self.plan = None
-        self.killed = not self.world.act(decide(self.world.snapshot(), NOW), writes)
+        self.killed = not self.cluster.act(decide(self.cluster.snapshot(), NOW), writes)
 
     def _rested(self):
-        """The key of a holder that died comes back when its lease is over; the watch has caught up with it by then."""
+        """The key of a killed worker comes back after its lease; the watch has caught up by then."""
         if self.killed:
-            self.world.see_all()
+            self.cluster.see_all()
         self.killed = False
 
-    @precondition(lambda self: self.world.alive())
+    @precondition(lambda self: self.cluster.alive())
     @rule(data=st.data(), how=st.sampled_from(["Complete", "Complete", "Failed"]))
     def a_job_ends(self, data, how):
-        self.world.end(data.draw(st.sampled_from(self.world.alive())), how)
+        self.cluster.end(data.draw(st.sampled_from(self.cluster.alive())), how)
 
-    @precondition(lambda self: self.world.jobs)
+    @precondition(lambda self: self.cluster.jobs)
     @rule(data=st.data())
-    def somebody_deletes_a_job(self, data):
-        self.world.remove(data.draw(st.sampled_from(sorted(self.world.jobs))))
+    def a_user_deletes_a_job(self, data):
+        self.cluster.remove(data.draw(st.sampled_from(sorted(self.cluster.jobs))))
 
-    @precondition(lambda self: self.world.alive() and self.plan is None)
+    @precondition(lambda self: self.cluster.alive() and self.plan is None)
     @rule(data=st.data())
     def a_deleted_job_finishes_while_it_is_let_go(self, data):
-        name = data.draw(st.sampled_from(self.world.alive()))
-        self.world.remove(name)
-        if name not in self.world.jobs:
+        name = data.draw(st.sampled_from(self.cluster.alive()))
+        self.cluster.remove(name)
+        if name not in self.cluster.jobs:
             return
-        self.world.see_all()
+        self.cluster.see_all()
         self._rested()
-        plan = decide(self.world.snapshot(), NOW)
-        self.world.end(name, "Complete")
-        self.world.act(plan)
+        plan = decide(self.cluster.snapshot(), NOW)
+        self.cluster.end(name, "Complete")
+        self.cluster.act(plan)
 
-    @precondition(lambda self: self.world.behind)
+    @precondition(lambda self: self.cluster.unobserved)
     @rule(data=st.data())
-    def the_mirror_catches_up_with_a_job(self, data):
-        self.world.see(data.draw(st.sampled_from(sorted(self.world.behind))))
+    def the_store_catches_up_with_a_job(self, data):
+        self.cluster.see(data.draw(st.sampled_from(sorted(self.cluster.unobserved))))
 
     @rule()
     def the_broker_is_emptied(self):
-        """Who held a lease has stopped before anybody gets one again."""
+        """Lease holders have stopped before a new lease is given."""
         self.plan = None
-        self.visits = []
-        self.world.flush()
+        self.polls = []
+        self.cluster.flush()
 
     @rule()
-    def the_user_pauses_or_goes_on(self):
-        metadata = self.world.owner["metadata"]
+    def the_user_pauses_or_resumes(self):
+        metadata = self.cluster.owner["metadata"]
         annotations = dict(metadata.get("annotations") or {})
         if annotations.pop(PAUSED, None) is None:
             annotations[PAUSED] = "true"
-        self.world.owner = {**self.world.owner, "metadata": {**metadata, "annotations": annotations}}
+        self.cluster.owner = {**self.cluster.owner, "metadata": {**metadata, "annotations": annotations}}
 
     @rule(name=st.sampled_from(["work", "other"]))
     def the_user_names_a_list(self, name):
-        """Also the one that is named already: another generation."""
+        """The same list again is another generation, too."""
         self._specify(name)
 
     def _specify(self, name):
-        owner = self.world.owner
+        owner = self.cluster.owner
         metadata = {**owner["metadata"], "generation": owner["metadata"]["generation"] + 1}
         [trigger] = owner["spec"]["triggers"]
         trigger = {**trigger, "metadata": {**trigger["metadata"], "listName": name}}
-        self.world.owner = {**owner, "metadata": metadata, "spec": {**owner["spec"], "triggers": [trigger]}}
+        self.cluster.owner = {**owner, "metadata": metadata, "spec": {**owner["spec"], "triggers": [trigger]}}
 
     @invariant()
     def every_item_is_accounted_for(self):
-        if hasattr(self, "world"):
-            self.world.check()
+        if hasattr(self, "cluster"):
+            self.cluster.check()
 
     @invariant()
     def there_are_never_more_claims_than_allowed(self):
-        if hasattr(self, "world"):
-            assert all(len(each.held) <= self.world.maximum() for each in self.world.lists.values())
+        if hasattr(self, "cluster"):
+            assert all(len(each.held) <= self.cluster.maximum() for each in self.cluster.lists.values())
 
     def teardown(self):
-        if hasattr(self, "world"):
+        if hasattr(self, "cluster"):
             self._everything_gets_done()
-            self._and_nothing_stays_behind_a_deleted_object()
+            self._and_nothing_is_left_of_a_deleted_object()
 
     def _everything_gets_done(self):
-        world = self.world
+        cluster = self.cluster
         self._settle()
-        if PAUSED in (world.owner["metadata"].get("annotations") or {}):
-            self.the_user_pauses_or_goes_on()
+        if PAUSED in (cluster.owner["metadata"].get("annotations") or {}):
+            self.the_user_pauses_or_resumes()
         for name in ("work", "other", "work"):
             self._specify(name)
-            for _ in range(6 * len(world.pushed) + 20):
+            for _ in range(6 * len(cluster.pushed) + 20):
                 self._round()
-        assert not any(ledger.items or ledger.held for ledger in world.lists.values())
-        for item in world.pushed:
-            parked = sum(item == each for ledger in world.lists.values() for each, _ in ledger.parked)
-            assert world.completed[item] + parked == 1
+        assert not any(ledger.items or ledger.held for ledger in cluster.lists.values())
+        for item in cluster.pushed:
+            parked = sum(item == each for ledger in cluster.lists.values() for each, _ in ledger.parked)
+            assert cluster.completed[item] + parked == 1
         self._settle()
-        unsettled = [name for name, job in world.jobs.items() if binding.is_bound(job)]
+        unsettled = [name for name, job in cluster.jobs.items() if binding.is_bound(job)]
         assert not unsettled, "a Job waits for its claim for ever"
-        assert len(world.jobs) <= 2, "history is cleaned up"
+        assert len(cluster.jobs) <= 2, "history is cleaned up"
 
     def _settle(self):
         if self.plan is not None:
-            self.world.act(self.plan)
+            self.cluster.act(self.plan)
             self.plan = None
-        for visit in self.visits:
-            if not visit.done:
-                self.world.measure(visit)
-            self.world.store(visit)
-        self.visits = []
+        for poll in self.polls:
+            if not poll.done:
+                self.cluster.measure(poll)
+            self.cluster.store(poll)
+        self.polls = []
 
     def _round(self, *, jobs_end=True):
-        world = self.world
-        world.see_all()
-        if world.owner is not None:
-            # As a push, a change of the object and the interval do.
-            world.poll()
-        world.decide()
-        for name in world.alive() if jobs_end else ():
-            world.end(name, "Complete")
+        cluster = self.cluster
+        cluster.see_all()
+        if cluster.owner is not None:
+            # A push, a change of the object and the interval cause polls.
+            cluster.poll()
+        cluster.decide()
+        for name in cluster.alive() if jobs_end else ():
+            cluster.end(name, "Complete")
 
-    def _and_nothing_stays_behind_a_deleted_object(self):
-        world = self.world
-        world.push("work", 5)
+    def _and_nothing_is_left_of_a_deleted_object(self):
+        cluster = self.cluster
+        cluster.push("work", 5)
         for _ in range(4):
             self._round(jobs_end=False)
-        assert world.alive()
-        metadata = {**world.owner["metadata"], "deletionTimestamp": at(0)}
-        world.owner = {**world.owner, "metadata": metadata}
-        done = world.alive()[0]
-        unfinished = set(world.pushed[-5:]) - {item_of(world.jobs[done])}
-        world.end(done, "Complete")
+        assert cluster.alive()
+        metadata = {**cluster.owner["metadata"], "deletionTimestamp": at(0)}
+        cluster.owner = {**cluster.owner, "metadata": metadata}
+        done = cluster.alive()[0]
+        unfinished = set(cluster.pushed[-5:]) - {item_of(cluster.jobs[done])}
+        cluster.end(done, "Complete")
         for _ in range(20):
             self._round(jobs_end=False)
-            world.check()
-        assert world.owner is None
-        assert set(world.lists["work"].items) == unfinished
-        assert not any(binding.is_bound(job) for job in world.jobs.values())
+            cluster.check()
+        assert cluster.owner is None
+        assert set(cluster.lists["work"].items) == unfinished
+        assert not any(binding.is_bound(job) for job in cluster.jobs.values())
 
 
 _SETTINGS = settings(max_examples=150, stateful_step_count=50, derandomize=True, deadline=None)
 
 
-def test_every_item_has_exactly_one_completed_job_whatever_happens_in_which_order():
+def test_every_item_has_exactly_one_completed_job_under_any_interleaving():
     run_state_machine_as_test(Accounting, settings=_SETTINGS)
 
 
@@ -289,15 +289,15 @@ def _old_orders_are_obeyed(ledger, order):
     ("place", "name", "mutant"),
     [
         (binding, "bind", _jobs_may_go_before_their_claim_is_settled),
-        (observed, "_unbound", _deleted_jobs_are_let_go_as_they_are),
+        (claims, "_unbound", _deleted_jobs_are_let_go_as_they_are),
         (names, "claimed", _names_are_new_every_time),
         (names, "claimed", _names_forget_the_ledger),
         (claims, "_with_job", _jobs_that_are_gone_have_done_their_item),
         (claims, "_without_job", _what_has_no_job_is_returned),
         (claims, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
-        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
-        (observed.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.found.limit == 0)),
+        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
+        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.ledger.limit == 0)),
     ],
     ids=[
         "Jobs may go before their claim is settled",
@@ -312,7 +312,7 @@ def _old_orders_are_obeyed(ledger, order):
         "a ledger is closed while items are claimed",
     ],
 )
-def test_the_world_notices_a_broken_rule(monkeypatch, place, name, mutant):
+def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

@@ -1,5 +1,5 @@
-"""A small world for claims: two lists with their ledgers, a cluster, a broker that may be emptied, polls and plans that
-may be cut short anywhere."""
+"""A simulated cluster for claims: two lists with their ledgers, Jobs, a broker that may be emptied, and polls and plans
+that may be cut short anywhere."""
 
 import copy
 from collections import Counter
@@ -28,12 +28,12 @@ from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerS
 
 
 class Killed(Exception):  # noqa: N818
-    """The process that carried a plan out is gone."""
+    """The process that carried out a plan was killed."""
 
 
 @dataclass
-class Visit:
-    """A poll under way: what it knew when it began, and what it found, once it has been at the ledger."""
+class Poll:
+    """A poll in progress: its input, and its findings once it has read the ledger."""
 
     started: int
     id: int
@@ -58,17 +58,20 @@ def work(maximum: int, retries: int, rollout: str) -> Object:
 
 
 @dataclass
-class World:
-    """One clock, microseconds. lists: by name, with what is claimed. jobs: as the API server has them. ended: by item,
-    how many Jobs completed on it. budget: steps a plan may still take before its process dies; None lets it live.
+class ClaimsCluster:
+    """The simulation, on one clock (microseconds).
+
+    lists: by name, with their ledgers. jobs: on the API server. cache: the Jobs in the store. unobserved: names of Jobs
+    with changes that the store lacks. completed: by item, the number of its completed Jobs. budget: writes left before
+    the process of a plan is killed; None without a limit.
     """
 
     owner: Object | None
     now: int = field(default_factory=lambda: micros(0))
     lists: dict[str, ListLedger] = field(default_factory=lambda: {"work": ListLedger(), "other": ListLedger()})
     jobs: dict[str, Object] = field(default_factory=dict)
-    mirror: dict[str, CachedObject] = field(default_factory=dict)
-    behind: set[str] = field(default_factory=set)
+    cache: dict[str, CachedObject] = field(default_factory=dict)
+    unobserved: set[str] = field(default_factory=set)
     reading: Reading | None = None
     order: ClaimOrder | None = None
     poll_wanted: bool = True
@@ -88,7 +91,7 @@ class World:
 
     # Polls.
 
-    def begin(self) -> Visit:
+    def begin(self) -> Poll:
         assert self.owner is not None
         self.now += 1
         self.poll_wanted = False
@@ -98,42 +101,42 @@ class World:
             trigger = "other" if '"other"' in annotation else "work"
         previous = self.reading.id + 1 if self.reading else 0
         generation = self.owner["metadata"]["generation"]
-        return Visit(self.now, max(self.now, previous), generation, annotation, trigger, self.order)
+        return Poll(self.now, max(self.now, previous), generation, annotation, trigger, self.order)
 
-    def measure(self, visit: Visit) -> None:
-        """At the ledger; or only at the list, where there is none."""
+    def measure(self, poll: Poll) -> None:
+        """Reads the list and, if there is one, carries out the order on its ledger."""
         self.now += 1
-        ledger = self.lists[visit.list]
-        if visit.annotation:
-            of = name_of(visit.annotation)
-            order = visit.order if visit.order and visit.order.of == of else None
+        ledger = self.lists[poll.list]
+        if poll.annotation:
+            of = name_of(poll.annotation)
+            order = poll.order if poll.order and poll.order.of == of else None
             obeyed = ledger.carry_out(order)
             claims = ledger.claims(order.bound if order else ())
-            visit.found = ClaimLedger(of, order.limit if order and obeyed else None, claims)
-        visit.waiting, visit.done = len(ledger.items), True
+            poll.found = ClaimLedger(of, order.limit if order and obeyed else None, claims)
+        poll.waiting, poll.done = len(ledger.items), True
 
-    def store(self, visit: Visit) -> None:
-        if self.reading and visit.id < self.reading.id:
+    def store(self, poll: Poll) -> None:
+        if self.reading and poll.id < self.reading.id:
             return
-        waiting = float(visit.waiting)
+        waiting = float(poll.waiting)
         sample = TriggerSample("s0-redis", "redis", waiting, 1.0, waiting > 0, claimable=True)
-        self.reading = Reading(visit.id, visit.started, visit.generation, (sample,), ledger=visit.found)
+        self.reading = Reading(poll.id, poll.started, poll.generation, (sample,), ledger=poll.found)
 
     def poll(self) -> None:
-        visit = self.begin()
-        self.measure(visit)
-        self.store(visit)
+        poll = self.begin()
+        self.measure(poll)
+        self.store(poll)
 
     # Decisions.
 
     def snapshot(self) -> Snapshot:
         self.now += 1
         ref = Ref(SCALED_JOB, "default", "work")
-        children = {JOB.id: tuple(self.mirror.values())}
+        children = {JOB.id: tuple(self.cache.values())}
         return Snapshot(ref, copy.deepcopy(self.owner), children, reading=self.reading, at=self.now)
 
     def act(self, plan: Plan, budget: int | None = None) -> bool:
-        """Carry the plan out; False if its process died after so many writes, the last of which nobody heard of."""
+        """Carries out the plan; returns False if the process was killed. The last of `budget` writes is unobserved."""
         self.budget = budget
         try:
             for step in plan.steps:
@@ -146,7 +149,7 @@ class World:
         self.act(decide(self.snapshot(), NOW))
 
     def _write(self) -> bool:
-        """Whether the mirror hears of this write."""
+        """Returns True if the store observes this write."""
         if self.budget is None:
             return True
         self.budget -= 1
@@ -160,16 +163,16 @@ class World:
                 for each in steps:
                     self._step(each)
             case Create(body=body):
-                self._create(body, heard=self._write())
+                self._create(body, observed=self._write())
             case Delete(ref=ref, uid=uid):
-                self._delete(ref.name, uid, heard=self._write())
+                self._delete(ref.name, uid, observed=self._write())
             case Patch(ref=ref, body=body, resource_version=version) if ref.kind is JOB:
-                self._patch_job(ref.name, body, version, heard=self._write())
+                self._patch_job(ref.name, body, version, observed=self._write())
             case Patch(body=body):
                 self._write()
                 self._patch_owner(body["metadata"])
             case Unfinalize(ref=ref, uid=uid):
-                self._finalizers(ref.name, uid, heard=self._write())
+                self._finalizers(ref.name, uid, observed=self._write())
             case PollNow(order=order):
                 self._write()
                 if order and (self.order is None or order.id >= self.order.id):
@@ -193,7 +196,7 @@ class World:
         if merged.get("deletionTimestamp") and not merged["finalizers"]:
             self.owner = None
 
-    def _create(self, body: Object, *, heard: bool) -> None:
+    def _create(self, body: Object, *, observed: bool) -> None:
         name = body["metadata"]["name"]
         assert len(name) <= 63
         if name not in self.jobs:
@@ -201,25 +204,25 @@ class World:
             metadata = {**body["metadata"], "uid": f"uid-{self.version}", "resourceVersion": str(self.version)}
             self.jobs[name] = {**body, "metadata": metadata}
             self.started[item_of(body)] += 1
-        self._changed(name, heard)
+        self._changed(name, observed)
 
-    def _delete(self, name: str, uid: str, *, heard: bool) -> None:
+    def _delete(self, name: str, uid: str, *, observed: bool) -> None:
         job = self.jobs.get(name)
         if job and job["metadata"]["uid"] == uid:
             self._change(name, {"deletionTimestamp": at(0)})
-        self._changed(name, heard)
+        self._changed(name, observed)
 
-    def _patch_job(self, name: str, body: Object, version: str, *, heard: bool) -> None:
+    def _patch_job(self, name: str, body: Object, version: str, *, observed: bool) -> None:
         job = self.jobs.get(name)
         if job and job["metadata"]["resourceVersion"] == version:
             self._change(name, body["metadata"])
-            self._changed(name, heard)
+            self._changed(name, observed)
 
-    def _finalizers(self, name: str, uid: str, *, heard: bool) -> None:
+    def _finalizers(self, name: str, uid: str, *, observed: bool) -> None:
         job = self.jobs.get(name)
         if job and job["metadata"]["uid"] == uid:
             self._change(name, {"finalizers": []})
-        self._changed(name, heard)
+        self._changed(name, observed)
 
     # The cluster.
 
@@ -231,21 +234,21 @@ class World:
         if merged.get("deletionTimestamp") and not merged.get("finalizers"):
             del self.jobs[name]
 
-    def _changed(self, name: str, heard: bool) -> None:
-        if heard:
+    def _changed(self, name: str, observed: bool) -> None:
+        if observed:
             self.see(name)
         else:
-            self.behind.add(name)
+            self.unobserved.add(name)
 
     def see(self, name: str) -> None:
-        """The mirror takes in the current version of a Job."""
+        """The store takes in the current version of a Job."""
         self.now += 1
-        if name in self.jobs or name in self.mirror:
-            self.mirror[name] = CachedObject(Ref(JOB, "default", name), self.jobs.get(name), self.now)
-        self.behind.discard(name)
+        if name in self.jobs or name in self.cache:
+            self.cache[name] = CachedObject(Ref(JOB, "default", name), self.jobs.get(name), self.now)
+        self.unobserved.discard(name)
 
     def see_all(self) -> None:
-        for name in sorted(self.behind):
+        for name in sorted(self.unobserved):
             self.see(name)
 
     def end(self, name: str, how: str) -> None:
@@ -253,29 +256,29 @@ class World:
         condition = {"type": how, "status": "True", "reason": "Because", "lastTransitionTime": at(0)}
         self._change(name, status={"conditions": [condition]})
         self.completed[item_of(self.jobs[name])] += how == "Complete"
-        self.behind.add(name)
+        self.unobserved.add(name)
 
     def remove(self, name: str) -> None:
-        """Somebody deletes the Job."""
+        """A user deletes the Job."""
         self._change(name, {"deletionTimestamp": at(0)})
-        self.behind.add(name)
+        self.unobserved.add(name)
 
     def flush(self) -> None:
-        """The broker lost everything; the informers list again what is there."""
+        """Empties the broker; the reflectors list all Jobs again."""
         self.reading = self.order = None
-        self.mirror, self.poll_wanted = {}, True
-        self.behind = set(self.jobs)
+        self.cache, self.poll_wanted = {}, True
+        self.unobserved = set(self.jobs)
         self.see_all()
 
     def alive(self) -> list[str]:
         return [name for name, job in self.jobs.items() if not conditions.finished(job)]
 
-    # What must hold.
+    # Invariants.
 
     def check(self) -> None:
         annotation = (self.owner and ledger_of(self.owner)) or ""
         for name, ledger in self.lists.items():
-            assert not ledger.held or f'"{name}"' in annotation, "claims that nobody looks at"
+            assert not ledger.held or f'"{name}"' in annotation, "claims of a ledger that is not annotated"
         held = [item for ledger in self.lists.values() for item, _ in ledger.held.values()]
         waiting = [item for ledger in self.lists.values() for item in ledger.items]
         parked = [item for ledger in self.lists.values() for item, _ in ledger.parked]

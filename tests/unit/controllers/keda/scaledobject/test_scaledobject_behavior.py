@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
 from workers.api.keda.scaledobject import Behavior
-from workers.controllers.keda.scaledobject import memory as memories
-from workers.controllers.keda.scaledobject import speed
-from workers.controllers.keda.scaledobject.memory import ScalingMemory
-from workers.controllers.keda.scaledobject.proposals import Tolerance
-from workers.controllers.keda.scaledobject.speed import ReplicaBounds, SpeedAnswer
+from workers.controllers.keda.scaledobject import behavior
+from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory
+from workers.controllers.keda.scaledobject.metrics import Tolerance
 
 BOUNDS = ReplicaBounds(1, 100)
 NONE = ScalingMemory()
@@ -22,7 +20,7 @@ def later(seconds: float):
     return NOW + timedelta(seconds=seconds)
 
 
-def behavior(**directions: object) -> Behavior:
+def rules(**directions: object) -> Behavior:
     return Behavior.model_validate(directions)
 
 
@@ -58,43 +56,43 @@ EAGER = {"stabilizationWindowSeconds": 0}
         pytest.param(None, 200, 150, NONE, 100, id="above the maximum: down at once"),
         pytest.param(None, 5, 1000, NONE, 10, id="the maximum is not in the way yet"),
         pytest.param(None, 80, 1000, NONE, 100, id="never above the maximum"),
-        pytest.param(behavior(), 1, 50, NONE, 5, id="defaults up: four more"),
-        pytest.param(behavior(), 8, 50, NONE, 16, id="defaults up: or twice as many"),
-        pytest.param(behavior(scaleUp={"policies": [PODS]}), 8, 50, NONE, 11, id="pods"),
+        pytest.param(rules(), 1, 50, NONE, 5, id="defaults up: four more"),
+        pytest.param(rules(), 8, 50, NONE, 16, id="defaults up: or twice as many"),
+        pytest.param(rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 11, id="pods"),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((59, 2),)), 9, id="pods in the period"
+            rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((59, 2),)), 9, id="pods in the period"
         ),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((60, 2),)), 11, id="pods after the period"
+            rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((60, 2),)), 11, id="pods after the period"
         ),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((9, 5),)), 8, id="never the other way"
+            rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((9, 5),)), 8, id="never the other way"
         ),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS]}),
+            rules(scaleUp={"policies": [PODS]}),
             8,
             50,
             proposed(changes=((9, -2),)),
             13,
             id="what was removed comes back on top",
         ),
-        pytest.param(behavior(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, NONE, 14, id="the one that allows most"),
+        pytest.param(rules(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, NONE, 14, id="the one that allows most"),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 50, NONE, 12, id="or least"
+            rules(scaleUp={"policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 50, NONE, 12, id="or least"
         ),
-        pytest.param(behavior(scaleUp={"selectPolicy": "Disabled"}), 9, 50, NONE, 9, id="never up"),
+        pytest.param(rules(scaleUp={"selectPolicy": "Disabled"}), 9, 50, NONE, 9, id="never up"),
         pytest.param(
-            behavior(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((30, 6)), 6, id="up to the lowest"
+            rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((30, 6)), 6, id="up to the lowest"
         ),
         pytest.param(
-            behavior(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((60, 6)), 9, id="up after the window"
+            rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((60, 6)), 9, id="up after the window"
         ),
-        pytest.param(behavior(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, None, 5, id="up for the first time"),
-        pytest.param(behavior(scaleDown=EAGER), 9, 2, None, 2, id="no window: down at once"),
-        pytest.param(behavior(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, NONE, 6, id="down: pods"),
-        pytest.param(behavior(scaleDown={**EAGER, "policies": [PERCENT]}), 9, 2, NONE, 4, id="down: percent, cut off"),
+        pytest.param(rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, None, 5, id="up for the first time"),
+        pytest.param(rules(scaleDown=EAGER), 9, 2, None, 2, id="no window: down at once"),
+        pytest.param(rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, NONE, 6, id="down: pods"),
+        pytest.param(rules(scaleDown={**EAGER, "policies": [PERCENT]}), 9, 2, NONE, 4, id="down: percent, cut off"),
         pytest.param(
-            behavior(scaleDown={**EAGER, "policies": [PODS, PERCENT]}),
+            rules(scaleDown={**EAGER, "policies": [PODS, PERCENT]}),
             9,
             2,
             NONE,
@@ -102,10 +100,10 @@ EAGER = {"stabilizationWindowSeconds": 0}
             id="down: the one that allows most",
         ),
         pytest.param(
-            behavior(scaleDown={**EAGER, "policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 2, NONE, 6, id="least"
+            rules(scaleDown={**EAGER, "policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 2, NONE, 6, id="least"
         ),
         pytest.param(
-            behavior(scaleDown={**EAGER, "policies": [PODS]}),
+            rules(scaleDown={**EAGER, "policies": [PODS]}),
             9,
             2,
             proposed(changes=((30, -2),)),
@@ -113,26 +111,26 @@ EAGER = {"stabilizationWindowSeconds": 0}
             id="in the period",
         ),
         pytest.param(
-            behavior(scaleDown={**EAGER, "policies": [PODS]}),
+            rules(scaleDown={**EAGER, "policies": [PODS]}),
             9,
             2,
             proposed(changes=((30, -5),)),
             9,
             id="never back up",
         ),
-        pytest.param(behavior(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 9, 2, NONE, 9, id="never down"),
+        pytest.param(rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 9, 2, NONE, 9, id="never down"),
         pytest.param(
-            behavior(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 200, 2, NONE, 100, id="but for the maximum"
+            rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 200, 2, NONE, 100, id="but for the maximum"
         ),
     ],
 )
 def test_replicas(given, current, proposal, known, replicas) -> None:
-    answer = speed.follow(proposal, current, BOUNDS, speed.read(given), known, NOW)
+    answer = behavior.follow(proposal, current, BOUNDS, behavior.read(given), known, NOW)
     assert answer.replicas == replicas
 
 
 def test_below_the_minimum_it_goes_up_at_once() -> None:
-    assert speed.follow(None, 2, ReplicaBounds(5, 100), speed.read(None), NONE, NOW).replicas == 5
+    assert behavior.follow(None, 2, ReplicaBounds(5, 100), behavior.read(None), NONE, NOW).replicas == 5
 
 
 @pytest.mark.parametrize(
@@ -142,9 +140,9 @@ def test_below_the_minimum_it_goes_up_at_once() -> None:
         pytest.param(None, 5, 2, proposed((100, 5)), 200, id="when the window ends"),
         pytest.param(None, 1, 50, NONE, 15, id="when twice as many are allowed again"),
         pytest.param(None, 8, 50, proposed(changes=((5, 4),)), 10, id="when the last change is long ago"),
-        pytest.param(behavior(scaleUp={"policies": [PODS]}), 8, 50, NONE, 60, id="when the period ends"),
+        pytest.param(rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 60, id="when the period ends"),
         pytest.param(
-            behavior(scaleUp={"policies": [PODS, PERCENT]}),
+            rules(scaleUp={"policies": [PODS, PERCENT]}),
             9,
             50,
             proposed(changes=((40, 3),)),
@@ -154,14 +152,14 @@ def test_below_the_minimum_it_goes_up_at_once() -> None:
     ],
 )
 def test_when_to_look_again(given, current, proposal, known, again) -> None:
-    answer = speed.follow(proposal, current, BOUNDS, speed.read(given), known, NOW)
+    answer = behavior.follow(proposal, current, BOUNDS, behavior.read(given), known, NOW)
     assert answer.again == (None if again is None else later(again))
 
 
 def test_pausing_one_direction_is_disabling_it() -> None:
-    held = speed.read(None, hold_in=True)
+    held = behavior.read(None, scale_in_paused=True)
     assert (held.down.select, held.up.select) == ("Disabled", "Max")
-    assert speed.read(None, hold_out=True).up.select == "Disabled"
+    assert behavior.read(None, scale_out_paused=True).up.select == "Disabled"
 
 
 @pytest.mark.parametrize(
@@ -173,8 +171,8 @@ def test_pausing_one_direction_is_disabling_it() -> None:
     ],
 )
 def test_tolerances(quantity, share) -> None:
-    given = behavior(scaleUp={"tolerance": quantity})
-    assert speed.read(given).tolerance == Tolerance(share, 0.1)
+    given = rules(scaleUp={"tolerance": quantity})
+    assert behavior.read(given).tolerance == Tolerance(share, 0.1)
 
 
 # Memory
@@ -213,18 +211,18 @@ def test_the_highest_and_lowest_of_a_window_are_never_missed_and_never_made_up(s
         recent = known.since(now, down=window, up=window, period=15)
         assert recent.highs[0].replicas >= max(young)
         assert recent.lows[0].replicas <= min(young)
-        if len(told) < memories.MOST:
+        if len(told) < behavior.MOST:
             assert (recent.highs[0].replicas, recent.lows[0].replicas) == (max(young), min(young))
-        assert max(len(known.highs), len(known.lows)) <= memories.MOST
+        assert max(len(known.highs), len(known.lows)) <= behavior.MOST
 
 
 def test_a_full_memory_holds_on_to_the_extremes() -> None:
     falling, rising, now = ScalingMemory(), ScalingMemory(), NOW
-    for step in range(3 * memories.MOST):
+    for step in range(3 * behavior.MOST):
         now += timedelta(seconds=1)
         falling, rising = falling.proposed(1000 - step, now), rising.proposed(step, now)
-    assert (len(falling.highs), falling.highs[0].replicas) == (memories.MOST, 1000)
-    assert (len(rising.lows), rising.lows[0].replicas) == (memories.MOST, 0)
+    assert (len(falling.highs), falling.highs[0].replicas) == (behavior.MOST, 1000)
+    assert (len(rising.lows), rising.lows[0].replicas) == (behavior.MOST, 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=80, max_size=120))
@@ -233,13 +231,13 @@ def test_changes_are_bounded_and_none_is_lost_while_it_counts(steps) -> None:
     for wait, difference in steps:
         now += timedelta(seconds=wait)
         known = known.changed(difference, now)
-    assert len(known.changes) <= memories.MOST
+    assert len(known.changes) <= behavior.MOST
     assert known.change(now, 10_000) == sum(difference for _, difference in steps)
 
 
 # Properties of the whole
 
-rules = st.one_of(
+behaviors = st.one_of(
     st.none(),
     st.fixed_dictionaries(
         {},
@@ -264,18 +262,18 @@ rules = st.one_of(
             )
             for direction in ("scaleUp", "scaleDown")
         },
-    ).map(lambda given: behavior(**given)),
+    ).map(lambda given: rules(**given)),
 )
 bounds = st.tuples(st.integers(1, 60), st.integers(1, 60)).map(lambda pair: ReplicaBounds(*sorted(pair)))
-looks = st.lists(st.tuples(st.integers(1, 40), st.one_of(st.none(), st.integers(0, 100))), max_size=25)
+proposals = st.lists(st.tuples(st.integers(1, 40), st.one_of(st.none(), st.integers(0, 100))), max_size=25)
 
 
-@given(rules, bounds, looks, st.integers(1, 100))
+@given(behaviors, bounds, proposals, st.integers(1, 100))
 def test_replicas_are_always_within_the_bounds_and_go_only_where_proposals_point(given, limits, steps, current) -> None:
-    read, known, now = speed.read(given), None, NOW
+    read, known, now = behavior.read(given), None, NOW
     for wait, proposal in steps:
         now += timedelta(seconds=wait)
-        answer = speed.follow(proposal, current, limits, read, known, now)
+        answer = behavior.follow(proposal, current, limits, read, known, now)
         assert limits.minimum <= answer.replicas <= limits.maximum
         if limits.minimum <= current <= limits.maximum:
             assert proposal is not None or answer.replicas == current
@@ -285,25 +283,27 @@ def test_replicas_are_always_within_the_bounds_and_go_only_where_proposals_point
         current, known = answer.replicas, ScalingMemory.observed(answer.memory.render())
 
 
-@given(rules, bounds, looks, st.integers(1, 60), st.tuples(st.integers(0, 90), st.integers(0, 90)).map(sorted))
+@given(behaviors, bounds, proposals, st.integers(1, 60), st.tuples(st.integers(0, 90), st.integers(0, 90)).map(sorted))
 def test_a_larger_proposal_never_gives_fewer_replicas(given, limits, steps, current, pair) -> None:
-    read, known, now = speed.read(given), None, NOW
+    read, known, now = behavior.read(given), None, NOW
     for wait, proposal in steps:
         now += timedelta(seconds=wait)
-        answer = speed.follow(proposal, current, limits, read, known, now)
+        answer = behavior.follow(proposal, current, limits, read, known, now)
         current, known = answer.replicas, answer.memory
-    less, more = (speed.follow(proposal, current, limits, read, known, now + timedelta(seconds=5)) for proposal in pair)
+    less, more = (
+        behavior.follow(proposal, current, limits, read, known, now + timedelta(seconds=5)) for proposal in pair
+    )
     assert less.replicas <= more.replicas
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 50)), min_size=1, max_size=40), st.integers(1, 50))
 def test_it_never_flaps(steps, current) -> None:
     """Up and down again within a window of 300 seconds happens only for the last proposal of that window."""
-    read, known, now = speed.read(None), None, NOW
+    read, known, now = behavior.read(None), None, NOW
     grown: list = []
     for wait, proposal in steps:
         now += timedelta(seconds=wait)
-        answer: SpeedAnswer = speed.follow(proposal, current, ReplicaBounds(1, 50), read, known, now)
+        answer: BehaviorAnswer = behavior.follow(proposal, current, ReplicaBounds(1, 50), read, known, now)
         if answer.replicas < current:
             wanted = [each for at, each in grown if now - at < timedelta(seconds=299)]
             assert answer.replicas >= max(wanted, default=0)
