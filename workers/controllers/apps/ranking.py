@@ -1,7 +1,7 @@
 """Which pods of a ReplicaSet go first when there are too many."""
 
 from workers.api.kinds import Object
-from workers.controllers.batch.job import ranking
+from workers.controllers.batch.job import pods
 
 #: How dear a pod is among those that are as ready as it: the cheaper ones go first.
 COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -9,7 +9,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def rank(pod: Object) -> tuple[object, ...]:
     """The lowest goes first: as with Jobs, but among pods that are equally ready the cost comes before all else."""
-    order = ranking.rank(pod)
+    order = pods.rank(pod)
     return (*order[:3], cost(pod), *order[3:])
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api.kinds import POD, REPLICA_SET, Object
-from workers.controllers import pod_names
-from workers.controllers.apps import ownership, pods, setting, stages
+from workers.controllers import pod_names, pod_stages
+from workers.controllers.apps import ownership, pods, setting
 from workers.controllers.apps.pods import OwnedPods
 from workers.controllers.apps.ranking import rank
 from workers.controllers.selectors import selects
@@ -48,7 +48,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     taken = {entry.ref.name for entry in (*entries, *snapshot.loose.get(POD.id, ()))}
     added = [pods.made(REPLICA_SET, body, name) for name in pod_names.free(body, "", taken, missing)]
     status = PatchStatus(_status(body, _tally(body, found, added, surplus, now), snapshot, wanted - have, now))
-    work = (*stages.create(added), *stages.delete(surplus))
+    work = (*pod_stages.create(added), *pod_stages.delete(surplus))
     # Work that failed before is likely to fail again: it is told first, since the plan ends there.
     steps = (status, *work) if snapshot.failures else (*work, status)
     why = f"{wanted} wanted, {have} there"

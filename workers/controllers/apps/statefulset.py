@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
-from workers.controllers.apps import history, ordinals, ownership, pods, stages
+from workers.controllers import pod_stages
+from workers.controllers.apps import history, ordinals, ownership, pods
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
@@ -95,7 +96,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     work = _work(run)
     live = {run.current, run.update, *map(ordinals.revision_of, mine)}
     forgotten = history.forgotten(revisions, live, body["spec"].get("revisionHistoryLimit"))
-    steps: tuple[Step, ...] = (*past.steps, *stages.create(work.made), *stages.delete(work.deleted))
+    steps: tuple[Step, ...] = (*past.steps, *pod_stages.create(work.made), *pod_stages.delete(work.deleted))
     if forgotten:
         steps = (*steps, Together(forgotten))
     return Plan((*steps, PatchStatus(_status(run, work)), *_back(run, work)), f"{run.replicas} wanted")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
 from workers.controllers import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
-from workers.controllers.batch.job.success_policy import met
+from workers.controllers.batch.job.policies import judge_success
 from workers.reconcile.plan import Delete
 
 INDEXED = {"completionMode": "Indexed"}
@@ -486,9 +486,9 @@ def test_a_success_policy_ends_a_job_as_soon_as_it_is_met_and_never_before(rules
     cluster.settle()
     possible = Indexes.of(index for index, code in enumerate(codes) if code == 0)
     completed = Indexes.parse(cluster.status.get("completedIndexes"))
-    if met(policy_, possible):
+    if judge_success(policy_, possible):
         assert cluster.ending == ("Complete", "SuccessPolicy")
-        assert met(policy_, completed)
+        assert judge_success(policy_, completed)
     elif len(possible) == 4:
         assert cluster.ending == ("Complete", "CompletionsReached")
     else:

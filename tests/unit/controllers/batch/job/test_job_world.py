@@ -21,7 +21,7 @@ from workers.api.kinds import POD, Object, Ref
 from workers.controllers import conditions
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import index_of
-from workers.controllers.batch.job.pods import TRACKING, is_finished, is_leaving, is_tracked, phase_of
+from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_finished, is_tracked, phase_of
 from workers.reconcile.plan import (
     ComeBack,
     Create,
@@ -190,7 +190,7 @@ class World:
         uid, index = pod["metadata"]["uid"], index_of(pod)
         if not is_finished(pod) or uid in self.recorded or self.over:
             return
-        stopped = conditions.holds(self.job, "SuccessCriteriaMet") and is_leaving(pod)
+        stopped = conditions.holds(self.job, "SuccessCriteriaMet") and is_deleting(pod)
         seen = self.mirror[pod["metadata"]["name"]].body
         done = _parsed(self.status.get("completedIndexes")) | _parsed(self.status.get("failedIndexes"))
         assert stopped or (phase_of(pod) == "Succeeded" and index in done) or not is_finished(seen)
@@ -202,13 +202,13 @@ class World:
 
     def collect(self, name: str) -> None:
         pod = self.pods[name]
-        if is_finished(pod) and is_leaving(pod) and not pod["metadata"]["finalizers"]:
+        if is_finished(pod) and is_deleting(pod) and not pod["metadata"]["finalizers"]:
             del self.pods[name]
 
     def delete(self, name: str) -> None:
         """It stays until its kubelet has ended it and its finalizers are gone."""
         pod = self.pods[name]
-        if not is_leaving(pod):
+        if not is_deleting(pod):
             self.put(name, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": times.render(self.now)}})
             self.collect(name)
 
@@ -223,10 +223,10 @@ class World:
         return [name for name, pod in self.pods.items() if not is_finished(pod)]
 
     def active(self) -> list[str]:
-        return [name for name in self.working() if not is_leaving(self.pods[name])]
+        return [name for name in self.working() if not is_deleting(self.pods[name])]
 
     def kept(self) -> list[str]:
-        return [name for name, pod in self.pods.items() if not is_leaving(pod)]
+        return [name for name, pod in self.pods.items() if not is_deleting(pod)]
 
     def successes(self) -> set[int | None]:
         return {index for phase, index in self.ended.values() if phase == "Succeeded"}
@@ -306,7 +306,7 @@ class JobInAWorld(RuleBasedStateMachine):
                 break
             world.carry_out(plan)
             for name in world.working():
-                world.end(name, "Failed" if is_leaving(world.pods[name]) else "Succeeded")
+                world.end(name, "Failed" if is_deleting(world.pods[name]) else "Succeeded")
             world.second = int(max(world.second + 1, world.back or 0))
         assert world.over
         assert [name for name, pod in world.pods.items() if is_tracked(pod)] == []
