@@ -1,6 +1,6 @@
-"""Cron schedules in exactly Kubernetes' dialect: when they fire, in any time zone, as pure functions.
+"""Cron schedules in exactly Kubernetes' dialect, in any time zone, as pure functions: `parse` reads, `Schedule` steps.
 
-`parse` reads a schedule's text, `Schedule` answers when it fires. docs/schedules.md describes the dialect.
+Every package may import it. docs/schedules.md describes the dialect.
 """
 
 from scheduler.cron.errors import CronError, ZoneError

@@ -1,6 +1,6 @@
-"""The clocks of a time zone: when they are changed, by how much, and which instant a clock's face means.
+"""The clocks of a time zone: their changes, and the conversion of wall times to instants.
 
-An *instant* is a number of seconds since the epoch, a *wall* is what the clocks show, as if it were an instant of UTC.
+An *instant* is a number of seconds since the epoch; a *wall* is local time as if it were an instant of UTC.
 """
 
 from bisect import bisect_right
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Slots are looked for between these instants: beyond them dates would run out.
+#: Searches stay between these instants: beyond them datetime would overflow.
 FIRST = (datetime(2, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 LAST = (datetime(9980, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 
-#: Seconds that one table answers for. A search looks six years ahead at most, and no more than a month back.
+#: Seconds that one table covers. A search looks six years ahead at most, and no more than a month back.
 _BLOCK = 1 << 26
 _AHEAD, _BEHIND = 7 * 366 * DAY, 40 * DAY
-#: Nowhere have clocks been changed twice within so many seconds.
+#: No zone has changed its clocks twice within this many seconds.
 _PROBE = 2 * DAY
 
 
@@ -26,10 +26,10 @@ _PROBE = 2 * DAY
 class Clocks:
     """A zone's clocks over some years.
 
-    begins: the instants from which each of the offsets (seconds east of Greenwich) is in force. plain: for each of
-    them, from which wall to which (not included) the clocks show it and no wall is shown twice; nothing, if the offset
-    is not in whole minutes. odd: days (wall // DAY), ascending, whose midnight was left out or shown twice. rough:
-    instants, ascending, of changes that are not by whole hours on the hour and clear of midnight.
+    begins: the instants from which each of the offsets (seconds east of Greenwich) is in force. plain: for each offset,
+    the walls (end excluded) that the clocks show once; empty if the offset is not in whole minutes. odd: days
+    (wall // DAY), ascending, whose midnight was skipped or repeated. rough: instants, ascending, of changes that are
+    not by whole hours on the hour and clear of midnight.
     """
 
     begins: tuple[int, ...]
@@ -39,21 +39,21 @@ class Clocks:
     rough: tuple[int, ...]
 
     def index(self, instant: int) -> int:
-        """Which of the offsets is in force."""
+        """Returns the index of the offset in force."""
         return max(bisect_right(self.begins, instant) - 1, 0)
 
     def instant(self, wall: int) -> int:
-        """The instant a wall means; of one that was left out or shown twice, the one that Kubernetes takes.
+        """Returns the instant of a wall; of a skipped or repeated one, the instant that Kubernetes takes.
 
-        That is: read the wall as if it were UTC, take the offset in force then, and if that leads to an instant of
-        another offset, take the other.
+        Kubernetes reads the wall as UTC and applies the offset in force then; if that leads to an instant of another
+        offset, it applies the other.
         """
         return wall - self.offsets[self.index(wall - self.offsets[self.index(wall)])]
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """At an instant `before` becomes `after`: clocks leave out the walls from low to high, or show them twice."""
+    """At an instant `before` becomes `after`: the clocks skip the walls from low to high, or repeat them."""
 
     at: int
     before: int
@@ -69,7 +69,7 @@ class _Change:
 
     @property
     def midnights(self) -> range:
-        """The days whose midnight is left out or shown twice."""
+        """The days whose midnight is skipped or repeated."""
         return range(-(-self.low // DAY), -(-self.high // DAY))
 
     @property
@@ -78,7 +78,7 @@ class _Change:
 
 
 def clocks(zone: tzinfo, instant: int) -> Clocks:
-    """The zone's clocks around an instant: from a month before it to six years after it at least."""
+    """Returns the zone's clocks at least from a month before the instant to six years after it."""
     return _table(zone, instant // _BLOCK)
 
 
@@ -110,7 +110,7 @@ def _changes(zone: tzinfo, begin: int, end: int) -> Iterator[_Change]:
 
 
 def _first(zone: tzinfo, low: int, high: int, offset: int) -> int:
-    """The first instant after low, and not after high, at which the offset is in force."""
+    """Returns the first instant in (low, high] at which the offset is in force, by bisection."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _offset(zone, middle) == offset else (middle, high)

@@ -1,4 +1,4 @@
-"""The fields of a schedule: their grammar, and what they come to as sets of bits."""
+"""The fields of a schedule: their grammar, and their values as bit sets."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scheduler.cron.errors import CronError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-#: Integers of more digits than a machine word has; none of them is in any field.
+#: Integers from here on exceed Go's int; no field allows them.
 _HUGE = 2**63
 
 
@@ -15,8 +15,8 @@ _HUGE = 2**63
 class DayField:
     """Days of the month or of the week.
 
-    bits: bit n is set if day n is named. star: the field says ``*`` or ``?``, which is not the same as naming every
-    day: `dates` tells.
+    bits: bit n is set if day n is named. star: the field is ``*`` or ``?``, which differs from naming every day (see
+    `dates.days`).
     """
 
     bits: int
@@ -35,7 +35,7 @@ class CronFields:
     weekday: DayField
 
     def time(self, second: int) -> int | None:
-        """The first time of a day not before this one, both in seconds of the day; None if none is left that day."""
+        """Returns the first time of day at or after this one, both in seconds of the day; None if none is left."""
         hour, minute = second // 3600, second // 60 % 60
         if self.hour >> hour & 1:
             if self.minute >> minute & 1 and (later := self.second >> second % 60):
@@ -48,13 +48,13 @@ class CronFields:
 
 
 def lowest(bits: int) -> int:
-    """The number of the lowest bit that is set; at least one must be."""
+    """Returns the number of the lowest set bit; at least one must be set."""
     return (bits & -bits).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What one field may say: the values from low to high, some of them also by name."""
+    """The values that a field allows, some of them also by name."""
 
     low: int
     high: int
@@ -73,7 +73,7 @@ _WEEKDAY = _Field(0, 6, _names("sun mon tue wed thu fri sat", 0))
 
 
 def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str) -> CronFields:
-    """Read the texts of the fields; raises CronError for the first that is wrong."""
+    """Reads the texts of the fields; raises CronError for the first malformed one."""
     return CronFields(
         second=_read(second, _SIXTY).bits,
         minute=_read(minute, _SIXTY).bits,
@@ -85,7 +85,7 @@ def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str
 
 
 def _read(text: str, field: _Field) -> DayField:
-    """A list of items; empty ones count for nothing, and a list of nothing else names no value at all."""
+    """Reads a list of items; empty ones are ignored, and a list of only empty ones names no value."""
     items = [_item(item, field) for item in text.split(",") if item]
     bits = 0
     for item in items:
@@ -97,7 +97,7 @@ def _item(item: str, field: _Field) -> DayField:
     span, *steps = item.split("/")
     low, *highs = span.split("-")
     star = low in ("*", "?")
-    # Behind a star with a hyphen anything may stand: nobody reads it.
+    # As in Kubernetes, text between a star's hyphen and its step is ignored.
     if star:
         start, end = field.low, field.high
     elif len(highs) > 1:

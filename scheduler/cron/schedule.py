@@ -1,4 +1,4 @@
-"""A schedule, and the slots (instants at which it fires) it has."""
+"""Schedules and their slots, the instants at which they fire."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
@@ -12,15 +12,15 @@ from scheduler.cron.clocks import DAY, EPOCH
 from scheduler.cron.fields import CronFields
 
 _SECOND = timedelta(seconds=1)
-#: So close to a change of the clocks, the next slot may depend on where the search for it begins.
+#: Within this distance of a clock change the next slot may depend on the start of the search.
 _NEAR = 2 * DAY
-#: So many slots more than are wanted are enumerated before a time is looked at by halves.
+#: This many slots more than wanted are enumerated before the search bisects.
 _SPARE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(ABC):
-    """What a schedule's text means. Instants are aware datetimes, slots are in UTC and of whole seconds.
+    """A parsed schedule. Instants are aware datetimes, slots are in UTC and of whole seconds.
 
     text: as its author wrote it.
     """
@@ -29,27 +29,27 @@ class Schedule(ABC):
 
     @property
     def interval(self) -> timedelta | None:
-        """Of ``@every``: the time between two slots, which are counted from whatever instant is asked about."""
+        """Of ``@every``: the time between two slots, which are counted from the instant given to `next`."""
         return None
 
     @abstractmethod
     def next(self, after: datetime) -> datetime | None:
-        """The first slot later than this. None: there is none in five years, which is to say never."""
+        """Returns the first slot later than this; None if there is none within five years, which means never."""
 
     @abstractmethod
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        """The last `count` slots (at least 1) after one instant and not after the other, oldest first.
+        """Returns the last `count` slots (at least 1) in (after, until], oldest first; True if there are older ones.
 
-        Also whether there are older ones among them. The slots in between are not enumerated.
+        The slots before them are not enumerated.
         """
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The last slot after one instant and not after the other."""
+        """Returns the last slot in (after, until], or None."""
         found, _ = self.newest(after, until, 1)
         return found[0] if found else None
 
     def slots(self, after: datetime, until: datetime, limit: int | None = None) -> Iterator[datetime]:
-        """The slots after one instant and not after the other, oldest first; the first `limit` of them."""
+        """Yields the first `limit` slots in (after, until], oldest first."""
         return islice(self._slots(after, until), limit)
 
     def _slots(self, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -61,7 +61,7 @@ class Schedule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Every(Schedule):
-    """``@every``: time that passes, whatever the clocks show."""
+    """``@every``: elapsed time, independent of the clocks."""
 
     length: timedelta
 
@@ -84,7 +84,7 @@ class Every(Schedule):
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule(Schedule):
-    """Fields, read off the clocks of a zone."""
+    """Fields, matched against the clocks of a zone."""
 
     fields: CronFields = field(repr=False)
     zone: tzinfo
@@ -104,7 +104,7 @@ class CronSchedule(Schedule):
         return stepping.first(self.fields, clocks.clocks(self.zone, begin), begin)
 
     def _newest(self, after: int, until: int, count: int) -> list[int]:
-        """Enumerated if they are few, otherwise found by halves."""
+        """Enumerates few slots, and bisects the time between many."""
         middle = self._calm(after, until)
         found, slot = [], self._next(after)
         while slot is not None and slot <= until:
@@ -116,7 +116,7 @@ class CronSchedule(Schedule):
         return found[-count:]
 
     def _calm(self, after: int, until: int) -> int | None:
-        """An instant between the two at which no change of the clocks is near, half-way if possible."""
+        """Returns an instant between the two that is far from clock changes, half-way if possible; else None."""
         middle = (after + until) // 2
         rough = clocks.clocks(self.zone, middle).rough
         at = bisect_left(rough, middle - _NEAR)

@@ -1,4 +1,4 @@
-"""Time zones by their IANA names: which names Kubernetes' API takes, and what the system knows of them."""
+"""Time zones by IANA name: the names that Kubernetes' API accepts, loaded from the system's time zone data."""
 
 import re
 from datetime import UTC, tzinfo
@@ -10,7 +10,7 @@ _PART = re.compile(r"[A-Za-z._+0-9][A-Za-z._+0-9-]{,13}")
 
 
 def check_zone(name: str) -> str | None:
-    """What is wrong with a `timeZone`, in the API server's words, or None."""
+    """Returns the API server's error message for a `timeZone`, or None."""
     try:
         zone(name)
     except ZoneError as error:
@@ -19,7 +19,7 @@ def check_zone(name: str) -> str | None:
 
 
 def zone(name: str) -> tzinfo:
-    """The zone a `timeZone` field names; ``Local`` is refused, for nobody knows whose.
+    """Returns the zone of a `timeZone` field; ``Local`` is refused as ambiguous.
 
     Raises ZoneError if the API's rules forbid the name or the system's time zone data does not have it.
     """
@@ -33,12 +33,12 @@ def zone(name: str) -> tzinfo:
 
 
 def prefixed(name: str) -> tzinfo:
-    """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: the processes' own zone."""
+    """Returns the zone of a ``TZ=`` prefix. An empty name and ``Local``, the zone of the process, mean UTC."""
     return UTC if name in ("", "Local") else load(name)
 
 
 def load(name: str) -> tzinfo:
-    """The zone from the system's time zone data, which UTC does not need; raises ZoneError."""
+    """Loads the zone from the system's time zone data, which UTC does not need; raises ZoneError."""
     if name == "UTC":
         return UTC
     try:

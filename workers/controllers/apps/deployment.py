@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, ref_of
-from workers.controllers.apps import ownership, progress, proportions, revisions, rolling
-from workers.controllers.apps.amounts import RolloutLimits
-from workers.controllers.apps.pods import existing, is_leaving
+from workers.controllers.apps import ownership, progress, revisions, rolling
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
-from workers.controllers.apps.rolling import Part
+from workers.controllers.apps.rolling import Part, RolloutLimits
+from workers.controllers.batch.job.pods import existing, is_deleting
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import (
     NOTHING,
@@ -28,7 +27,7 @@ from workers.reconcile.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class _Rollout:
-    """A Deployment with its sets at one moment."""
+    """A Deployment with its ReplicaSets at one moment."""
 
     snapshot: Snapshot
     deployment: Object
@@ -42,12 +41,12 @@ class _Rollout:
 
     @property
     def most(self) -> int:
-        """How many pods there may be at once."""
+        """The largest number of pods at once."""
         return self.wanted + self.limits.surge
 
     @property
     def recreates(self) -> bool:
-        """Whether all old pods end before the first new one begins."""
+        """True if all old pods end before the first new one is created."""
         return (self.deployment["spec"].get("strategy") or {}).get("type") == "Recreate"
 
     @property
@@ -56,16 +55,16 @@ class _Rollout:
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """One step of the rollout, and what there is."""
+    """Returns the next step of the rollout, and the status."""
     deployment = snapshot.body
     if deployment is None:
         return NOTHING
-    if steps := ownership.claims(snapshot, REPLICA_SET):
-        return Plan((*steps, ComeBack(now)), "ReplicaSets change hands")
+    if steps := ownership.claim(snapshot, REPLICA_SET):
+        return Plan((*steps, ComeBack(now)), "ReplicaSets are adopted or released")
     sets = Sets.of(deployment, existing(snapshot.children.get(REPLICA_SET.id, ())))
     run = _Rollout(snapshot, deployment, sets, _limits(deployment), now)
-    if is_leaving(deployment):
-        return Plan((PatchStatus(_status(run, run.conditions)),), "on its way out")
+    if is_deleting(deployment):
+        return Plan((PatchStatus(_status(run, run.conditions)),), "being deleted")
     observed = progress.pausing(deployment, run.conditions, now)
     if renewed := _numbered(run):
         return _plan(run, (*renewed, ComeBack(now)), _found(run, observed), "the ReplicaSet of its template is found")
@@ -87,7 +86,7 @@ def _limits(deployment: Object) -> RolloutLimits:
 
 
 def _rolled(run: _Rollout, observed: Sequence[Object]) -> Plan:
-    """The next step on the way to the current template."""
+    """Returns the next step of the rollout to the current template."""
     recreate = run.recreates
     if recreate and (steps := _sized(run, {name_of(body): 0 for body in run.sets.old})):
         return _finish(run, steps, observed, "the old pods go first")
@@ -117,7 +116,7 @@ def _old_sizes(run: _Rollout, new: Object) -> Mapping[str, int]:
 
 
 def _is_empty(body: Object) -> bool:
-    """Whether the set is known to have no pods left, those that are still ending included."""
+    """True if the set is observed to have no pods, terminating ones included."""
     status, metadata = body.get("status") or {}, body["metadata"]
     known = status.get("observedGeneration", 0) >= metadata.get("generation", 0)
     return known and not any(counted(body, field) for field in ("replicas", "terminatingReplicas"))
@@ -127,18 +126,18 @@ def _is_empty(body: Object) -> bool:
 
 
 def _is_scaled(run: _Rollout) -> bool:
-    """Whether the wanted number was changed since the sets that have pods were sized."""
+    """True if spec.replicas was changed since the sets with pods were sized."""
     desired = (revisions.annotations_of(body).get(revisions.DESIRED) for body in run.sets.all if size(body) > 0)
     return any(number is not None and number != str(run.wanted) for number in desired)
 
 
 def _shares(run: _Rollout) -> Mapping[str, int]:
-    """The sizes after the Deployment was scaled: the only set with pods takes it all, several share."""
+    """Returns the sizes after the Deployment was scaled: a single set with pods gets all, several share."""
     active = [body for body in run.sets.all if size(body) > 0]
     new = run.sets.new
     only = active[0] if len(active) == 1 else None
     if not active:
-        # The newest stands for all: it is the one that may grow.
+        # Without pods the newest set grows.
         only = new or (run.sets.old[-1] if run.sets.old else None)
     if only is not None:
         return {name_of(only): run.wanted}
@@ -149,12 +148,12 @@ def _shares(run: _Rollout) -> Mapping[str, int]:
     active.reverse()
     most = [_most_of(body) for body in active]
     goal = run.most if run.wanted else 0
-    sizes = proportions.share([size(body) for body in active], most, goal)
+    sizes = rolling.share([size(body) for body in active], most, goal)
     return {name_of(body): each for body, each in zip(active, sizes, strict=True)}
 
 
 def _is_saturated(run: _Rollout, new: Object) -> bool:
-    """Whether the current set alone serves all that was wanted when it was last sized."""
+    """True if the current set alone has all wanted pods available."""
     desired = revisions.annotations_of(new).get(revisions.DESIRED)
     whole = size(new) == run.wanted and counted(new, "availableReplicas") == run.wanted
     return whole and desired == str(run.wanted)
@@ -166,9 +165,9 @@ def _most_of(body: Object) -> int | None:
 
 
 def _sized(run: _Rollout, goals: Mapping[str, int]) -> tuple[Step, ...]:
-    """Give these sets these sizes, and note what they were made from; none when every one has it all.
+    """Patches these sets to these sizes and annotates what they follow from; no step if nothing differs.
 
-    What follows is decided at once: a set that was only noted upon tells nobody of it.
+    The key comes back at once: a patch of annotations alone causes no event that enqueues it.
     """
     steps = [step for body in run.sets.all if name_of(body) in goals for step in _size(run, body, goals)]
     return (*steps, ComeBack(run.now)) if steps else ()
@@ -177,12 +176,12 @@ def _sized(run: _Rollout, goals: Mapping[str, int]) -> tuple[Step, ...]:
 def _size(run: _Rollout, body: Object, goals: Mapping[str, int]) -> Iterator[Step]:
     name, before = name_of(body), size(body)
     goal = goals[name]
-    noted = revisions.sizes(run.wanted, run.most)
+    annotations = revisions.sizes(run.wanted, run.most)
     known = revisions.annotations_of(body)
-    stale = goal > 0 and any(known.get(key) != value for key, value in noted.items())
+    stale = goal > 0 and any(known.get(key) != value for key, value in annotations.items())
     if goal == before and not stale:
         return
-    change = {"metadata": {"annotations": noted}, "spec": {"replicas": goal}}
+    change = {"metadata": {"annotations": annotations}, "spec": {"replicas": goal}}
     yield Patch(ref_of(REPLICA_SET, body), change, body["metadata"]["resourceVersion"])
     if goal != before:
         which = "up" if goal > before else "down"
@@ -200,7 +199,7 @@ def _created(made: Object) -> Iterator[Step]:
 
 
 def _numbered(run: _Rollout) -> tuple[Step, ...]:
-    """Number the set of the current template above all others, and the Deployment like it."""
+    """Gives the current set the highest revision number, and the Deployment the same."""
     new = run.sets.new
     if new is None:
         return ()
@@ -215,22 +214,22 @@ def _numbered(run: _Rollout) -> tuple[Step, ...]:
 
 
 def _found(run: _Rollout, observed: Sequence[Object]) -> Sequence[Object]:
-    """A set that was there before the Deployment spoke of any progress begins it."""
-    told = any(one.get("type") == "Progressing" for one in observed)
-    if told or run.sets.new is None or progress.deadline_of(run.deployment) is None:
+    """Starts the Progressing condition for a set that exists before the Deployment has the condition."""
+    reported = any(one.get("type") == "Progressing" for one in observed)
+    if reported or run.sets.new is None or progress.deadline_of(run.deployment) is None:
         return observed
     return progress.started(observed, progress.FOUND, name_of(run.sets.new), run.now)
 
 
 def _cleaned(run: _Rollout) -> tuple[Step, ...]:
-    """Once the rollout is complete, or paused: forget the oldest revisions above the limit."""
+    """Deletes the oldest ReplicaSets above revisionHistoryLimit, once the rollout is complete or paused."""
     limit = run.deployment["spec"].get("revisionHistoryLimit")
     done = run.deployment["spec"].get("paused") or progress.is_complete(
         run.deployment, progress.counts(run.deployment, run.sets)
     )
     if limit is None or not done:
         return ()
-    old = sorted((body for body in run.sets.old if not is_leaving(body)), key=revisions.revision_of)
+    old = sorted((body for body in run.sets.old if not is_deleting(body)), key=revisions.revision_of)
     extra = old[: max(0, len(old) - limit)]
     steps = tuple(_deletion(body) for body in extra if size(body) == 0 and _is_empty(body))
     return (Together(steps),) if steps else ()
@@ -245,14 +244,14 @@ def _deletion(body: Object) -> Delete:
 
 
 def _finish(run: _Rollout, steps: Iterable[Step], observed: Sequence[Object], why: str) -> Plan:
-    """A plan of a rollout: its status says how it gets on."""
+    """Returns a plan with the progress of the rollout in its status."""
     numbers = progress.counts(run.deployment, run.sets)
     return _plan(run, steps, progress.rollout(run.deployment, observed, run.sets, numbers, run.now), why)
 
 
 def _plan(run: _Rollout, steps: Iterable[Step], observed: Sequence[Object], why: str) -> Plan:
     status = PatchStatus(_status(run, observed))
-    at = progress.look_again(run.deployment, status.status.get("conditions") or ())
+    at = progress.requeue_at(run.deployment, status.status.get("conditions") or ())
     back = (ComeBack(at),) if at else ()
     return Plan((*steps, status, *back), f"{run.wanted} wanted, {why}")
 

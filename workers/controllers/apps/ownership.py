@@ -1,34 +1,35 @@
-"""Whose an object is: taking on what matches, letting go of what does not."""
+"""Adoption of children that match an owner's selector, and release of those that match no longer."""
 
 from collections.abc import Callable
 
 from workers.api.kinds import Kind, Object, ref_of
-from workers.controllers.apps.pods import existing, has_ended, is_leaving, owner_reference
+from workers.controllers.apps.pods import owner_reference
+from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.controllers.selectors import selects
 from workers.reconcile.plan import Patch, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
 
-def claims(snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | None = None) -> tuple[Step, ...]:
-    """The steps that adopt and release children of this kind; none when every object is where it belongs.
+def claim(snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | None = None) -> tuple[Step, ...]:
+    """Returns the steps that adopt and release children of this kind.
 
-    mine: what must hold beside the selector, for example that the name fits. Before anything is adopted the owner is
-    touched at the version that was observed: if it was changed since, perhaps deleted so that its children stay, that
-    fails, and nothing is tied to it again.
+    mine: a condition beside the selector, for example that the name fits. The fence: an empty patch of the owner at the
+    observed version goes before any adoption. If the owner was changed since, perhaps deleted with its children
+    orphaned, that patch conflicts and nothing is adopted.
     """
     owner = snapshot.body
-    if owner is None or is_leaving(owner):
+    if owner is None or is_deleting(owner):
         return ()
     selected = selects(owner["spec"]["selector"])
 
     def matches(body: Object) -> bool:
         return selected(body) and (mine is None or mine(body))
 
-    unowned = [body for body in existing(snapshot.unowned.get(kind.id, ())) if not is_leaving(body)]
-    adopted = [_adoption(snapshot, kind, body) for body in unowned if matches(body) and not has_ended(body)]
+    loose = [body for body in existing(snapshot.unowned.get(kind.id, ())) if not is_deleting(body)]
+    adopted = [_adoption(snapshot, kind, body) for body in loose if matches(body) and not is_finished(body)]
     children = existing(snapshot.children.get(kind.id, ()))
-    held = [body for body in children if not is_leaving(body) and not has_ended(body)]
-    released = [_release(owner, kind, body) for body in held if not matches(body)]
+    unfinished = [body for body in children if not is_deleting(body) and not is_finished(body)]
+    released = [_release(owner, kind, body) for body in unfinished if not matches(body)]
     if not adopted and not released:
         return ()
     metadata = owner["metadata"]

@@ -1,4 +1,4 @@
-"""Pods of apps/v1 objects: what state they are in, and what they are made from."""
+"""Pods of apps/v1 objects: their states, and their bodies from the template."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,51 +7,33 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import POD, Kind, Object
 from workers.controllers import conditions
-from workers.reconcile.snapshot import CachedObject
-
-#: Phases a pod never leaves.
-_ENDED = ("Succeeded", "Failed")
+from workers.controllers.batch.job.pods import is_deleting, is_finished
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedPods:
-    """Pods that exist. active: neither ended nor being deleted. terminating: being deleted and not ended yet.
+    """Pods that exist. active: neither finished nor being deleted. terminating: being deleted, not finished yet.
 
-    Pods that have ended (evicted ones, for example) count for nothing; they stay for people to look at.
+    Finished pods (evicted ones, for example) are in neither; they stay for inspection.
     """
 
     active: tuple[Object, ...]
     terminating: tuple[Object, ...]
 
 
-def existing(entries: Iterable[CachedObject]) -> tuple[Object, ...]:
-    """The objects that are there; tombstones are left out."""
-    return tuple(entry.body for entry in entries if entry.body is not None)
-
-
-def is_leaving(body: Object) -> bool:
-    """Whether the object is being deleted."""
-    return bool(body["metadata"].get("deletionTimestamp"))
-
-
-def has_ended(pod: Object) -> bool:
-    """Whether the pod has come to its end."""
-    return (pod.get("status") or {}).get("phase") in _ENDED
-
-
 def sort(bodies: Iterable[Object]) -> OwnedPods:
-    """Tell the pods apart."""
-    left = [pod for pod in bodies if not has_ended(pod)]
-    return OwnedPods(tuple(pod for pod in left if not is_leaving(pod)), tuple(pod for pod in left if is_leaving(pod)))
+    """Sorts the pods by state."""
+    left = [pod for pod in bodies if not is_finished(pod)]
+    return OwnedPods(tuple(pod for pod in left if not is_deleting(pod)), tuple(pod for pod in left if is_deleting(pod)))
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the pod says that it serves."""
+    """True if the pod is ready."""
     return conditions.holds(pod, "Ready")
 
 
 def available_at(pod: Object, least: int) -> datetime | None:
-    """When the pod has been ready for so many seconds; None for one that is not ready."""
+    """Returns when the pod has been ready for this many seconds; None if it is not ready."""
     condition = conditions.find(pod, "Ready")
     if condition is None or condition.get("status") != "True":
         return None
@@ -60,13 +42,13 @@ def available_at(pod: Object, least: int) -> datetime | None:
 
 
 def is_available(pod: Object, least: int, now: datetime) -> bool:
-    """Whether the pod has been ready for so many seconds."""
+    """True if the pod has been ready for this many seconds."""
     at = available_at(pod, least)
     return at is not None and (least == 0 or at <= now)
 
 
-def made(kind: Kind, owner: Object, name: str) -> Object:
-    """A new pod from the template of its owner, which is of this kind."""
+def build(kind: Kind, owner: Object, name: str) -> Object:
+    """Builds a pod from the template of its owner, which is of this kind."""
     template = owner["spec"]["template"]
     given = template.get("metadata") or {}
     metadata = {
@@ -82,7 +64,7 @@ def made(kind: Kind, owner: Object, name: str) -> Object:
 
 
 def owner_reference(kind: Kind, owner: Object) -> Object:
-    """The reference by which an object belongs to its controller."""
+    """Returns the controller reference to the owner."""
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,

@@ -1,4 +1,4 @@
-"""A Deployment's status: what there is, whether enough of it serves, and whether the rollout gets on."""
+"""A Deployment's status: counts, availability, and progress of the rollout."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,24 +6,24 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.apps import setting
+from workers.controllers.apps import condition_list
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 
 CREATED, FOUND, UPDATED = "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated"
 AVAILABLE, TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
 PAUSED, RESUMED = "DeploymentPaused", "DeploymentResumed"
-#: A deadline as far away as this is none.
+#: A progressDeadlineSeconds of this size means none.
 NEVER = 2**31 - 1
 
 
 def deadline_of(deployment: Object) -> int | None:
-    """Seconds within which something must get on; None for no deadline."""
+    """Returns the seconds within which the rollout must progress; None for no deadline."""
     seconds = deployment["spec"].get("progressDeadlineSeconds")
     return None if seconds is None or seconds == NEVER else int(seconds)
 
 
 def counts(deployment: Object, sets: Sets) -> Object:
-    """The numbers of the status, added up from the sets'."""
+    """Sums the counts of the sets."""
     every = sets.all
     available = sum(counted(body, "availableReplicas") for body in every)
     numbers = {
@@ -40,24 +40,24 @@ def counts(deployment: Object, sets: Sets) -> Object:
 
 
 def is_complete(deployment: Object, numbers: Object) -> bool:
-    """Whether all that is wanted is there, of the current template, serving, and nothing else."""
+    """True if all wanted pods are of the current template and available, and no others exist."""
     wanted = size(deployment)
     fields = ("updatedReplicas", "replicas", "availableReplicas")
     return all(numbers.get(field, 0) == wanted for field in fields)
 
 
 def availability(observed: Sequence[Object], available: int, least: int, now: datetime) -> list[Object]:
-    """The conditions with Available set."""
+    """Returns the conditions with Available set."""
     if available >= least:
-        status, reason, said = "True", "MinimumReplicasAvailable", "has"
+        status, reason, verb = "True", "MinimumReplicasAvailable", "has"
     else:
-        status, reason, said = "False", "MinimumReplicasUnavailable", "does not have"
-    message = f"Deployment {said} minimum availability."
-    return setting.put(observed, "Available", status, reason, message, now, updates=True)
+        status, reason, verb = "False", "MinimumReplicasUnavailable", "does not have"
+    message = f"Deployment {verb} minimum availability."
+    return condition_list.put(observed, "Available", status, reason, message, now, updates=True)
 
 
 def pausing(deployment: Object, observed: Sequence[Object], now: datetime) -> list[Object]:
-    """The conditions once it is noted that the Deployment was paused or resumed: the deadline counts anew then."""
+    """Returns the conditions with a pause or its end in Progressing: the deadline starts over with either."""
     current = _progressing(observed)
     reason = (current or {}).get("reason")
     if deadline_of(deployment) is None or reason == TIMED_OUT:
@@ -71,17 +71,17 @@ def pausing(deployment: Object, observed: Sequence[Object], now: datetime) -> li
 
 
 def started(observed: Sequence[Object], reason: str, name: str, now: datetime) -> list[Object]:
-    """The conditions once the current set has been made, or found. name: of the set."""
-    said = "Created new replica set" if reason == CREATED else "Found new replica set"
-    return _put(observed, "True", reason, f'{said} "{name}"', now)
+    """Returns the conditions once the current set is created, or found. name: of the set."""
+    message = "Created new replica set" if reason == CREATED else "Found new replica set"
+    return _put(observed, "True", reason, f'{message} "{name}"', now)
 
 
 def rollout(deployment: Object, observed: Sequence[Object], sets: Sets, numbers: Object, now: datetime) -> list[Object]:
-    """The conditions with what became of the rollout. numbers: the status' new ones."""
+    """Returns the conditions with the progress of the rollout. numbers: the new counts."""
     result = _failure(list(observed), sets)
     deadline = deadline_of(deployment)
     if deadline is None:
-        return setting.drop(result, "Progressing")
+        return condition_list.drop(result, "Progressing")
     current = _progressing(result)
     still = numbers.get("replicas", 0) == numbers.get("updatedReplicas", 0)
     if still and (current or {}).get("reason") == AVAILABLE:
@@ -96,8 +96,8 @@ def rollout(deployment: Object, observed: Sequence[Object], sets: Sets, numbers:
     return result
 
 
-def look_again(deployment: Object, observed: Sequence[Object]) -> datetime | None:
-    """When the deadline of a rollout that goes on is over."""
+def requeue_at(deployment: Object, observed: Sequence[Object]) -> datetime | None:
+    """Returns when the deadline of an unfinished rollout has passed, or None."""
     deadline, current = deadline_of(deployment), _progressing(observed)
     if deadline is None or current is None or current.get("reason") in (AVAILABLE, TIMED_OUT, PAUSED):
         return None
@@ -109,19 +109,19 @@ def _progressing(observed: Sequence[Object]) -> Object | None:
 
 
 def _put(observed: Sequence[Object], status: str, reason: str, message: str, now: datetime) -> list[Object]:
-    return setting.put(observed, "Progressing", status, reason, message, now, updates=True)
+    return condition_list.put(observed, "Progressing", status, reason, message, now, updates=True)
 
 
 def _moving(observed: Sequence[Object], current: Object | None, message: str, now: datetime) -> list[Object]:
-    """Every step forward counts the deadline anew; since when it gets on stays."""
-    fresh = _put(setting.drop(observed, "Progressing"), "True", UPDATED, message, now)
+    """Sets Progressing: each progress restarts the deadline and keeps lastTransitionTime."""
+    fresh = _put(condition_list.drop(observed, "Progressing"), "True", UPDATED, message, now)
     if current is not None and current.get("status") == "True":
         fresh[-1] = {**fresh[-1], "lastTransitionTime": current["lastTransitionTime"]}
     return fresh
 
 
 def _moved(before: Object, after: Object) -> bool:
-    """Whether more is of the current template, ready or available than before, or less is old."""
+    """True if more pods are of the current template, ready or available than before, or fewer are old."""
 
     def old(status: Object) -> int:
         return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
@@ -132,7 +132,7 @@ def _moved(before: Object, after: Object) -> bool:
 
 def _is_over(current: Object, deadline: int, now: datetime) -> bool:
     if current.get("reason") == AVAILABLE:
-        # The rollout that this speaks of is complete; a pod that is lost since is none that gets stuck.
+        # The rollout is complete: a pod lost since then does not time it out.
         return False
     if current.get("reason") == TIMED_OUT:
         return True
@@ -140,10 +140,10 @@ def _is_over(current: Object, deadline: int, now: datetime) -> bool:
 
 
 def _failure(observed: list[Object], sets: Sets) -> list[Object]:
-    """Why pods cannot be made is shown as the set says it, that of the current one first."""
+    """Copies ReplicaFailure from the sets, from the current one first."""
     every = (sets.new, *sets.old) if sets.new else sets.old
     failed = next((each for body in every if (each := conditions.find(body, "ReplicaFailure"))), None)
-    rest = setting.drop(observed, "ReplicaFailure")
+    rest = condition_list.drop(observed, "ReplicaFailure")
     if failed is None:
         return rest
     before = conditions.find({"status": {"conditions": observed}}, "ReplicaFailure") or {}

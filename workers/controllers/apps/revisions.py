@@ -1,4 +1,4 @@
-"""A Deployment's ReplicaSets: one for each template it has had, numbered by when it was current last."""
+"""The ReplicaSets of a Deployment: one per template, numbered in the order in which they were current."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from workers.controllers.apps.pods import owner_reference
 REVISION = "deployment.kubernetes.io/revision"
 #: Earlier revisions of a template that became current again, comma separated.
 HISTORY = "deployment.kubernetes.io/revision-history"
-#: What the Deployment wanted, and could have had at most, when the set was last scaled.
+#: spec.replicas of the Deployment, and its largest number of pods, when the set was last sized.
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MOST = "deployment.kubernetes.io/max-replicas"
-#: Tells the pods of different templates apart.
+#: Label that distinguishes the pods of different templates.
 HASH = "pod-template-hash"
 
-#: Annotations of a Deployment that are not its sets' as well.
+#: Annotations of a Deployment that its sets do not inherit.
 _OWN = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "deprecated.deployment.rollback.to",
@@ -33,14 +33,14 @@ _LENGTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """new: the set of the current template, if it is there. old: the others, oldest first."""
+    """new: the set of the current template, or None. old: the others, oldest first."""
 
     new: Object | None
     old: tuple[Object, ...]
 
     @classmethod
     def of(cls, deployment: Object, bodies: Iterable[Object]) -> "Sets":
-        """Tell them apart. Of two sets with the current template the older one is it."""
+        """Sorts the sets. Of two sets with the current template the older one is `new`."""
         ordered = sorted(bodies, key=lambda body: (body["metadata"].get("creationTimestamp", ""), name_of(body)))
         template = _bare(deployment["spec"]["template"])
         new = next((body for body in ordered if _bare(body["spec"]["template"]) == template), None)
@@ -52,7 +52,7 @@ class Sets:
 
     @property
     def next_revision(self) -> int:
-        """The number that the current template should have: above all others."""
+        """The revision number above those of all old sets."""
         return max(map(revision_of, self.old), default=0) + 1
 
 
@@ -61,17 +61,17 @@ def name_of(body: Object) -> str:
 
 
 def size(body: Object) -> int:
-    """How many pods the set is asked for."""
+    """Returns spec.replicas."""
     return int(body["spec"].get("replicas", 1))
 
 
 def counted(body: Object, field: str) -> int:
-    """A number of the set's status."""
+    """Returns a count of the status."""
     return int((body.get("status") or {}).get(field) or 0)
 
 
 def revision_of(body: Object) -> int:
-    """The set's number, or 0 for one that has none."""
+    """Returns the revision number, or 0 without one."""
     text = annotations_of(body).get(REVISION, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 
@@ -81,7 +81,7 @@ def annotations_of(body: Object) -> dict[str, str]:
 
 
 def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> Object:
-    """The ReplicaSet of the current template; its name and its pods' label say which template that is."""
+    """Builds the ReplicaSet of the current template; name and label carry the hash of the template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     hash_ = template_hash(spec["template"], counted(deployment, "collisionCount"))
     selector, template = spec["selector"], spec["template"]
@@ -109,12 +109,12 @@ def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> 
 
 
 def sizes(desired: int, most: int) -> dict[str, str]:
-    """The annotations that tell what the set's size was made from."""
+    """Returns the annotations with the numbers behind the set's size."""
     return {DESIRED: str(desired), MOST: str(most)}
 
 
 def renewed(deployment: Object, new: Object, revision: int) -> Object:
-    """What has to be patched into the current set so that it is numbered and annotated as it should be; or nothing."""
+    """Returns the patch that renumbers and annotates the current set; empty if nothing differs."""
     before = annotations_of(new)
     wanted = _inherited(deployment)
     known = revision_of(new)
@@ -132,7 +132,7 @@ def renewed(deployment: Object, new: Object, revision: int) -> Object:
 
 
 def template_hash(template: Object, collisions: int) -> str:
-    """A word for the template: the same for the same one, in any process."""
+    """Returns a hash of the template in letters, equal in every process."""
     text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS).decode()
     return pod_names.letters(f"{text}/{collisions}" if collisions else text, _LENGTH)
 
@@ -142,7 +142,7 @@ def _inherited(deployment: Object) -> dict[str, str]:
 
 
 def _bare(template: Object) -> Object:
-    """The template without the label that a set adds; what is empty is as good as absent."""
+    """Returns the template without the set's label; empty maps compare equal to absent ones."""
     metadata = {name: value for name, value in (template.get("metadata") or {}).items() if value}
     labels = {name: value for name, value in (metadata.pop("labels", None) or {}).items() if name != HASH}
     return {**template, "metadata": {**metadata, **({"labels": labels} if labels else {})}}

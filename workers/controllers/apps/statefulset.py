@@ -1,22 +1,28 @@
-"""apps/v1 StatefulSet: pods with numbers that are made in order, and replaced in the other."""
+"""apps/v1 StatefulSet: numbered pods, created in order and replaced in reverse order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
-from workers.controllers.apps import history, ordinals, ownership, pods, stages
+from workers.controllers import pod_stages
+from workers.controllers.apps import controller_revisions, ownership, pods
+from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: A pod that goes at once when it is deleted sends no further news: look again.
-LOOK_AGAIN = timedelta(seconds=1)
+#: Labels of a pod: its revision, its name, its number.
+REVISION = "controller-revision-hash"
+NAME = "statefulset.kubernetes.io/pod-name"
+INDEX = "apps.kubernetes.io/pod-index"
+#: A pod that disappears at once when it is deleted causes no further watch event: the key comes back after this.
+RECHECK = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """A StatefulSet at one moment. current, update: the revisions that it comes from and goes to."""
+    """A StatefulSet at one moment. current, update: the revisions before and after the rollout."""
 
     body: Object
     pods: tuple[Object, ...]
@@ -35,17 +41,17 @@ class _Set:
 
     @property
     def in_order(self) -> bool:
-        """Whether each pod waits for the one before it."""
+        """True if each pod waits for the one before it."""
         return bool(self.body["spec"].get("podManagementPolicy", "OrderedReady") == "OrderedReady")
 
     @property
     def rolls(self) -> bool:
-        """Whether pods of an old revision are replaced without being asked to."""
+        """True for the RollingUpdate strategy."""
         return bool((self.body["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
     @property
     def partition(self) -> int:
-        """Pods below this number stay at the current revision."""
+        """Pods with lower numbers keep the current revision."""
         rolling = (self.body["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
         return int(rolling.get("partition") or 0)
 
@@ -54,68 +60,68 @@ class _Set:
         return int(self.body["spec"].get("minReadySeconds") or 0)
 
     def is_outdated(self, number: int, pod: Object) -> bool:
-        """Whether the pod of this number has to be replaced by one of the update revision."""
-        old = ordinals.revision_of(pod) != self.update
-        return old and self.rolls and number >= self.first + self.partition and not pods.is_leaving(pod)
+        """True if the pod of this number has to be replaced by one of the update revision."""
+        old = revision_of(pod) != self.update
+        return old and self.rolls and number >= self.first + self.partition and not is_deleting(pod)
 
-    def serves(self, pod: Object) -> bool:
-        """Whether the pod is there to stay and has been ready for long enough."""
-        return not pods.is_leaving(pod) and pods.is_available(pod, self.least, self.now)
+    def is_available(self, pod: Object) -> bool:
+        """True if the pod is available and not being deleted."""
+        return not is_deleting(pod) and pods.is_available(pod, self.least, self.now)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Pods to make and to delete now."""
+    """Pods to create and to delete now."""
 
     made: tuple[Object, ...] = ()
     deleted: tuple[Object, ...] = ()
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """One step: adopt and release, else make or delete pods, and say what there is."""
+    """Adopts and releases; else creates or deletes the next pods and reports the counts."""
     body = snapshot.body
     if body is None:
         return NOTHING
-    claims = ownership.claims(snapshot, POD, mine=lambda pod: ordinals.ordinal_of(body, pod) is not None)
-    # One after the other: each is fenced by the version of the set that was observed.
-    if claims := claims or ownership.claims(snapshot, CONTROLLER_REVISION):
-        return Plan((*claims, ComeBack(now)), "pods or revisions change hands")
-    revisions = pods.existing(snapshot.children.get(CONTROLLER_REVISION.id, ()))
-    past = history.of(body, revisions)
+    claims = ownership.claim(snapshot, POD, mine=lambda pod: ordinal_of(body, pod) is not None)
+    # Pods before revisions: both are fenced by the same observed version of the set.
+    if claims := claims or ownership.claim(snapshot, CONTROLLER_REVISION):
+        return Plan((*claims, ComeBack(now)), "pods or revisions are adopted or released")
+    revisions = existing(snapshot.children.get(CONTROLLER_REVISION.id, ()))
+    past = controller_revisions.of(body, revisions)
     status = body.get("status") or {}
     current = status.get("currentRevision") or past.update
-    if history.template_of(current, revisions) is None:
+    if controller_revisions.template_of(current, revisions) is None:
         current = past.update
-    mine = pods.existing(snapshot.children.get(POD.id, ()))
+    mine = existing(snapshot.children.get(POD.id, ()))
     run = _Set(body, mine, revisions, current, past.update, now)
-    if pods.is_leaving(body):
-        return Plan((PatchStatus(_status(run, _Work())),), "on its way out")
+    if is_deleting(body):
+        return Plan((PatchStatus(_status(run, _Work())),), "being deleted")
     if body["spec"].get("volumeClaimTemplates"):
         return _refusal(run)
     work = _work(run)
-    live = {run.current, run.update, *map(ordinals.revision_of, mine)}
-    forgotten = history.forgotten(revisions, live, body["spec"].get("revisionHistoryLimit"))
-    steps: tuple[Step, ...] = (*past.steps, *stages.create(work.made), *stages.delete(work.deleted))
-    if forgotten:
-        steps = (*steps, Together(forgotten))
-    return Plan((*steps, PatchStatus(_status(run, work)), *_back(run, work)), f"{run.replicas} wanted")
+    live = {run.current, run.update, *map(revision_of, mine)}
+    obsolete = controller_revisions.delete_oldest(revisions, live, body["spec"].get("revisionHistoryLimit"))
+    steps: tuple[Step, ...] = (*past.steps, *pod_stages.create(work.made), *pod_stages.delete(work.deleted))
+    if obsolete:
+        steps = (*steps, Together(obsolete))
+    return Plan((*steps, PatchStatus(_status(run, work)), *_requeue(run, work)), f"{run.replicas} wanted")
 
 
 def _refusal(run: _Set) -> Plan:
-    """Pods that wait for volumes which nobody provides are not made; that is said once for each change of the spec."""
+    """Creates no pods for a set with volumeClaimTemplates; an Event says so once for each generation."""
     status = PatchStatus(_status(run, _Work()))
     if (run.body.get("status") or {}).get("observedGeneration") == run.body["metadata"].get("generation"):
         return Plan((status,), "needs volume claims")
-    said = "volumeClaimTemplates: they are not carried out here; pods are not made"
-    return Plan((RecordEvent("Warning", "FailedCreate", said), status), "needs volume claims")
+    message = "volumeClaimTemplates: they are not carried out here; pods are not made"
+    return Plan((RecordEvent("Warning", "FailedCreate", message), status), "needs volume claims")
 
 
-# --- what is to be done
+# --- creations and deletions
 
 
 def _work(run: _Set) -> _Work:
-    """The next pods to make or delete: one at a time in order, or all at once."""
-    numbered = {number: pod for pod in run.pods if (number := ordinals.ordinal_of(run.body, pod)) is not None}
+    """Returns the next pods to create or delete: one at a time in order, or all at once."""
+    numbered = {number: pod for pod in run.pods if (number := ordinal_of(run.body, pod)) is not None}
     wanted = range(run.first, run.first + run.replicas)
     made: list[Object] = []
     deleted: list[Object] = []
@@ -123,34 +129,34 @@ def _work(run: _Set) -> _Work:
         pod = numbered.get(number)
         if pod is None:
             made.append(_pod(run, number))
-        elif pods.has_ended(pod) and not pods.is_leaving(pod):
+        elif is_finished(pod) and not is_deleting(pod):
             deleted.append(pod)
-        elif run.serves(pod) or not run.in_order:
+        elif run.is_available(pod) or not run.in_order:
             continue
         elif run.is_outdated(number, pod):
-            # It would keep those behind it waiting for ever, should its template be the fault.
+            # A pod whose old template is broken would block the pods behind it for ever.
             deleted.append(pod)
         if run.in_order:
             return _Work(tuple(made), tuple(deleted))
     surplus = sorted((number for number in numbered if number not in wanted), reverse=True)
-    waits = _condemned(run, [numbered[number] for number in surplus], deleted)
+    waits = _delete_surplus(run, [numbered[number] for number in surplus], deleted)
     if made or deleted or waits:
         return _Work(tuple(made), tuple(deleted))
     return _Work(deleted=_outdated(run, [(number, numbered[number]) for number in reversed(wanted)]))
 
 
 def _pod(run: _Set, number: int) -> Object:
-    """The pod of this number; below the partition it is of the current revision."""
-    kept = history.template_of(run.current, run.revisions)
+    """Builds the pod of this number; below the partition of the current revision."""
+    kept = controller_revisions.template_of(run.current, run.revisions)
     if number < run.first + run.partition and kept is not None:
-        return ordinals.made(run.body, number, run.current, kept)
-    return ordinals.made(run.body, number, run.update, run.body["spec"]["template"])
+        return numbered_pod(run.body, number, run.current, kept)
+    return numbered_pod(run.body, number, run.update, run.body["spec"]["template"])
 
 
-def _condemned(run: _Set, surplus: Sequence[Object], deleted: list[Object]) -> bool:
-    """Note which pods above the wanted ones go now, the highest first; whether some are still there."""
+def _delete_surplus(run: _Set, surplus: Sequence[Object], deleted: list[Object]) -> bool:
+    """Adds the next surplus pods to `deleted`, the highest first; returns True if surplus pods exist."""
     for pod in surplus:
-        if not pods.is_leaving(pod):
+        if not is_deleting(pod):
             deleted.append(pod)
         if run.in_order:
             break
@@ -158,19 +164,19 @@ def _condemned(run: _Set, surplus: Sequence[Object], deleted: list[Object]) -> b
 
 
 def _outdated(run: _Set, highest_first: Sequence[tuple[int, Object]]) -> tuple[Object, ...]:
-    """The next pod to be replaced: each only when those above it serve."""
+    """Returns the next pod to replace: only once those above it are available."""
     for number, pod in highest_first:
         if run.is_outdated(number, pod):
             return (pod,)
-        if not run.serves(pod):
+        if not run.is_available(pod):
             break
     return ()
 
 
-def _back(run: _Set, work: _Work) -> tuple[Step, ...]:
-    """When to look again: for pods that went at once, and for pods that become available."""
+def _requeue(run: _Set, work: _Work) -> tuple[Step, ...]:
+    """Comes back for deleted pods and for pods that become available."""
     if work.deleted:
-        return (ComeBack(run.now + LOOK_AGAIN),)
+        return (ComeBack(run.now + RECHECK),)
     instants = [pods.available_at(pod, run.least) for pod in run.pods] if run.least else []
     waiting = [at for at in instants if at is not None and at > run.now]
     return (ComeBack(min(waiting)),) if waiting else ()
@@ -180,22 +186,22 @@ def _back(run: _Set, work: _Work) -> tuple[Step, ...]:
 
 
 def _status(run: _Set, work: _Work) -> Object:
-    """What there is once the plan is carried out."""
+    """Returns the status once the plan is carried out."""
     gone = {pod["metadata"]["uid"] for pod in work.deleted}
-    kept = [pod for pod in run.pods if not pods.is_leaving(pod) and pod["metadata"]["uid"] not in gone]
-    there = [*kept, *work.made]
+    kept = [pod for pod in run.pods if not is_deleting(pod) and pod["metadata"]["uid"] not in gone]
+    existing_after = [*kept, *work.made]
     ready = sum(map(pods.is_ready, kept))
-    of_current = sum(ordinals.revision_of(pod) == run.current for pod in there)
-    of_update = sum(ordinals.revision_of(pod) == run.update for pod in there)
+    of_current = sum(revision_of(pod) == run.current for pod in existing_after)
+    of_update = sum(revision_of(pod) == run.update for pod in existing_after)
     current = run.current
-    whole = len(there) == run.replicas == ready == of_update
+    whole = len(existing_after) == run.replicas == ready == of_update
     if run.rolls and whole and current != run.update:
         current, of_current = run.update, of_update
     status: Object = {
         "observedGeneration": run.body["metadata"].get("generation", 0),
         "replicas": len(run.pods) + len(work.made),
         "readyReplicas": ready,
-        "availableReplicas": sum(map(run.serves, kept)),
+        "availableReplicas": sum(map(run.is_available, kept)),
         "currentReplicas": of_current,
         "updatedReplicas": of_update,
         "currentRevision": current,
@@ -204,6 +210,33 @@ def _status(run: _Set, work: _Work) -> Object:
     }
     kept_zero = ("replicas", "availableReplicas", "collisionCount")
     return {name: value for name, value in status.items() if value or (value == 0 and name in kept_zero)}
+
+
+# --- numbered pods
+
+
+def ordinal_of(owner: Object, pod: Object) -> int | None:
+    """Returns the number in the pod's name; None if the name is not of this owner."""
+    stem, _, digits = pod["metadata"]["name"].rpartition("-")
+    if stem != owner["metadata"]["name"] or not digits.isascii() or not digits.isdigit():
+        return None
+    return int(digits) if digits == str(int(digits)) else None
+
+
+def revision_of(pod: Object) -> str:
+    """Returns the revision of the pod."""
+    return str((pod["metadata"].get("labels") or {}).get(REVISION, ""))
+
+
+def numbered_pod(owner: Object, ordinal: int, revision: str, template: Object) -> Object:
+    """Builds the pod of this number from the template of this revision."""
+    name = f"{owner['metadata']['name']}-{ordinal}"
+    body = pods.build(STATEFUL_SET, {**owner, "spec": {**owner["spec"], "template": template}}, name)
+    labels = {**body["metadata"]["labels"], REVISION: revision, NAME: name, INDEX: str(ordinal)}
+    spec = {**body["spec"], "hostname": name}
+    if service := owner["spec"].get("serviceName"):
+        spec["subdomain"] = service
+    return {**body, "metadata": {**body["metadata"], "labels": labels}, "spec": spec}
 
 
 CONTROLLER = Controller(

@@ -207,7 +207,7 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     owned = bool(entry.body["metadata"]["ownerReferences"])
     where = {"children" if owned else "unowned": {POD.id: (entry,)}}
     ref = Ref(REPLICA_SET, "default", "web")
-    steps = ownership.claims(Snapshot(ref, owner, **where), POD)
+    steps = ownership.claim(Snapshot(ref, owner, **where), POD)
     if not moves:
         assert steps == ()
         return
@@ -218,4 +218,4 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     assert isinstance(patch, Patch)
     assert len(patch.body["metadata"]["ownerReferences"]) == (0 if owned else 1)
     leaving = {**owner, "metadata": {**owner["metadata"], **LEAVING}}
-    assert ownership.claims(Snapshot(ref, leaving, **where), POD) == ()
+    assert ownership.claim(Snapshot(ref, leaving, **where), POD) == ()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
-from workers.controllers.apps.amounts import RolloutLimits, resolve
+from workers.controllers.apps.rolling import RolloutLimits, resolve
 
 REVISION = "deployment.kubernetes.io/revision"
 

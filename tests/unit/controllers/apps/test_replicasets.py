@@ -9,8 +9,7 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.plans import back, conditions_of, created, deleted, status_of
 from workers.api import times
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
-from workers.controllers.apps.ranking import COST, cost, rank
-from workers.controllers.apps.replicaset import decide
+from workers.controllers.apps.replicaset import COST, cost, decide, rank
 from workers.controllers.pod_names import pod_name
 from workers.reconcile.plan import NOTHING, PatchStatus
 from workers.reconcile.snapshot import CachedObject, Snapshot

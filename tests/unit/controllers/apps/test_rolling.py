@@ -4,9 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.controllers.apps.amounts import RolloutLimits
-from workers.controllers.apps.proportions import share
-from workers.controllers.apps.rolling import Part, new_size, old_sizes
+from workers.controllers.apps.rolling import Part, RolloutLimits, new_size, old_sizes, share
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""CronJobs, batch/v1's and Volcano's, and ScheduledJobs: one module per rule, and `decide`, which orders them."""
+"""The controllers of CronJobs (batch/v1's, Volcano's) and ScheduledJobs: `decide` orders the stages, one module a rule.
+
+The registry and the Volcano room import the controllers; the command line imports `names`, `cursor` and `timetable`.
+"""
 
 from workers.controllers.batch.cronjob.decide import CRON_JOBS, SCHEDULED_JOBS, VOLCANO_CRON_JOBS, decide
 

@@ -1,4 +1,4 @@
-"""How far the slots of an object are handled: up to here every run was started or missed."""
+"""The cursor over an object's slots: up to it every run was started or missed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from workers.api import times
 from workers.api.kinds import Object
 
-#: A CronJob's status has no room for it: the newest slot whose run was missed.
+#: The newest slot whose run was missed; a CronJob's status has no field for it.
 MISSED = "penstock.dev/last-missed-time"
 
-#: A cursor this far ahead is no clock that was set back: waiting for it would be no use to anybody.
+#: A cursor this far in the future is not waited for: no clock was set back by that much.
 ABSURD = timedelta(days=1)
-#: So far the clocks of two machines may differ.
+#: Tolerated difference between the clocks of two machines.
 SKEW = timedelta(seconds=10)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,20 +27,20 @@ class Cursor:
 
     @property
     def at(self) -> datetime:
-        """Slots up to here are handled; at first those before the object was there."""
+        """Slots up to this instant are handled; at first those before the object was created."""
         return max((slot for slot in (self.scheduled, self.missed) if slot), default=self.created)
 
     def is_ahead(self, now: datetime) -> bool:
-        """Whether it lies in the future by more than clocks differ."""
+        """True if it lies in the future by more than clocks differ."""
         return self.at != self.created and self.at > now + SKEW
 
     def is_absurd(self, now: datetime) -> bool:
-        """Whether it lies so far in the future that nothing would run for days."""
+        """True if it lies so far in the future that nothing would run for days."""
         return self.at != self.created and self.at > now + ABSURD
 
 
 def observed(body: Object, *, annotated: bool) -> Cursor:
-    """The cursor that an object carries. annotated: as a CronJob does; otherwise all of it is in the status."""
+    """Reads an object's cursor. annotated: the missed slot is in a CronJob's annotation, otherwise in the status."""
     metadata, status = body["metadata"], body.get("status") or {}
     missed = (metadata.get("annotations") or {}).get(MISSED) if annotated else status.get("lastMissedTime")
     return Cursor(
@@ -49,7 +49,7 @@ def observed(body: Object, *, annotated: bool) -> Cursor:
 
 
 def _instant(text: object) -> datetime | None:
-    """A text that somebody else spoiled counts as none, and so does a time before there were such clocks."""
+    """Reads an instant; a malformed one, or one before 1970, counts as none."""
     try:
         moment = times.parse(text) if isinstance(text, str) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""What differs between the kinds that make Jobs by the clock: whose Jobs they make, and what they call things."""
+"""Differences between CronJob, ScheduledJob and Volcano's CronJob: the kind of their Jobs, annotations and Events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +7,16 @@ from typing import Literal
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Kind
 
 #: The type and the reason of an Event.
-Told = tuple[Literal["Normal", "Warning"], str]
+EventType = tuple[Literal["Normal", "Warning"], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """child: the kind of the Jobs. slot: their annotation that says which slot they are for.
+    """child: the kind of the Jobs. slot: the annotation with the slot of a Job.
 
-    scheduled: the object is a ScheduledJob, which may fire every second and remembers what became of its runs; all
-    others are CronJobs. The rest are Events: of a zone that does not exist, of a schedule that cannot be read, of a Job
-    that somebody else made, of one that went missing, of a run that waits for another, of one that takes another's
-    place (None: nothing is told).
+    scheduled: the object is a ScheduledJob, which may fire every second and records the outcomes of its runs; all
+    others are CronJobs. The rest are Events: unknown zone, malformed schedule, Job of another creator, missing Job, run
+    that waits for another, run that replaces another (None: no Event).
     """
 
     child: Kind = JOB
@@ -26,8 +25,8 @@ class Dialect:
     zone: str = "UnknownTimeZone"
     unparseable: str = "UnparseableSchedule"
     unexpected: str = "UnexpectedJob"
-    missing: Told = ("Normal", "MissingJob")
-    waits: Told = ("Normal", "JobAlreadyActive")
+    missing: EventType = ("Normal", "MissingJob")
+    waits: EventType = ("Normal", "JobAlreadyActive")
     replaces: str | None = None
 
 
@@ -46,10 +45,10 @@ _DIALECTS: Mapping[Kind, Dialect] = {
     ),
 }
 
-#: The annotations of all of them that say which slot a Job is for.
+#: The slot annotations of all kinds.
 SLOTS = tuple(dict.fromkeys(each.slot for each in _DIALECTS.values()))
 
 
 def of(kind: Kind) -> Dialect:
-    """The dialect of a kind."""
+    """Returns the dialect of a kind."""
     return _DIALECTS[kind]

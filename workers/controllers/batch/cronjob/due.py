@@ -1,27 +1,51 @@
-"""Which runs are due, which of them may still start, and which are lost."""
+"""The slots of an object that are due, those whose runs may still start, and the problems that keep all from it."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from scheduler import cron
 from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
+from workers.controllers.batch.cronjob import timetable as timetables
+from workers.controllers.batch.cronjob.cursor import Cursor
+from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.timetable import Timetable
+from workers.errors import UserError
 
-#: More slots than this since the last run are worth a warning, as in Kubernetes, and are not counted: ten thousand
-#: objects after an outage of a day would take their time. Unlike there none of it is an estimate.
+#: More slots than this since the last run cause a warning, as in Kubernetes, and are not counted: ten thousand objects
+#: after an outage of a day would take too long. Unlike there, none of it is an estimate.
 MANY = 100
 #: catchUp None: a run that starts so soon after it was due is not late.
 PROMPT = timedelta(seconds=10)
 #: Lateness is measured in whole seconds: a run that is allowed to be 0 s late has the second it is due in.
 _SECOND = timedelta(seconds=1)
+#: Seconds in a thousand years: a longer deadline is as good as this one, and no instant overflows with it.
+_FOREVER = 1000 * 366 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class TimingProblem:
+    """The reason why no run starts by the clock. reason: of a ScheduledJob's condition. event: None if no error."""
+
+    reason: str
+    message: str
+    event: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The timetable and its first slot that is not handled."""
+
+    table: Timetable
+    first: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What is handled once a decision is carried out.
+    """The slots handled once a decision is carried out.
 
-    through: the newest slot that is handled, None for no change. scheduled: the newest of them whose run was started.
-    missed: how many were not; capped: there are at least so many.
+    through: the newest handled slot, None for no change. scheduled: the newest of them whose run started. missed: the
+    number of those that did not start; capped: at least that many.
     """
 
     through: datetime | None = None
@@ -34,8 +58,8 @@ class Settled:
 class Due:
     """The slots that are due and not handled yet.
 
-    slots: the newest of them, oldest first; older: there are more. open: those whose runs may start now. in_order:
-    none may be passed over for a newer one.
+    slots: the newest of them, oldest first; older: there are more. open: those whose runs may start now. in_order: no
+    slot may be passed over for a newer one. started: those whose runs have had a Job.
     """
 
     in_order: bool = False
@@ -46,11 +70,11 @@ class Due:
 
     @property
     def many(self) -> bool:
-        """Whether more slots passed than anybody plans for."""
+        """True if more slots passed than `MANY`."""
         return self.older or len(self.slots) > MANY
 
     def settled(self, starting: Collection[datetime]) -> Settled:
-        """What is handled when these runs have been started."""
+        """Returns the slots handled once the runs of these slots have started."""
         waiting = [slot for slot in self.open if slot not in starting]
         started = [slot for slot in self.slots if slot in self.started or slot in starting]
         through = self._through(waiting, started)
@@ -63,7 +87,7 @@ class Due:
     def _through(self, waiting: list[datetime], started: list[datetime]) -> datetime | None:
         if not waiting:
             return self.slots[-1] if self.slots else None
-        # While the newest waits it may still be that an even newer one replaces it: that is told when one starts.
+        # A newer slot may still replace the waiting one: it counts as missed only when a newer one starts.
         handled = [slot for slot in self.slots if slot < waiting[0]] if self.in_order else started
         return handled[-1] if handled else None
 
@@ -77,14 +101,14 @@ def of(
     started: Callable[[datetime], bool],
     resumed: bool = False,
 ) -> Due:
-    """The slots later than `since` that are due.
+    """Returns the due slots later than `since`.
 
-    started: whether a slot's run has had a Job. resumed: the object was suspended, or another, until this moment.
+    started: true for a slot whose run has had a Job. resumed: the object was suspended or edited until now.
     """
     catch_up, all_of_them = spec.catch_up, in_order(spec)
     slots, older = timetable.newest(since, now, MANY + 1 + (catch_up.limit if all_of_them else 0))
     if slots and timetable.fires(slots[-1]) > now:
-        # Only the newest can be: the others were due before it.
+        # Jitter delays the newest at most: a run is never due after the next slot.
         slots.pop()
     candidates = slots[-catch_up.limit :] if all_of_them else slots[-1:]
     known = frozenset(slot for slot in slots if started(slot))
@@ -99,12 +123,12 @@ def of(
 
 
 def in_order(spec: ScheduledJobSpec) -> bool:
-    """Whether runs that were missed are all made up for, the oldest first; otherwise the newest stands for all."""
+    """True if all missed runs are made up for, the oldest first; otherwise the newest stands for all."""
     return spec.catch_up.policy == "All" and spec.concurrency_policy != "Replace"
 
 
 def expiry(timetable: Timetable, spec: ScheduledJobSpec, slot: datetime) -> datetime | None:
-    """From when on the run of a slot may no longer start; None for never. Jitter makes no run late."""
+    """Returns when the run of a slot may no longer start, counted from the end of its jitter; None for no limit."""
     deadline = _deadline(spec.catch_up, spec.starting_deadline_seconds)
     return None if deadline is None else timetable.fires(slot) + deadline + _SECOND
 
@@ -116,5 +140,52 @@ def _deadline(catch_up: CatchUp, seconds: int | None) -> timedelta | None:
     return PROMPT if given is None else min(given, PROMPT)
 
 
-#: Seconds in a thousand years: a longer deadline is as good as this one, and no instant overflows with it.
-_FOREVER = 1000 * 366 * 86400
+SUSPENDED = TimingProblem("Suspended", "suspended: no run starts but those that are asked for")
+
+
+def read_timing(view: ObservedSchedule, cursor: Cursor) -> Timing | TimingProblem:
+    """Returns the timetable, or the problem with it. Kubernetes' order of checks: zone, suspension, schedule."""
+    try:
+        for name in _zones(view):
+            cron.zone(name)
+    except cron.ZoneError as error:
+        return TimingProblem("UnknownTimeZone", f"invalid timeZone: {error}", view.dialect.zone)
+    if view.spec.suspend:
+        return SUSPENDED
+    try:
+        table = timetables.of(
+            view.spec,
+            uid=view.owner.uid,
+            seconds=not view.is_cron_job,
+            created=cursor.created,
+            since=cursor.at,
+        )
+    except cron.CronError as error:
+        message = f"unparseable schedule: {_texts(view)}: {error}"
+        return TimingProblem("UnparseableSchedule", message, view.dialect.unparseable)
+    except UserError as error:
+        return TimingProblem("InvalidSpec", str(error), "InvalidSpec")
+    if (first := table.next(cursor.at)) is None:
+        why = _excluded(view) if table.fires_without_exclusions(cursor.at) else ""
+        return TimingProblem("NeverFires", f"invalid schedule: {_texts(view)}: it never fires{why}", "InvalidSchedule")
+    return Timing(table, first)
+
+
+def _excluded(view: ObservedSchedule) -> str:
+    """Returns the end of a message: the fields that exclude every slot."""
+    spec = view.spec
+    fields = [*(["spec.exclusions"] if spec.exclusions else []), *(["spec.suspendUntil"] if spec.suspend_until else [])]
+    return f": {' and '.join(fields)} {'excludes' if len(fields) == 1 else 'exclude'} every slot that was looked at"
+
+
+def _zones(view: ObservedSchedule) -> list[str]:
+    spec = view.spec
+    named = [spec.time_zone]
+    named += [each.time_zone for each in spec.schedules or ()]
+    named += [each.time_zone for each in spec.exclusions]
+    return [zone for zone in named if zone is not None]
+
+
+def _texts(view: ObservedSchedule) -> str:
+    texts = [view.spec.schedule, *(each.schedule for each in view.spec.schedules or ())]
+    return ", ".join(repr(text) for text in texts if text)

@@ -1,4 +1,4 @@
-"""Times in which no run starts."""
+"""Excluded times: no run of a slot in them starts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from workers.errors import UserError
 
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-#: An end from here on is none. Slots stay so far from the end of all time that what is added to one does not leave it.
+#: An end from here on counts as none: sums with slots must not exceed the range of datetime.
 _DISTANT = datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -24,7 +24,7 @@ class Window:
     end: datetime
 
     def around(self, moment: datetime) -> "Window | None":
-        """The window if the moment is in it."""
+        """Returns the window if the moment is in it."""
         return self if self.start <= moment < self.end else None
 
 
@@ -36,7 +36,7 @@ class ExcludedDays:
     zone: tzinfo
 
     def around(self, moment: datetime) -> Window | None:
-        """The day that the moment falls on, if it is one of these."""
+        """Returns the day of the moment if it is excluded."""
         day = moment.astimezone(self.zone).date()
         if day not in self.days:
             return None
@@ -54,7 +54,7 @@ class Recurring:
     length: timedelta
 
     def around(self, moment: datetime) -> Window | None:
-        """The window that opened last before the moment, if it is still open."""
+        """Returns the newest window that opened before the moment, if it is still open."""
         opened = self.schedule.latest(moment - self.length, moment)
         return Window(opened, opened + self.length) if opened else None
 
@@ -63,7 +63,7 @@ class ExclusionRule(Protocol):
     """One kind of exclusion."""
 
     def around(self, moment: datetime) -> Window | None:
-        """The excluded window that this moment is in, or None."""
+        """Returns the excluded window around this moment, or None."""
         ...
 
 
@@ -74,12 +74,12 @@ class Exclusions:
     rules: tuple[ExclusionRule, ...] = ()
 
     def around(self, moment: datetime) -> Window | None:
-        """An excluded window that this moment is in, or None."""
+        """Returns an excluded window around this moment, or None."""
         return next((window for rule in self.rules if (window := rule.around(moment))), None)
 
 
 def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: str | None) -> Exclusions:
-    """The exclusions of a manifest. suspended_until: nothing before this instant. zone: the object's.
+    """Reads the exclusions of a manifest. suspended_until: no slot before this instant. zone: the object's.
 
     Raises UserError that names the field, or cron.CronError (ZoneError for an unknown zone).
     """

@@ -1,4 +1,4 @@
-"""The Job of a run."""
+"""The manifest of a run's Job."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from workers.api.kinds import VC_JOB, Kind, Object
 from workers.api.scheduledjob import RunTemplate
 from workers.controllers.batch.cronjob import dialect, names
 
-#: Kubernetes' mark of Jobs that somebody asked for.
+#: Kubernetes' annotation of Jobs that were requested by hand.
 INSTANTIATE = "cronjob.kubernetes.io/instantiate"
-#: The id under which somebody asked for the run.
+#: The id of the request for the run.
 MANUAL = "penstock.dev/run-id"
-#: The schedule that asked for the run.
+#: The schedule that named the run's slot.
 SCHEDULE = "penstock.dev/schedule"
 #: The number of the Job among those of its run, from 1 on.
 ATTEMPT = "penstock.dev/attempt"
@@ -22,7 +22,7 @@ ATTEMPT = "penstock.dev/attempt"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The object that Jobs are made for."""
+    """The object that controls the Jobs."""
 
     kind: Kind
     namespace: str
@@ -30,7 +30,7 @@ class Owner:
     uid: str
 
     def reference(self) -> Object:
-        """The owner reference of its Jobs."""
+        """Returns the owner reference of its Jobs."""
         return {
             "apiVersion": self.kind.api_version,
             "kind": self.kind.kind,
@@ -43,10 +43,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """A Job to make.
+    """A Job to create.
 
-    run: the run's name. annotations: what the run is for. time_limit: seconds the Job may take, None for as long as
-    its template says.
+    run: the run's name. annotations: slot or request. time_limit: seconds the Job may take, None for the limit of its
+    template.
     """
 
     run: str
@@ -62,30 +62,30 @@ class RunOrder:
 
 
 def of_slot(kind: Kind, slot: datetime, schedule: str, zone: str | None) -> dict[str, str]:
-    """What says for which slot a Job is: RFC 3339 in the schedule's time zone.
+    """Returns the annotations of a slot's Job: RFC 3339 in the schedule's time zone, and a ScheduledJob's schedule.
 
-    kind: whose Job it is. Of a ScheduledJob's it says which schedule asked for it, too.
+    kind: of the object that controls the Job.
     """
-    spoken = dialect.of(kind)
+    terms = dialect.of(kind)
     # Kubernetes writes UTC as Z, and other zones that are named with their offset.
     text = slot.astimezone(cron.zone(zone) if zone else UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {spoken.slot: text, **({SCHEDULE: schedule} if spoken.scheduled else {})}
+    return {terms.slot: text, **({SCHEDULE: schedule} if terms.scheduled else {})}
 
 
 def of_request(id: str) -> dict[str, str]:
-    """What says that somebody asked for a Job."""
+    """Returns the annotations of a requested Job."""
     return {INSTANTIATE: "manual", MANUAL: id}
 
 
 def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
-    """The Job's manifest: a copy of the template, and what the order adds."""
+    """Builds the Job's manifest from the template and the order."""
     metadata = template.metadata or {}
     annotations = {**(metadata.get("annotations") or {}), **order.annotations}
     if order.attempt > 1:
         annotations[ATTEMPT] = str(order.attempt)
     spec = template.spec
-    made = dialect.of(owner.kind).child
-    if order.env and made == VC_JOB:
+    child = dialect.of(owner.kind).child
+    if order.env and child == VC_JOB:
         tasks = [{**task, "template": _with_variables(task.get("template") or {}, order.env)} for task in spec["tasks"]]
         spec = {**spec, "tasks": tasks}
     elif order.env:
@@ -95,8 +95,8 @@ def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
         spec = {**spec, "activeDeadlineSeconds": order.time_limit if own is None else min(own, order.time_limit)}
     labels = metadata.get("labels")
     return {
-        "apiVersion": made.api_version,
-        "kind": made.kind,
+        "apiVersion": child.api_version,
+        "kind": child.kind,
         "metadata": {
             "name": order.name,
             "namespace": owner.namespace,
@@ -109,7 +109,7 @@ def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
 
 
 def _with_variables(template: Mapping[str, Any], env: Mapping[str, str]) -> Object:
-    """The pod template with these variables in every container, instead of its own of the same names."""
+    """Returns the pod template with these variables in every container, instead of its own of the same names."""
     pod = template.get("spec") or {}
     lists = {
         key: [{**each, "env": _merged(each.get("env") or (), env)} for each in pod[key]]
@@ -120,8 +120,8 @@ def _with_variables(template: Mapping[str, Any], env: Mapping[str, str]) -> Obje
 
 
 def _merged(own: Iterable[Object], env: Mapping[str, str]) -> list[Object]:
-    """In place, because variables may refer to those before them."""
+    # Replaced in place: a variable may refer to those before it.
     own = list(own)
-    there = {each.get("name") for each in own}
+    present = {each.get("name") for each in own}
     replaced = [{"name": each["name"], "value": env[each["name"]]} if each.get("name") in env else each for each in own]
-    return replaced + [{"name": name, "value": value} for name, value in env.items() if name not in there]
+    return replaced + [{"name": name, "value": value} for name, value in env.items() if name not in present]

@@ -1,4 +1,4 @@
-"""Runs that somebody asks for: an annotation ``penstock.dev/run.<id>`` makes exactly one Job.
+"""Requested runs: an annotation ``penstock.dev/run.<id>`` starts exactly one Job.
 
 Its value is empty, or JSON with variables for every container: ``{"env": {"NAME": "value"}}``.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from workers.api.kinds import Object
 
 PREFIX = "penstock.dev/run."
-#: Longest id: a Job's name must have room for it.
+#: Longest id that leaves room in a Job's name.
 LONGEST = 20
 
 _ID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -20,27 +20,27 @@ _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run that was asked for, and the variables it gets."""
+    """A requested run, and the variables of its containers."""
 
     id: str
     env: Mapping[str, str]
 
     @property
     def annotation(self) -> str:
-        """The annotation that asks for it."""
+        """The annotation that requests it."""
         return PREFIX + self.id
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRun:
-    """An annotation that asks for nothing that can be done, and why."""
+    """A malformed request, and the reason."""
 
     annotation: str
     why: str
 
 
 def read(body: Object) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
-    """What the annotations of an object ask for, in the order of their ids."""
+    """Returns the requests and the malformed ones in an object's annotations, in the order of their ids."""
     requests: list[RunRequest] = []
     refused: list[RefusedRun] = []
     for key, value in sorted((body["metadata"].get("annotations") or {}).items()):

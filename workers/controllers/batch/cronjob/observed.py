@@ -1,4 +1,4 @@
-"""What one reconcile sees of a CronJob or ScheduledJob: its runs, its Jobs and how far its slots are handled."""
+"""The observed view of one CronJob or ScheduledJob: its runs, its Jobs, its requests and its cursor."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
 from workers.controllers.batch.cronjob.runs import Children, ObservedRun, RunLimits
 from workers.reconcile.snapshot import Snapshot
 
-#: So many reconciles have to fail in a row before the Ready condition says so.
+#: Failed reconciles in a row before the Ready condition turns False.
 FAILING = 3
 
 
 @dataclass(frozen=True)
 class ObservedSchedule:
-    """An object that exists and whose manifest is right, at one moment."""
+    """An existing object with a valid manifest, at one moment."""
 
     snapshot: Snapshot
     body: Object
@@ -35,102 +35,111 @@ class ObservedSchedule:
 
     @property
     def dialect(self) -> Dialect:
-        """What the kind calls things."""
+        """The annotations and Events of the kind."""
         return dialect.of(self.kind)
 
     @property
     def is_cron_job(self) -> bool:
-        """A CronJob's status has three fields; what a ScheduledJob remembers beyond them a CronJob does not."""
+        """True for CronJobs of both groups: their status has three fields and records no outcomes."""
         return not self.dialect.scheduled
 
     @property
-    def leaving(self) -> bool:
-        """Whether the object is being deleted."""
+    def deleting(self) -> bool:
+        """True if the deletion of the object was requested."""
         return bool(self.body["metadata"].get("deletionTimestamp"))
 
     @property
     def failing(self) -> str | None:
-        """Why reconciles of a ScheduledJob keep failing; a single failure is nothing to speak of."""
+        """The last error of a ScheduledJob whose reconciles keep failing, else None."""
         return self.snapshot.last_error if self.snapshot.failures >= FAILING and not self.is_cron_job else None
 
     @property
     def status(self) -> Object:
-        """The status as it was written last."""
+        """The status as observed."""
         return self.body.get("status") or {}
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose Jobs they are."""
+        """The controller of the Jobs."""
         metadata = self.body["metadata"]
         return Owner(self.kind, self.snapshot.ref.namespace, self.snapshot.ref.name, metadata["uid"])
 
     @cached_property
     def names(self) -> names.RunNames:
-        """How the Jobs are named."""
+        """The names of the Jobs."""
         return names.of(self.kind, self.snapshot.ref.name)
 
     @cached_property
     def cursor(self) -> Cursor:
-        """How far slots are handled, as it was written last."""
+        """The cursor as observed."""
         return cursor.observed(self.body, annotated=self.is_cron_job)
 
     @cached_property
     def children(self) -> Children:
-        """The Jobs, by what they are for."""
+        """The Jobs by run."""
         return runs.sort(self.snapshot.children.get(self.dialect.child.id, ()), self.names)
 
     @cached_property
     def jobs(self) -> tuple[Object, ...]:
-        """All Jobs that are there."""
+        """All Jobs that exist."""
         return tuple(
             entry.body for entry in self.snapshot.children.get(self.dialect.child.id, ()) if entry.body is not None
         )
 
     @cached_property
     def finished(self) -> tuple[Object, ...]:
-        """The Jobs that are over."""
+        """The finished Jobs."""
         return tuple(job for job in self.jobs if ending.finished(job))
 
     def attempts_of(self, runs: Iterable[ObservedRun]) -> set[str]:
-        """The names of all Jobs of these runs."""
+        """Returns the names of all Jobs of these runs."""
         attempts = (self.children.by_run.get(run.name, {}) for run in runs)
         return {job["metadata"]["name"] for each in attempts for job in each.values()}
 
     @cached_property
     def limits(self) -> RunLimits:
-        """How long and how often runs may try."""
+        """The limits of retries and time of every run."""
         seconds = self.spec.run_time_limit_seconds
         return RunLimits(self.spec.retry, timedelta(seconds=seconds) if seconds else None)
 
     @cached_property
     def runs(self) -> tuple[ObservedRun, ...]:
-        """All runs that are known, as they are now."""
+        """All recorded and existing runs, in their present state."""
         return runs.observe(runs.remembered(self.status), self.children, self.limits, self.now)
 
     @property
-    def newest(self) -> datetime | None:
-        """The newest slot that one of the Jobs is for; a slot that is still to come is somebody's mistake."""
-        slots = (run.slot for run in self.children.told.values())
+    def newest_slot(self) -> datetime | None:
+        """The newest slot of an existing Job; a slot in the future is a mistake and does not count."""
+        slots = (run.slot for run in self.children.described.values())
         return max((slot for slot in slots if slot and slot <= self.now), default=None)
 
+    @property
+    def requests(self) -> tuple[RunRequest, ...]:
+        """The runs that annotations request."""
+        return self._annotated[0]
+
+    @property
+    def refused(self) -> tuple[RefusedRun, ...]:
+        """The malformed requests."""
+        return self._annotated[1]
+
     @cached_property
-    def asked(self) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
-        """What annotations ask for."""
+    def _annotated(self) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
         return manual.read(self.body)
 
     @cached_property
     def _known(self) -> frozenset[str]:
         return frozenset(run.name for run in self.runs)
 
-    def had(self, run: str) -> bool:
-        """Whether the run of this name was started."""
-        return run in self._known or self.children.had(run)
+    def has_run(self, run: str) -> bool:
+        """True if the run of this name was started."""
+        return run in self._known or self.children.had_job(run)
 
     def started(self, slot: datetime) -> bool:
-        """Whether the run of a slot was started."""
-        return self.had(self.names.slot(slot))
+        """True if the run of a slot was started."""
+        return self.has_run(self.names.slot(slot))
 
     @cached_property
     def resumed(self) -> bool:
-        """Whether the spec was another when the status was written last: it was suspended, or its schedule edited."""
+        """True if the spec was edited since the status was written: resumed, or given another schedule."""
         return bool(self.status.get("observedGeneration") != self.body["metadata"].get("generation"))

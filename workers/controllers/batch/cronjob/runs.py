@@ -1,8 +1,8 @@
-"""Runs: what became of every slot that was started and of every run that was asked for.
+"""Runs and their outcomes: one for every started slot and every request.
 
-A run is one Job, or with retries several, one after the other. What is known of a ScheduledJob's runs stands in
-`status.runs` while they are at work and in `status.outcomes` afterwards; the Jobs that are there tell the rest, and
-all there is to know of a CronJob's.
+A run is one Job, or with retries several, one after the other. A ScheduledJob records its runs in `status.runs` while
+they are unfinished and in `status.outcomes` afterwards; the existing Jobs add to that, and are the only record of a
+CronJob's runs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ TIMED_OUT = "TimedOut"
 DELETED = "Deleted"
 REPLACED = "Replaced"
 
-#: The Job's own deadline ends a run in time; a Job that it does not end (a suspended one) is deleted so much later.
+#: The Job's own deadline ends a run in time; a Job that it does not end (a suspended one) is deleted this much later.
 GRACE = timedelta(seconds=30)
 #: Times in objects have whole seconds.
 _SECOND = timedelta(seconds=1)
@@ -32,10 +32,10 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ObservedRun:
-    """One run. name: of its first Job. slot: None if somebody asked for it, under this id. attempts: Jobs made for it.
+    """One run. name: of its first Job. slot: None for a requested run, which has an id. attempts: Jobs created for it.
 
-    again: when the next attempt is due, of a run that is `Retrying`. env: variables that a further attempt needs, too.
-    job: the last attempt's Job while it is there.
+    again: when the next attempt of a `Retrying` run is due. env: variables for further attempts. job: the last
+    attempt's Job while it exists.
     """
 
     name: str
@@ -54,23 +54,23 @@ class ObservedRun:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of it. Between two attempts a run is at work."""
+        """True if the run has its outcome. Between two attempts it has none."""
         return self.outcome not in (RUNNING, RETRYING)
 
     @property
     def live(self) -> Object | None:
-        """The last attempt's Job, if it has not finished and nobody deletes it."""
+        """The last attempt's Job, if it is unfinished and not being deleted."""
         job = self.job
         if job is None or ending.finished(job) or job["metadata"].get("deletionTimestamp"):
             return None
         return job
 
     def ended(self, outcome: str, at: datetime, reason: str = "", message: str = "") -> "ObservedRun":
-        """The run, once it ended like this."""
+        """Returns the run with this outcome."""
         return replace(self, outcome=outcome, completed=at, again=None, reason=reason, message=message)
 
     def render(self) -> Object:
-        """The run as `status.runs` and `status.outcomes` have it."""
+        """Returns the entry in `status.runs` or `status.outcomes`."""
         fields = {
             "job": names.attempt(self.name, self.attempts),
             "trigger": "schedule" if self.slot else "manual",
@@ -91,19 +91,19 @@ class ObservedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """How long and how often a run may try."""
+    """Limits of a run: retries and time."""
 
     retry: RunRetry | None
     time: timedelta | None
 
     def deadline(self, run: ObservedRun) -> datetime | None:
-        """When the run has to be over, None for never."""
+        """Returns when the run must be over, None for no limit."""
         return run.started + self.time if self.time and run.started else None
 
     def delay(self, failures: int) -> timedelta:
-        """The wait after so many failed attempts."""
+        """Returns the delay after this many failed attempts."""
         assert self.retry is not None
-        # The shift is bounded because nothing longer than the longest wait is asked for.
+        # The bound keeps the shift small; the maximum applies anyway.
         doubled = self.retry.delay_seconds << min(failures - 1, 32)
         return timedelta(seconds=min(doubled, self.retry.max_delay_seconds))
 
@@ -112,12 +112,12 @@ class RunLimits:
 class Children:
     """The Jobs of one object.
 
-    by_run: by name of the run and number of the attempt. told: by name, what the Jobs say of their runs. others: Jobs
-    that are no run of ours. gone: names of those that are remembered only as deleted.
+    by_run: by name of the run and number of the attempt. described: the runs as their Jobs describe them, by name.
+    others: Jobs of other creators. gone: names of deleted Jobs whose tombstones are left.
     """
 
     by_run: Mapping[str, Mapping[int, Object]]
-    told: Mapping[str, ObservedRun]
+    described: Mapping[str, ObservedRun]
     others: tuple[Object, ...]
     gone: frozenset[str]
 
@@ -126,13 +126,13 @@ class Children:
         """The Jobs of all runs."""
         return tuple(job for attempts in self.by_run.values() for job in attempts.values())
 
-    def had(self, run: str) -> bool:
-        """Whether the run of this name has had a Job."""
+    def had_job(self, run: str) -> bool:
+        """True if the run of this name has, or had, a Job."""
         return run in self.by_run or run in self.gone
 
 
 def remembered(status: Object) -> tuple[ObservedRun, ...]:
-    """The runs that a status tells of; an entry that cannot be read is dropped."""
+    """Reads the runs recorded in a status; a malformed entry is dropped."""
     entries = (*(status.get("outcomes") or ()), *(status.get("runs") or ()))
     return tuple(run for each in entries if (run := _read(each)))
 
@@ -164,9 +164,9 @@ def _instant(body: Object, key: str) -> datetime | None:
 
 
 def sort(entries: Iterable[CachedObject], naming: names.RunNames) -> Children:
-    """Which of these Jobs belong to which run."""
+    """Assigns the Jobs to their runs."""
     by_run: dict[str, dict[int, Object]] = {}
-    told: dict[str, ObservedRun] = {}
+    described: dict[str, ObservedRun] = {}
     others: list[Object] = []
     gone: set[str] = set()
     for entry in entries:
@@ -175,25 +175,27 @@ def sort(entries: Iterable[CachedObject], naming: names.RunNames) -> Children:
         elif purpose := _purpose(entry.body, naming):
             run, attempt = purpose
             by_run.setdefault(run.name, {})[attempt] = entry.body
-            told[run.name] = run
+            described[run.name] = run
         else:
             others.append(entry.body)
-    return Children(by_run, told, tuple(others), frozenset(gone))
+    return Children(by_run, described, tuple(others), frozenset(gone))
 
 
 def _purpose(job: Object, naming: names.RunNames) -> tuple[ObservedRun, int] | None:
-    """The run that a Job was made for, and the number of the attempt; None for a Job that we did not make."""
+    """Returns the run of a Job and the number of the attempt; None for a Job of another creator."""
     name = job["metadata"]["name"]
-    told = job["metadata"].get("annotations") or {}
-    # What was made by hand may be called anything, even like the Job of a slot.
-    by_hand = jobs.MANUAL in told or jobs.INSTANTIATE in told
-    slot = _slot(next((told[key] for key in SLOTS if key in told), None)) or (None if by_hand else naming.slot_of(name))
-    if slot is None and jobs.MANUAL not in told:
+    annotations = job["metadata"].get("annotations") or {}
+    # A Job created by hand may have any name, even that of a slot's Job.
+    by_hand = jobs.MANUAL in annotations or jobs.INSTANTIATE in annotations
+    slot = _slot(next((annotations[key] for key in SLOTS if key in annotations), None)) or (
+        None if by_hand else naming.slot_of(name)
+    )
+    if slot is None and jobs.MANUAL not in annotations:
         return None
-    number = told.get(jobs.ATTEMPT, "1")
+    number = annotations.get(jobs.ATTEMPT, "1")
     attempt = int(number) if number.isdecimal() and len(number) < 5 else 1
     return ObservedRun(
-        names.run_of(name, attempt), slot, told.get(jobs.SCHEDULE, ""), told.get(jobs.MANUAL, "")
+        names.run_of(name, attempt), slot, annotations.get(jobs.SCHEDULE, ""), annotations.get(jobs.MANUAL, "")
     ), attempt
 
 
@@ -207,27 +209,33 @@ def _slot(text: str | None) -> datetime | None:
 def observe(
     known: Iterable[ObservedRun], children: Children, limits: RunLimits, now: datetime
 ) -> tuple[ObservedRun, ...]:
-    """All runs as they are now, those that are remembered and those whose Jobs are there; the oldest first."""
+    """Returns all runs, recorded ones and those of existing Jobs, in their present state; the oldest first."""
     before = {run.name: run for run in known}
     found = [_now(run, children.by_run.get(name, {}), children.gone, limits, now) for name, run in before.items()]
-    # What ended before anybody took note of it is not tried again: it may be years old.
-    last = replace(limits, retry=None)
+    # A run that ended without a record is not retried: it may be years old.
+    no_retry = replace(limits, retry=None)
     found += [
-        _now(run, children.by_run[name], children.gone, limits if _at_work(children.by_run[name]) else last, now)
-        for name, run in sorted(children.told.items())
+        _now(
+            run,
+            children.by_run[name],
+            children.gone,
+            limits if _unfinished_any(children.by_run[name]) else no_retry,
+            now,
+        )
+        for name, run in sorted(children.described.items())
         if name not in before
     ]
-    # What has ended and is not remembered was forgotten for newer ones: it stays before them, or it would come back.
+    # A finished run without a record was dropped from outcomes for newer ones: it must sort before them, not return.
     found.sort(key=lambda run: run.name in before or not run.over)
     return tuple(sorted(found, key=_age))
 
 
-def _at_work(attempts: Mapping[int, Object]) -> bool:
+def _unfinished_any(attempts: Mapping[int, Object]) -> bool:
     return any(ending.finished(job) is None for job in attempts.values())
 
 
 def _age(run: ObservedRun) -> tuple[float, float]:
-    """By start, then by slot. Runs by hand that started in one second stay in the order they are remembered in."""
+    """Sorts by start, then by slot. Requested runs that started in one second keep their recorded order."""
     started = run.started or run.slot
     moment = started.timestamp() if started else 0.0
     return (moment, run.slot.timestamp() if run.slot else moment)
@@ -246,11 +254,11 @@ def _now(
     run = replace(run, job=job)
     if job is None:
         return _without_job(run, limits, now)
-    if (how := ending.finished(job)) is None:
+    if (end := ending.finished(job)) is None:
         return _unfinished(run, job, limits, now)
     if run.over:
         return run
-    return _succeeded(run, job) if how == "Complete" else _in_time(_failed(run, job, limits), limits, now)
+    return _succeeded(run, job) if end == "Complete" else _in_time(_failed(run, job, limits), limits, now)
 
 
 def _without_job(run: ObservedRun, limits: RunLimits, now: datetime) -> ObservedRun:
@@ -263,7 +271,7 @@ def _without_job(run: ObservedRun, limits: RunLimits, now: datetime) -> Observed
 
 def _unfinished(run: ObservedRun, job: Object, limits: RunLimits, now: datetime) -> ObservedRun:
     if run.over:
-        # Said to be over, and it is not unless it is just going: its deletion was refused.
+        # Recorded as over, yet the Job runs: its deletion was refused.
         if job["metadata"].get("deletionTimestamp"):
             return run
         run = replace(run, outcome=RUNNING, completed=None, reason="", message="")
@@ -279,7 +287,7 @@ def _succeeded(run: ObservedRun, job: Object) -> ObservedRun:
 
 
 def _failed(run: ObservedRun, job: Object, limits: RunLimits) -> ObservedRun:
-    """A failed attempt ends the run unless another may follow within the run's time."""
+    """Ends the run of a failed attempt unless another attempt fits into the run's time."""
     reason, message = ending.why(job)
     at = _ended(job)
     deadline = limits.deadline(run)
@@ -294,7 +302,7 @@ def _failed(run: ObservedRun, job: Object, limits: RunLimits) -> ObservedRun:
 
 
 def _in_time(run: ObservedRun, limits: RunLimits, now: datetime) -> ObservedRun:
-    """A run that waits for its next attempt must end in time, too."""
+    """Ends a run whose time is over while it waits for its next attempt."""
     deadline = limits.deadline(run)
     if run.outcome == RETRYING and deadline and now >= deadline:
         return run.ended(TIMED_OUT, now, "RunTimeLimitExceeded", run.message)

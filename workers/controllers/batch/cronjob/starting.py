@@ -1,73 +1,108 @@
-"""The Jobs that are made now: of slots, of requests, and further attempts of runs whose Job failed."""
+"""The runs that start now: the concurrency policy chooses them, and each becomes a Job to create."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from workers.api.scheduledjob import ConcurrencyPolicy
 from workers.controllers.batch.cronjob import jobs
-from workers.controllers.batch.cronjob.concurrency import HELPING, Choice
 from workers.controllers.batch.cronjob.jobs import RunOrder
+from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.runs import RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.reconcile.plan import CountMetric, Create, RecordEvent, Step, Together
 
+#: Runs that one plan starts at most; the rest follows at once.
+MAX_STARTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The requests and slots whose runs start now.
+
+    replaces: unfinished runs are ended first. waits: a run waits for an unfinished one.
+    """
+
+    requests: tuple[RunRequest, ...] = ()
+    slots: tuple[datetime, ...] = ()
+    replaces: bool = False
+    waits: bool = False
+
+
+def choose(
+    policy: ConcurrencyPolicy, *, busy: bool, requests: Sequence[RunRequest], slots: Sequence[datetime]
+) -> Choice:
+    """Chooses among requested runs and open slots (oldest first). busy: a run is unfinished."""
+    if not requests and not slots:
+        return Choice()
+    match policy:
+        case "Allow":
+            requested = tuple(requests[:MAX_STARTS])
+            return Choice(requested, tuple(slots[: MAX_STARTS - len(requested)]))
+        case "Forbid":
+            if busy:
+                return Choice(waits=True)
+            # Requests go first: behind a schedule of every second they would never start.
+            return Choice(tuple(requests[:1])) if requests else Choice(slots=tuple(slots[:1]))
+        case "Replace":
+            # Requests go last: the run of the slot would end theirs at once.
+            return Choice(slots=tuple(slots[-1:]), replaces=busy) if slots else Choice(tuple(requests[:1]), (), busy)
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A Job to make, and its run as it is then."""
+    """A Job to create, and its run once it exists."""
 
     order: RunOrder
     run: ObservedRun
 
 
-def starts(sight: ObservedSchedule, choice: Choice, table: Timetable | None) -> Iterator[Start]:
-    """What the choice starts. table: None when nothing starts by the clock."""
-    limit = sight.limits.time
+def starts(view: ObservedSchedule, choice: Choice, table: Timetable | None) -> Iterator[Start]:
+    """Yields the Jobs of the choice. table: None when nothing starts by the clock."""
+    limit = view.limits.time
     seconds = int(limit.total_seconds()) if limit else None
     for request in choice.requests:
-        name = sight.names.manual(request.id)
-        run = ObservedRun(name, id=request.id, attempts=1, started=sight.now, env=request.env)
+        name = view.names.manual(request.id)
+        run = ObservedRun(name, id=request.id, attempts=1, started=view.now, env=request.env)
         yield Start(RunOrder(name, jobs.of_request(request.id), env=request.env, time_limit=seconds), run)
     if table is None:
         return
     for slot in choice.slots:
-        name, line = sight.names.slot(slot), table.line(slot)
-        run = ObservedRun(name, slot, line.text, attempts=1, started=sight.now)
-        annotations = jobs.of_slot(sight.kind, slot, line.text, line.zone)
+        name, line = view.names.slot(slot), table.line(slot)
+        run = ObservedRun(name, slot, line.text, attempts=1, started=view.now)
+        annotations = jobs.of_slot(view.kind, slot, line.text, line.zone)
         yield Start(RunOrder(name, annotations, time_limit=seconds), run)
 
 
-def retries(sight: ObservedSchedule, known: Iterable[ObservedRun], table: Timetable) -> Iterator[Start]:
-    """Further attempts that are due."""
-    due = [run for run in known if run.outcome == RETRYING and run.again and run.again <= sight.now]
-    for run in due[:HELPING]:
-        deadline = sight.limits.deadline(run)
-        left = max(1, (deadline - sight.now) // timedelta(seconds=1)) if deadline else None
+def retries(view: ObservedSchedule, runs: Iterable[ObservedRun], table: Timetable) -> Iterator[Start]:
+    """Yields the further attempts that are due."""
+    due = [run for run in runs if run.outcome == RETRYING and run.again and run.again <= view.now]
+    for run in due[:MAX_STARTS]:
+        deadline = view.limits.deadline(run)
+        left = max(1, (deadline - view.now) // timedelta(seconds=1)) if deadline else None
+        if run.slot is None:
+            annotations = jobs.of_request(run.id)
+        else:
+            zone = next((line.zone for line in table.lines if line.text == run.schedule), None)
+            annotations = jobs.of_slot(view.kind, run.slot, run.schedule, zone)
         again = replace(run, attempts=run.attempts + 1, outcome=RUNNING, again=None, reason="", message="", job=None)
-        yield Start(RunOrder(run.name, _purpose(sight, run, table), again.attempts, run.env, left), again)
+        yield Start(RunOrder(run.name, annotations, again.attempts, run.env, left), again)
 
 
-def _purpose(sight: ObservedSchedule, run: ObservedRun, table: Timetable) -> dict[str, str]:
-    if run.slot is None:
-        return jobs.of_request(run.id)
-    zone = next((line.zone for line in table.lines if line.text == run.schedule), None)
-    return jobs.of_slot(sight.kind, run.slot, run.schedule, zone)
-
-
-def creation(sight: ObservedSchedule, starts: list[Start]) -> Together:
-    """Make the Jobs. A name that somebody else's Job has is told of, and its run does not come to be."""
-    said = f"job {starts[0].order.name}" if len(starts) == 1 else "{done} jobs"
+def creation(view: ObservedSchedule, starts: Sequence[Start]) -> Together:
+    """Creates the Jobs. If an unrelated Job has the name, an Event says so and that run is left out."""
+    subject = f"job {starts[0].order.name}" if len(starts) == 1 else "{done} jobs"
     return Together(
         tuple(
             Create(
-                sight.dialect.child,
-                jobs.build(sight.owner, sight.spec.job_template, start.order),
+                view.dialect.child,
+                jobs.build(view.owner, view.spec.job_template, start.order),
                 taken=_taken(start.order.name),
             )
             for start in starts
         ),
-        then=RecordEvent("Normal", "SuccessfulCreate", f"Created {said}"),
+        then=RecordEvent("Normal", "SuccessfulCreate", f"Created {subject}"),
         otherwise=RecordEvent("Warning", "FailedCreate", "Error creating job: {error}"),
     )
 
@@ -79,5 +114,5 @@ def _taken(name: str) -> RecordEvent:
 
 
 def skews(now: datetime, slots: Iterable[datetime]) -> list[Step]:
-    """How long after their slots Jobs were made."""
+    """Observes the delay of each created Job behind its slot, in seconds."""
     return [CountMetric("job_creation_skew", (now - slot).total_seconds()) for slot in slots]

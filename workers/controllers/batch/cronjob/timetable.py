@@ -1,4 +1,4 @@
-"""All schedules of one object as one row of slots: without what is excluded, and with its jitter."""
+"""All schedules of one object merged into one sequence of slots, with exclusions and jitter."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,15 +10,15 @@ from workers.controllers.batch.cronjob import exclusions
 from workers.controllers.batch.cronjob.exclusions import NEVER, Exclusions
 
 _TICK = timedelta(microseconds=1)
-#: Excluded windows that a search leaps over before it gives up: a daily schedule's for three years.
-LEAPS = 1000
+#: Excluded windows that a search skips before it gives up: those of a daily schedule in three years.
+MAX_SKIPPED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
     """One schedule of the object.
 
-    anchor: where the series of an ``@every`` begins. Asked from anywhere else it would move.
+    anchor: the origin of an ``@every``; counted from any other instant its slots would shift.
     """
 
     text: str
@@ -27,11 +27,11 @@ class SlotLine:
     anchor: datetime
 
     def next(self, after: datetime) -> datetime | None:
-        """The first slot later than `after`, or None."""
+        """Returns the first slot later than `after`, or None."""
         return self.schedule.next(self._aligned(after))
 
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        """The newest slots in (after, until], at most `count`, oldest first; and whether there are older ones."""
+        """Returns the newest `count` slots in (after, until], oldest first; and True if there are older ones."""
         if until <= after:
             return [], False
         slots, older = self.schedule.newest(self._aligned(after), until, count)
@@ -45,7 +45,7 @@ class SlotLine:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When runs are due. Slots that coincide are one. uid: of the object, so that equal schedules spread."""
+    """The slots of an object; those that coincide are one. uid: of the object, which seeds the jitter."""
 
     lines: tuple[SlotLine, ...]
     exclusions: Exclusions
@@ -53,8 +53,8 @@ class Timetable:
     uid: str
 
     def next(self, after: datetime) -> datetime | None:
-        """The first slot later than `after`; None when there is none that is not excluded."""
-        for _ in range(LEAPS):
+        """Returns the first slot later than `after` that is not excluded, or None."""
+        for _ in range(MAX_SKIPPED):
             slot = self._next(after)
             window = self.exclusions.around(slot) if slot else None
             if window is None:
@@ -65,13 +65,13 @@ class Timetable:
         return None
 
     def fires_without_exclusions(self, after: datetime) -> bool:
-        """Whether there is a slot later than `after`, excluded or not."""
+        """True if there is a slot later than `after`, excluded or not."""
         return self._next(after) is not None
 
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        """The newest slots in (after, until], at most `count`, oldest first; and whether there may be older ones."""
+        """Returns the newest `count` slots in (after, until], oldest first; and True if there may be older ones."""
         found: list[datetime] = []
-        for _ in range(LEAPS):
+        for _ in range(MAX_SKIPPED):
             slots, older = self._newest(after, until, count)
             found = [slot for slot in slots if not self.exclusions.around(slot)] + found
             if not older or len(found) >= count:
@@ -84,9 +84,9 @@ class Timetable:
         return found, True
 
     def fires(self, slot: datetime) -> datetime:
-        """When the run of this slot is due: up to the jitter later, but before the next slot, so that the order stays.
+        """Returns when the run of this slot is due: up to the jitter later, yet before the next slot.
 
-        Always the same for the same slot of the same object.
+        A hash of UID and slot, so equal in every process.
         """
         if not self.jitter:
             return slot
@@ -96,7 +96,7 @@ class Timetable:
         return slot + timedelta(microseconds=(span // _TICK * int.from_bytes(share)) >> 64)
 
     def line(self, slot: datetime) -> SlotLine:
-        """The schedule that asks for this slot: the first of those that do."""
+        """Returns the first schedule that names this slot."""
         return next((line for line in self.lines if line.next(slot - _TICK) == slot), self.lines[0])
 
     def _next(self, after: datetime) -> datetime | None:
@@ -111,11 +111,11 @@ class Timetable:
 
 
 def of(spec: ScheduledJobSpec, *, uid: str, seconds: bool, created: datetime, since: datetime) -> Timetable:
-    """The timetable of a manifest.
+    """Builds the timetable of a manifest.
 
-    seconds: whether six fields are allowed. since: the newest slot that was handled, or `created`: as in Kubernetes
-    an ``@every`` goes on from there. Among several schedules it counts from `created`: slots of the others would
-    move it. Raises cron.CronError (ZoneError for an unknown zone), or UserError that names an exclusion's field.
+    seconds: six fields are allowed. since: the newest handled slot, or `created`: as in Kubernetes an ``@every``
+    continues from it. Among several schedules it counts from `created`, as slots of the others would shift it.
+    Raises cron.CronError (ZoneError for an unknown zone), or UserError that names an exclusion's field.
     """
     wanted = [(spec.schedule, spec.time_zone)] if spec.schedule else []
     wanted += [(each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ()]

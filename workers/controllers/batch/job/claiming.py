@@ -1,26 +1,25 @@
-"""Which pods are a Job's: those that match are taken on, those that no longer do are let go."""
-
-from collections.abc import Sequence
+"""Adoption and release of pods by the Job's selector, and their tracking finalizers."""
 
 from workers.api.kinds import POD, Object, ref_of
 from workers.controllers.batch.job.creation import owner_reference
-from workers.controllers.batch.job.pods import TRACKING, existing, is_finished, is_leaving, is_tracked
+from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_finished, is_tracked
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.controllers.selectors import selects
 from workers.reconcile.plan import Patch, Together
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.reconcile.snapshot import Snapshot
 
 
-def claims(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch | Together, ...]:
-    """The steps that adopt and release pods; none when every pod is where it belongs.
+def claim(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch | Together, ...]:
+    """Returns the steps that adopt matching pods without a controller and release pods that match no longer.
 
-    Before pods are adopted the Job itself is touched at the version that was observed: if it has been changed since,
-    perhaps deleted so that its pods stay, that fails, and no pod is tied to it again.
+    The fence: an empty patch of the Job at the observed version goes before any adoption. If the Job was changed since,
+    perhaps deleted with its pods orphaned, that patch conflicts and no pod is adopted.
     """
     if spec.selector is None:
         return ()
     matches = selects(spec.selector)
-    adopted = [_adoption(job, pod) for pod in _loose(snapshot.unowned.get(POD.id, ())) if matches(pod)]
+    loose = [pod for pod in existing(snapshot.unowned.get(POD.id, ())) if not is_deleting(pod)]
+    adopted = [_adoption(job, pod) for pod in loose if matches(pod)]
     released = [_release(job, pod) for pod in existing(snapshot.children.get(POD.id, ())) if not matches(pod)]
     if not adopted and not released:
         return ()
@@ -30,24 +29,20 @@ def claims(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch |
 
 
 def track(pod: Object) -> Patch:
-    """Put the finalizer on a pod at work that has none, so that its end will be counted."""
+    """Puts the finalizer on an active pod without one, so that its end is counted."""
     return _patch(pod, {"finalizers": [*_finalizers(pod), TRACKING]})
 
 
 def untrack(pod: Object) -> Patch:
-    """Take the finalizer off a pod at work, so that its end will not be counted.
+    """Takes the finalizer off an active pod, so that its end is not counted.
 
-    Only of the pod as it was observed: one that ended meanwhile must be counted.
+    Fenced by the observed version: a pod that finished meanwhile must be counted.
     """
     return _patch(pod, {"finalizers": [name for name in _finalizers(pod) if name != TRACKING]})
 
 
-def _loose(entries: Sequence[CachedObject]) -> list[Object]:
-    return [pod for pod in existing(entries) if not is_leaving(pod)]
-
-
 def _adoption(job: Object, pod: Object) -> Patch:
-    """A pod that has finished gets no finalizer: nobody can tell whether it was counted before it came here."""
+    # A finished pod gets no finalizer: it may have been counted before its adoption.
     metadata: Object = {"ownerReferences": [*(pod["metadata"].get("ownerReferences") or ()), owner_reference(job)]}
     if not is_tracked(pod) and not is_finished(pod):
         metadata["finalizers"] = [*_finalizers(pod), TRACKING]

@@ -1,10 +1,9 @@
-"""New pods of a Job: their bodies and their names."""
+"""Bodies and names of a Job's new pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 from workers.api.kinds import JOB, POD, Object
 from workers.controllers import pod_names
-from workers.controllers.batch.job.failure_policy import judge
 from workers.controllers.batch.job.indexes import (
     FAILURE_COUNT,
     IGNORED_FAILURE_COUNT,
@@ -13,6 +12,7 @@ from workers.controllers.batch.job.indexes import (
     ignored_count_of,
 )
 from workers.controllers.batch.job.pods import TRACKING
+from workers.controllers.batch.job.policies import judge_failure
 from workers.controllers.batch.job.spec import BatchJobSpec
 
 #: The variable that tells a container its index.
@@ -23,7 +23,7 @@ _VARIABLE: Object = {
 
 
 def pods(job: Object, spec: BatchJobSpec, taken: Set[str], number: int) -> Iterator[Object]:
-    """So many pods of a Job without indexes. taken: names that are in use or were."""
+    """Yields this number of pods of a Job without indexes. taken: names in use, now or before."""
     metadata, body = _metadata(job, spec), spec.template.get("spec") or {}
     for name in pod_names.free(job, "", taken, number):
         yield _pod({"name": name, **metadata}, body)
@@ -32,7 +32,7 @@ def pods(job: Object, spec: BatchJobSpec, taken: Set[str], number: int) -> Itera
 def indexed_pods(
     job: Object, spec: BatchJobSpec, taken: Set[str], indexes: Iterable[int], replaced: Mapping[int, Object]
 ) -> Iterator[Object]:
-    """One pod per index. replaced: by index, the failed pod whose failures the new one goes on counting from."""
+    """Yields one pod per index. replaced: by index, the failed pod whose failure counts the new one continues."""
     metadata, body = _metadata(job, spec), _with_variable(spec.template.get("spec") or {})
     for index in indexes:
         (name,) = pod_names.free(job, f"-{index}", taken, 1)
@@ -48,7 +48,7 @@ def indexed_pods(
 
 
 def owner_reference(job: Object) -> Object:
-    """The reference by which a pod belongs to the Job."""
+    """Returns the controller reference of the Job's pods."""
     return {
         "apiVersion": JOB.api_version,
         "kind": JOB.kind,
@@ -64,7 +64,7 @@ def _pod(metadata: Object, body: Object) -> Object:
 
 
 def _metadata(job: Object, spec: BatchJobSpec) -> Object:
-    """What all pods of the Job have in their metadata."""
+    """Returns the metadata that all pods of the Job share."""
     template = spec.template.get("metadata") or {}
     return {
         "namespace": job["metadata"]["namespace"],
@@ -76,7 +76,7 @@ def _metadata(job: Object, spec: BatchJobSpec) -> Object:
 
 
 def _labels(job: Object, spec: BatchJobSpec) -> Object:
-    """The generated labels. API servers put them into the template, older ones not all of them."""
+    """Returns the generated labels. API servers put them into the template, older ones not all of them."""
     if spec.manual_selector:
         return {}
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
@@ -89,12 +89,14 @@ def _labels(job: Object, spec: BatchJobSpec) -> Object:
 
 
 def _with_variable(body: Object) -> Object:
-    """The pod's spec with the variable of its index in every container that has none of that name."""
-    parts = {part: [_told(each) for each in body[part]] for part in ("initContainers", "containers") if body.get(part)}
+    """Returns the pod's spec with JOB_COMPLETION_INDEX in every container that has no such variable."""
+    parts = {
+        part: [_with_index(each) for each in body[part]] for part in ("initContainers", "containers") if body.get(part)
+    }
     return {**body, **parts}
 
 
-def _told(container: Object) -> Object:
+def _with_index(container: Object) -> Object:
     variables = container.get("env") or []
     if any(each.get("name") == _VARIABLE["name"] for each in variables):
         return container
@@ -102,9 +104,9 @@ def _told(container: Object) -> Object:
 
 
 def _failure_counts(spec: BatchJobSpec, replaced: Object | None) -> dict[str, str]:
-    """The failures of an index so far, as annotations of its next pod."""
+    """Returns the failures of an index so far as annotations of its next pod."""
     if replaced is None:
         return {FAILURE_COUNT: "0"}
-    counted = judge(spec.failure_policy, replaced).counted
+    counted = judge_failure(spec.failure_policy, replaced).counted
     failures, ignored = count_of(replaced) + counted, ignored_count_of(replaced) + (not counted)
     return {FAILURE_COUNT: str(failures), **({IGNORED_FAILURE_COUNT: str(ignored)} if ignored else {})}

@@ -1,221 +1,197 @@
-"""The decision about one batch/v1 Job, in order: whose pods they are, their counts, the end, the work, the status.
+"""The decision about a batch/v1 Job: Kubernetes' semantics, as a pure function of the observed state.
 
-The steps of a plan stand in an order that suits its being cut short: what has ended is counted first, as nothing
-else may hold that up; then pods are made or removed; the last status says what came of both.
+The stages of an unfinished Job, each a value: observed pods, end, pods to count, work on pods, statuses, requeue. The
+steps of the plan are ordered so that each may be the last: finished pods are counted first, because no refused write
+may hold that up; then pods are created or deleted; the last status reports both.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 
 from workers.api import times
 from workers.api.kinds import JOB, POD, Object
 from workers.controllers import conditions
-from workers.controllers.batch.job import (
-    accounting,
-    claiming,
-    deadline,
-    ending,
-    ledger,
-    leftovers,
-    managing,
-    measuring,
-    pods,
-    spec,
-    status,
-    ttl,
-)
+from workers.controllers.batch.job import accounting, claiming, cleanup, ending, managing, observed, pods, spec, status
 from workers.controllers.batch.job.accounting import PodSettlement
 from workers.controllers.batch.job.ending import JobEnding
-from workers.controllers.batch.job.findings import Findings
-from workers.controllers.batch.job.managing import LOOK_AGAIN, JobWork
-from workers.controllers.batch.job.ownership import Jobs, ours
+from workers.controllers.batch.job.managing import RECHECK, JobWork
+from workers.controllers.batch.job.observed import ObservedJob
+from workers.controllers.batch.job.spec import BatchJobSpec, Jobs, managed
 from workers.controllers.batch.job.status import NewCondition, PodCounts
 from workers.reconcile.controller import Controller
-from workers.reconcile.plan import ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
+from workers.reconcile.plan import ComeBack, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: Nothing tells a Job with a selector of its own of pods that it may adopt: it looks for them this often.
-_LOOK_FOR_PODS = timedelta(seconds=5)
-
-
-def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """What to do about a Job and its pods."""
-    job, children = snapshot.body, pods.existing(snapshot.children.get(POD.id, ()))
-    if job is None:
-        return Plan(leftovers.release(children), "gone, its pods are let go")
-    if how := conditions.finished(job):
-        after = ttl.decide(snapshot, job, spec.of(job), how, now)
-        return Plan((*leftovers.clear(children), *after.steps), after.why)
-    leaving = bool(job["metadata"].get("deletionTimestamp"))
-    if mode := spec.unknown_mode(job):
-        told = RecordEvent(
-            "Warning", "UnknownCompletionMode", f"completion mode {mode!r} is not known; the Job is not run"
-        )
-        return Plan(leftovers.release(children) if leaving else (told,), told.message)
-    if not leaving and (claims := claiming.claims(snapshot, job, spec.of(job))):
-        return Plan((*claims, ComeBack(now)), "pods are taken on or let go")
-    return _JobDecision(snapshot, job, leaving, now).plan()
+#: Pods that a Job with a selector of its own may adopt do not enqueue it: its key comes back this often.
+_ADOPTION_INTERVAL = timedelta(seconds=5)
 
 
 def controller(jobs: Jobs) -> Controller:
-    """The controller of batch/v1 Jobs. jobs: which are ours."""
-    return Controller(kind=JOB, decide=decide, children=(POD,), adopts=(POD,), accepts=ours(jobs))
+    """Returns the controller of batch/v1 Jobs. jobs: the Jobs that are managed."""
+    return Controller(kind=JOB, decide=decide, children=(POD,), adopts=(POD,), accepts=managed(jobs))
 
 
-@dataclass(frozen=True)
-class _JobDecision:
-    """The decision about one unfinished Job. leaving: it is being deleted; its pods are the garbage collector's."""
+def decide(snapshot: Snapshot, now: datetime) -> Plan:
+    """Returns the plan for a Job and its pods."""
+    job, children = snapshot.body, pods.existing(snapshot.children.get(POD.id, ()))
+    if job is None:
+        return Plan(cleanup.release(children), "gone, its pods are let go")
+    if end := conditions.finished(job):
+        expiry = cleanup.expire(snapshot, job, spec.of(job), end, now)
+        return Plan((*cleanup.clear(children), *expiry.steps), expiry.why)
+    deleting = pods.is_deleting(job)
+    if mode := spec.unknown_mode(job):
+        warning = RecordEvent(
+            "Warning", "UnknownCompletionMode", f"completion mode {mode!r} is not known; the Job is not run"
+        )
+        return Plan(cleanup.release(children) if deleting else (warning,), warning.message)
+    run = JobRun(snapshot, job, spec.of(job), deleting, now)
+    if not deleting and (claims := claiming.claim(snapshot, job, run.spec)):
+        return Plan((*claims, ComeBack(now)), "pods are taken on or let go")
+    return _unfinished(run, children)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """An unfinished Job at one moment. deleting: its deletion was requested; the garbage collector deletes its pods."""
 
     snapshot: Snapshot
     job: Object
-    leaving: bool
+    spec: BatchJobSpec
+    deleting: bool
     now: datetime
 
-    def plan(self) -> Plan:
-        """Count, work, tell."""
-        observed, late = self.job.get("status") or {}, self._late
-        steps: list[Step] = []
-        if self._urgent and (early := self._early) != observed:
-            steps += self._written(observed, early)
-            observed = early
-        if released := self._settlement.released:
-            steps.append(Together(tuple(leftovers.unfinalize(pod) for pod in released)))
-            steps += measuring.handled(self._findings, released)
-        steps += self._work.steps
-        # A Job on its way out may be gone as soon as nothing holds its pods: what is written down is counted later.
-        if late != observed and not (self.leaving and released):
-            steps += self._written(observed, late)
-        if back := self._back:
-            steps.append(ComeBack(back))
-        return Plan(tuple(steps), _told(late))
-
-    @cached_property
-    def _spec(self) -> spec.BatchJobSpec:
-        return spec.of(self.job)
-
-    @cached_property
-    def _findings(self) -> Findings:
-        seen = pods.sort(pods.existing(self.snapshot.children.get(POD.id, ())), self._spec)
-        known = ledger.observed(self.job, self._spec, seen)
-        return Findings(self._spec, seen, known, ending=ending.decided(self.job) is not None)
-
-    @cached_property
-    def _over(self) -> JobEnding | None:
-        """The end, decided earlier or now. A Job that is being deleted comes to no new one."""
-        if (over := ending.decided(self.job)) or self.leaving:
-            return over
-        return ending.of(self._spec, self._findings, self._limit, self.now)
-
-    @cached_property
-    def _settlement(self) -> PodSettlement:
-        return accounting.settle(self._findings, self._over, letting_go=self.leaving)
-
-    @cached_property
-    def _work(self) -> JobWork:
-        if self.leaving:
-            return JobWork((), PodCounts.of(self._findings.pods))
-        if self._over:
-            return managing.stop(self._findings, self.now)
-        entries = (*self.snapshot.children.get(POD.id, ()), *self.snapshot.unowned.get(POD.id, ()))
-        return managing.manage(self.job, self._findings, {entry.ref.name for entry in entries}, self.now)
+    @property
+    def status(self) -> Object:
+        """The status as observed."""
+        return self.job.get("status") or {}
 
     @property
-    def _urgent(self) -> bool:
-        """Whether a status must be written before anything else is done.
-
-        Uids before finalizers go; the end before pods are deleted for it; and, where the last plan failed, all that
-        does not depend on pods, such as the start that a deadline counts from: they may fail again.
-        """
-        return bool(self._settlement.released or (self._work.steps and (self._over or self.snapshot.failures)))
-
-    @cached_property
-    def _settings(self) -> tuple[NewCondition, ...]:
-        if self._over:
-            return (status.decided(self._over),)
-        return () if self.leaving else status.suspension(self.job, self._spec.suspended)
+    def start_time(self) -> datetime | None:
+        """status.startTime as observed."""
+        text = self.status.get("startTime")
+        return times.parse(text) if text else None
 
     @property
-    def _early(self) -> Object:
-        tally = PodCounts.of(self._findings.pods)
-        return status.render(self.job, self._settlement.before, tally, self._started, self._settings, self.now)
-
-    @cached_property
-    def _late(self) -> Object:
-        settings = self._settings
-        if self._over and self._finished:
-            settings = (*settings, status.finished(self._over))
-        return status.render(self.job, self._settlement.after, self._work.tally, self._started, settings, self.now)
-
-    @property
-    def _finished(self) -> bool:
-        """No pod is left at work, and every one that ended is counted."""
-        settlement = self._settlement
-        return bool(self._over) and self._work.tally.quiet and settlement.after.settled and not settlement.more
-
-    @cached_property
-    def _started(self) -> datetime | None:
-        """When the Job started; starting over, and its deadline with it, when it is resumed."""
-        text = (self.job.get("status") or {}).get("startTime")
-        known = times.parse(text) if text else None
-        if self._over:
-            # A finished Job must have started, unless it was suspended and had nothing to do.
-            return known or (None if self._spec.suspended and self._spec.completions == 0 else self.now)
-        return known if self.leaving else self._start(known)
-
-    def _start(self, known: datetime | None) -> datetime | None:
-        if self._spec.suspended:
+    def continued_since(self) -> datetime | None:
+        """The start of a Job that continues: now for a new or resumed one, None while suspended."""
+        if self.spec.suspended:
             return None
-        resumed = conditions.holds(self.job, "Suspended")
-        return known if known and not resumed else self.now
-
-    @cached_property
-    def _limit(self) -> datetime | None:
-        text = (self.job.get("status") or {}).get("startTime")
-        return deadline.of(self._spec, self._start(times.parse(text) if text else None))
-
-    @property
-    def _back(self) -> datetime | None:
-        """The first of all moments at which there is something to look at again."""
-        moments = [self._work.back]
-        if self._settlement.more:
-            moments.append(self.now)
-        if any(self.leaving or pods.is_leaving(pod) for pod in self._settlement.released):
-            moments.append(self.now + LOOK_AGAIN)
-        if self._finished:
-            # What the plan itself writes is no news for this key: nothing else would bring it back.
-            moments += [self.now + timedelta(seconds=self._spec.ttl)] if self._spec.ttl is not None else []
-        elif not self.leaving:
-            moments.append(None if self._over else self._limit)
-            moments.append(self.now + _LOOK_FOR_PODS if self._spec.manual_selector else None)
-        return min((moment for moment in moments if moment), default=None)
-
-    def _written(self, before: Object, after: Object) -> Iterator[Step]:
-        """Write a status, and tell and count what is new in it."""
-        yield PatchStatus(after)
-        yield from self._events(before, after)
-        yield from measuring.written(self._spec, before, after)
-
-    def _events(self, before: Object, after: Object) -> Iterator[RecordEvent]:
-        """What to tell about conditions that this status changes."""
-        for each in after.get("conditions") or ():
-            if conditions.status_of({"status": before}, each["type"]) == each["status"]:
-                continue
-            match each["type"]:
-                case "Suspended":
-                    yield RecordEvent("Normal", each["reason"].removeprefix("Job"), each["message"])
-                case "Failed":
-                    yield RecordEvent("Warning", each["reason"], each["message"])
-                case "Complete":
-                    yield from self._completed(after.get("succeeded", 0))
-
-    def _completed(self, succeeded: int) -> Iterator[RecordEvent]:
-        wanted = self._spec.completions
-        if wanted is not None and succeeded > wanted:
-            yield RecordEvent("Warning", "TooManySucceededPods", f"{succeeded} of {wanted} succeeded")
-        yield RecordEvent("Normal", "Completed", "Job completed")
+        known = self.start_time
+        return known if known and not conditions.holds(self.job, "Suspended") else self.now
 
 
-def _told(new: Object) -> str:
-    return ", ".join(f"{new.get(field, 0)} {field}" for field in ("active", "succeeded", "failed"))
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """before: the status to write ahead of finalizers and pods, None if none is needed. after: the last status.
+
+    finished: the Job finishes with `after`.
+    """
+
+    before: Object | None
+    after: Object
+    finished: bool
+
+
+def _unfinished(run: JobRun, children: tuple[Object, ...]) -> Plan:
+    """Runs the stages of an unfinished Job in order."""
+    sorted_pods = pods.sort(children, run.spec)
+    ledger = observed.read_ledger(run.job, run.spec, sorted_pods)
+    known_end = ending.decided(run.job)
+    view = ObservedJob(run.spec, sorted_pods, ledger, ending=known_end is not None)
+    end = find_end(run, view, known_end)
+    counted = accounting.settle(view, end, deleting=run.deleting)
+    work = work_on_pods(run, view, end)
+    statuses = render_statuses(run, view, end, counted, work)
+    steps = order_steps(run, view, counted, work, statuses)
+    if requeue_at := find_requeue(run, end, counted, work, statuses.finished):
+        steps.append(ComeBack(requeue_at))
+    numbers = (f"{statuses.after.get(field, 0)} {field}" for field in ("active", "succeeded", "failed"))
+    return Plan(tuple(steps), ", ".join(numbers))
+
+
+def find_end(run: JobRun, view: ObservedJob, known: JobEnding | None) -> JobEnding | None:
+    """Returns the end, decided earlier or now. A Job that is being deleted gets no new one."""
+    if known or run.deleting:
+        return known
+    return ending.of(run.spec, view, run.spec.deadline(run.continued_since), run.now)
+
+
+def work_on_pods(run: JobRun, view: ObservedJob, end: JobEnding | None) -> JobWork:
+    """Returns the creations and deletions of pods; none for a Job that is being deleted."""
+    if run.deleting:
+        return JobWork((), PodCounts.of(view.pods))
+    if end:
+        return managing.stop(view, run.now)
+    entries = (*run.snapshot.children.get(POD.id, ()), *run.snapshot.unowned.get(POD.id, ()))
+    return managing.manage(run.job, view, {entry.ref.name for entry in entries}, run.now)
+
+
+def render_statuses(
+    run: JobRun, view: ObservedJob, end: JobEnding | None, counted: PodSettlement, work: JobWork
+) -> Statuses:
+    """Renders the statuses of the plan.
+
+    `before` is needed for UIDs, which go before their finalizers; for an end, which goes before the deletion of pods;
+    and after a failed plan, for all that does not depend on pods (the start that a deadline counts from): the same
+    creations may be refused again.
+    """
+    changes: tuple[NewCondition, ...] = ()
+    if end:
+        changes = (status.decided(end),)
+    elif not run.deleting:
+        changes = status.suspension(run.job, run.spec.suspended)
+    started = _start_to_write(run, end)
+    before = None
+    if counted.released or (work.steps and (end or run.snapshot.failures)):
+        before = status.render(run.job, counted.before, PodCounts.of(view.pods), started, changes, run.now)
+    finished = bool(end) and work.counts.none_left and counted.after.settled and not counted.more
+    if end and finished:
+        changes = (*changes, status.finished(end))
+    after = status.render(run.job, counted.after, work.counts, started, changes, run.now)
+    return Statuses(before, after, finished)
+
+
+def _start_to_write(run: JobRun, end: JobEnding | None) -> datetime | None:
+    """Returns the startTime to write; a resumed Job starts over, and its deadline with it."""
+    if end:
+        # The API server requires a start of finished Jobs, except of suspended ones that had nothing to do.
+        return run.start_time or (None if run.spec.suspended and run.spec.completions == 0 else run.now)
+    return run.start_time if run.deleting else run.continued_since
+
+
+def order_steps(
+    run: JobRun, view: ObservedJob, counted: PodSettlement, work: JobWork, statuses: Statuses
+) -> list[Step]:
+    """Returns the steps in the order in which each may be the last: record, release, work, count."""
+    steps: list[Step] = []
+    written = run.status
+    if statuses.before is not None and statuses.before != written:
+        steps += status.write(run.spec, written, statuses.before)
+        written = statuses.before
+    if counted.released:
+        steps.append(Together(tuple(cleanup.unfinalize(pod) for pod in counted.released)))
+        steps += status.failures_handled(view, counted.released)
+    steps += work.steps
+    # A Job that is being deleted may disappear with the last finalizer: the next decision counts what is recorded.
+    if statuses.after != written and not (run.deleting and counted.released):
+        steps += status.write(run.spec, written, statuses.after)
+    return steps
+
+
+def find_requeue(
+    run: JobRun, end: JobEnding | None, counted: PodSettlement, work: JobWork, finished: bool
+) -> datetime | None:
+    """Returns the first instant at which a decision may differ without a watch event."""
+    instants = [work.requeue_at]
+    if counted.more:
+        instants.append(run.now)
+    if any(run.deleting or pods.is_deleting(pod) for pod in counted.released):
+        instants.append(run.now + RECHECK)
+    if finished:
+        # The plan's own writes do not enqueue the key, so only this starts the TTL.
+        instants.append(run.now + timedelta(seconds=run.spec.ttl) if run.spec.ttl is not None else None)
+    elif not run.deleting:
+        instants.append(None if end else run.spec.deadline(run.continued_since))
+        instants.append(run.now + _ADOPTION_INTERVAL if run.spec.manual_selector else None)
+    return min((instant for instant in instants if instant), default=None)

@@ -1,4 +1,4 @@
-"""Whether a Job's end is decided, and which: Kubernetes' rules in their order, the first that holds decides."""
+"""The end of a Job: the first of Kubernetes' rules that decides it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api.kinds import Object
-from workers.controllers.batch.job import success_policy
-from workers.controllers.batch.job.findings import Findings
+from workers.controllers.batch.job import policies
+from workers.controllers.batch.job.observed import ObservedJob
 from workers.controllers.batch.job.pods import phase_of
 from workers.controllers.batch.job.spec import BatchJobSpec
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnding:
-    """The condition a Job gets as soon as its end is decided, and why.
+    """The end of a Job: the condition set as soon as it is decided, with its reason.
 
     FailureTarget leads to Failed and SuccessCriteriaMet to Complete, once no pod is left running.
     """
@@ -25,7 +25,7 @@ class JobEnding:
 
     @property
     def final(self) -> Literal["Failed", "Complete"]:
-        """The condition that says that the Job has finished."""
+        """The condition that the finished Job gets."""
         return "Failed" if self.target == "FailureTarget" else "Complete"
 
 
@@ -39,7 +39,7 @@ _COMPLETIONS = JobEnding("SuccessCriteriaMet", "CompletionsReached", "Reached ex
 
 
 def decided(job: Object) -> JobEnding | None:
-    """The end that an earlier decision wrote down; it is never taken back."""
+    """Returns the end that an earlier decision wrote; it is never taken back."""
     targets: tuple[Literal["SuccessCriteriaMet", "FailureTarget"], ...] = ("SuccessCriteriaMet", "FailureTarget")
     for target in targets:
         for condition in (job.get("status") or {}).get("conditions") or ():
@@ -48,51 +48,47 @@ def decided(job: Object) -> JobEnding | None:
     return None
 
 
-def of(spec: BatchJobSpec, findings: Findings, deadline: datetime | None, now: datetime) -> JobEnding | None:
-    """The end that these findings decide, or None. deadline: when the Job has run too long, None for no limit.
+def of(spec: BatchJobSpec, observed: ObservedJob, deadline: datetime | None, now: datetime) -> JobEnding | None:
+    """Returns the end that the observed pods decide, or None. deadline: None for no limit.
 
-    A failure goes before a success, what the failure policy says before all limits.
+    A failure goes before a success, and the pod failure policy before all limits.
     """
-    if message := _fatal(findings):
+    fatal = (each.message for each in observed.verdicts.values() if each.action == "FailJob")
+    if message := next(fatal, None):
         return JobEnding("FailureTarget", "PodFailurePolicy", message)
-    if findings.failed > spec.backoff_limit or _restarted_too_often(spec, findings):
+    if observed.failed > spec.backoff_limit or _restarted_too_often(spec, observed):
         return _BACKOFF_LIMIT
     if deadline is not None and now >= deadline:
         return _DEADLINE
-    return _by_indexes(spec, findings) or _by_completions(spec, findings)
+    return _by_indexes(spec, observed) or _by_completions(spec, observed)
 
 
-def _fatal(findings: Findings) -> str | None:
-    """The first failed pod whose failure is the whole Job's."""
-    return next((each.message for each in findings.verdicts.values() if each.action == "FailJob"), None)
-
-
-def _by_indexes(spec: BatchJobSpec, findings: Findings) -> JobEnding | None:
+def _by_indexes(spec: BatchJobSpec, observed: ObservedJob) -> JobEnding | None:
     if not spec.indexed:
         return None
-    if (failed := findings.failed_indexes) is not None:
+    if (failed := observed.failed_indexes) is not None:
         if spec.max_failed_indexes is not None and len(failed) > spec.max_failed_indexes:
             return _TOO_MANY_INDEXES
-        if failed and len(failed) + len(findings.completed) >= spec.size:
+        if failed and len(failed) + len(observed.completed) >= spec.size:
             return _FAILED_INDEXES
-    if message := success_policy.met(spec.success_policy, findings.completed):
+    if message := policies.judge_success(spec.success_policy, observed.completed):
         return JobEnding("SuccessCriteriaMet", "SuccessPolicy", message)
     return None
 
 
-def _by_completions(spec: BatchJobSpec, findings: Findings) -> JobEnding | None:
-    """All completions, or for a work queue any success with no pod left that works."""
+def _by_completions(spec: BatchJobSpec, observed: ObservedJob) -> JobEnding | None:
+    """All completions; for a work queue any success once no pod is active."""
     if spec.completions is None:
-        return _COMPLETIONS if findings.succeeded and not findings.pods.active else None
-    return _COMPLETIONS if findings.succeeded >= spec.completions else None
+        return _COMPLETIONS if observed.succeeded and not observed.pods.active else None
+    return _COMPLETIONS if observed.succeeded >= spec.completions else None
 
 
-def _restarted_too_often(spec: BatchJobSpec, findings: Findings) -> bool:
-    """restartPolicy OnFailure: containers restart in place, and their restarts are what the limit counts."""
+def _restarted_too_often(spec: BatchJobSpec, observed: ObservedJob) -> bool:
+    """True if restarts in place exceed backoffLimit; only restartPolicy OnFailure counts restarts."""
     if (spec.template.get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False
-    working = (*findings.pods.active, *findings.pods.terminating)
-    restarts = _restarts(pod for pod in working if phase_of(pod) in ("Pending", "Running"))
+    unfinished = (*observed.pods.active, *observed.pods.terminating)
+    restarts = _restarts(pod for pod in unfinished if phase_of(pod) in ("Pending", "Running"))
     return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit
 
 

@@ -1,4 +1,4 @@
-"""Completion indexes: sets of them, their text in a Job's status, and the index and failure counts a pod carries."""
+"""Completion indexes: sets and their text in a Job's status; the index and failure counts on a pod."""
 
 import re
 from bisect import bisect_right
@@ -29,22 +29,22 @@ Run = tuple[int, int]
 class Indexes:
     """A set of completion indexes. runs: ascending, none touching the next, so that equal sets compare equal.
 
-    As cheap as it has gaps, whatever the number of indexes.
+    Costs grow with the number of gaps, not of indexes.
     """
 
     runs: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> Self:
-        """The set of these indexes, in any order, repeated or not."""
+        """Builds the set from indexes in any order, repeated or not."""
         return cls(_joined((index, index) for index in indexes))
 
     @classmethod
     def parse(cls, text: str | None, completions: int | None = None) -> Self:
-        """The set that a text such as ``1,3-5,7`` names; never an error.
+        """Reads a text such as ``1,3-5,7``; never raises.
 
-        A part that cannot be read is ignored. With completions, reading stops at the first part that begins beyond
-        the last index, and a part that ends there is clipped: a Job that shrank forgets what is out of its range.
+        A malformed part is ignored. With completions, reading stops at the first part that begins beyond
+        the last index, and a part that ends there is clipped: a Job that shrank drops the indexes beyond its range.
         """
         runs = []
         for part in (text or "").split(","):
@@ -58,7 +58,7 @@ class Indexes:
 
     @property
     def text(self) -> str:
-        """The set as a Job's status has it: runs of three and more as ``a-b``; the empty text for the empty set."""
+        """The set as text in a status: runs of three and more as ``a-b``; the empty text for the empty set."""
         return ",".join(part for run in self.runs for part in _parts(run))
 
     def __len__(self) -> int:
@@ -80,27 +80,27 @@ class Indexes:
 
 
 def pending(completions: int, taken: Indexes, number: int) -> list[int]:
-    """The lowest indexes below completions that are not taken, so many at most."""
+    """Returns the lowest free indexes below completions, at most this number."""
     return list(islice(_free(completions, taken), max(number, 0)))
 
 
 def index_of(pod: Object) -> int | None:
-    """The pod's completion index as its annotation says; None when that is missing, negative or unreadable."""
+    """Returns the completion index in the pod's annotation; None if missing, negative or malformed."""
     return _number(_annotation(pod, INDEX))
 
 
 def count_of(pod: Object) -> int:
-    """Counted failures of the pod's index before this pod."""
+    """Returns the counted failures of the pod's index before this pod."""
     return _count(pod, FAILURE_COUNT)
 
 
 def ignored_count_of(pod: Object) -> int:
-    """Ignored failures of the pod's index before this pod."""
+    """Returns the ignored failures of the pod's index before this pod."""
     return _count(pod, IGNORED_FAILURE_COUNT)
 
 
 def _count(pod: Object, name: str) -> int:
-    """Anybody may write annotations: one that is no proper count reads as 0."""
+    """Reads a count; a malformed annotation, which any client may write, counts as 0."""
     count = _number(_annotation(pod, name))
     return count if count is not None and count <= MOST_FAILURES else 0
 
@@ -111,7 +111,7 @@ def _annotation(pod: Object, name: str) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    """A natural number of 64 bits, or None. `int` alone would accept blanks, underscores and other scripts' digits."""
+    """Reads a natural number of 64 bits, or None. `int` alone accepts blanks, underscores and other digits."""
     if text is None or not _NUMBER.fullmatch(text):
         return None
     number = int(text)
@@ -119,7 +119,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs in any order and overlapping, as the fewest that cover the same indexes."""
+    """Merges runs, in any order and overlapping, into the fewest that cover the same indexes."""
     joined: list[Run] = []
     for first, last in sorted(runs):
         if joined and first <= joined[-1][1] + 1:

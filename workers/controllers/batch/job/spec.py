@@ -1,10 +1,22 @@
-"""The part of a batch/v1 Job's spec that the decision uses, with the API's defaults."""
+"""The spec of a batch/v1 Job with the defaults of the API, and the test for Jobs that this controller manages."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
 
 from workers.api.kinds import Object
 
-#: backoffLimit where every index has its own: as good as none.
+#: The value of `spec.managedBy` that gives a Job to this controller.
+MANAGER = "penstock.dev/job-controller"
+#: The value that gives a Job to the cluster's own controller; an absent `managedBy` means the same.
+BUILT_IN = "kubernetes.io/job-controller"
+
+#: ``managed``: only Jobs whose `spec.managedBy` is `MANAGER`. ``all``: also those of the built-in controller. A Job
+#: that names any other manager is never ours.
+Jobs = Literal["managed", "all"]
+
+#: backoffLimit of a Job with a limit per index: as good as none.
 UNLIMITED = 2**31 - 1
 _MODES = ("NonIndexed", "Indexed")
 
@@ -13,8 +25,8 @@ _MODES = ("NonIndexed", "Indexed")
 class BatchJobSpec:
     """Durations are seconds. completions: None for a work queue, whose pods decide when the work is done.
 
-    backoff_limit_per_index, max_failed_indexes: None for no limit; only of Indexed Jobs. replace_only_failed: a pod
-    that is being deleted is no failure yet and keeps its place until it has ended.
+    backoff_limit_per_index, max_failed_indexes: None for no limit; Indexed Jobs only. replace_only_failed: a pod that
+    is being deleted is no failure yet and keeps its place until it has ended.
     """
 
     parallelism: int
@@ -35,17 +47,23 @@ class BatchJobSpec:
 
     @property
     def size(self) -> int:
-        """How many indexes an Indexed Job has."""
+        """Number of indexes of an Indexed Job."""
         return self.completions or 0
 
     @property
     def per_index(self) -> bool:
-        """Whether every index retries on its own."""
+        """True if every index has a backoff limit of its own."""
         return self.indexed and self.backoff_limit_per_index is not None
+
+    def deadline(self, started: datetime | None) -> datetime | None:
+        """Returns the instant of activeDeadlineSeconds; None without a limit, before the start and while suspended."""
+        if self.active_deadline is None or started is None or self.suspended:
+            return None
+        return started + timedelta(seconds=self.active_deadline)
 
 
 def of(body: Object) -> BatchJobSpec:
-    """The spec of a Job as the API server stores it, or as a user wrote it."""
+    """Reads the spec of a Job as the API server stores it, or as a user wrote it."""
     spec = body["spec"]
     parallelism, completions = spec.get("parallelism"), spec.get("completions")
     limit, per_index = spec.get("backoffLimit"), spec.get("backoffLimitPerIndex")
@@ -70,6 +88,12 @@ def of(body: Object) -> BatchJobSpec:
 
 
 def unknown_mode(body: Object) -> str | None:
-    """A completionMode of a later version of the API, which this controller does not understand; or None."""
+    """Returns a completionMode of a later version of the API, which this controller does not understand; else None."""
     mode = body["spec"].get("completionMode") or "NonIndexed"
     return None if mode in _MODES else str(mode)
+
+
+def managed(jobs: Jobs) -> Callable[[Object], bool]:
+    """Returns the test for Jobs that this controller manages."""
+    managers = {MANAGER} if jobs == "managed" else {MANAGER, BUILT_IN, None}
+    return lambda body: body["spec"].get("managedBy") in managers

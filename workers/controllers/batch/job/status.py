@@ -1,6 +1,7 @@
-"""A Job's status, computed whole within the rules the API server enforces for every writer."""
+"""A Job's status, computed whole within the API server's rules, and the Events and metrics of its changes."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,13 +9,18 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.batch.job.ending import JobEnding
-from workers.controllers.batch.job.ledger import PodLedger
+from workers.controllers.batch.job.indexes import Indexes
+from workers.controllers.batch.job.observed import ObservedJob, PodLedger
 from workers.controllers.batch.job.pods import JobPods
+from workers.controllers.batch.job.spec import BatchJobSpec
+from workers.reconcile.plan import CountMetric, PatchStatus, RecordEvent, Step
+
+_RESULTS = {"Complete": "succeeded", "Failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Unfinished pods by what they are doing."""
+    """Numbers of unfinished pods."""
 
     active: int
     ready: int
@@ -22,18 +28,18 @@ class PodCounts:
 
     @classmethod
     def of(cls, pods: JobPods) -> "PodCounts":
-        """As observed."""
+        """Counts the observed pods."""
         return cls(len(pods.active), pods.ready, len(pods.terminating))
 
     @property
-    def quiet(self) -> bool:
-        """No pod is left that might still do anything."""
+    def none_left(self) -> bool:
+        """True if every pod has finished."""
         return self.active == 0 and self.terminating == 0
 
 
 @dataclass(frozen=True, slots=True)
 class NewCondition:
-    """One entry to set; a type that is not there yet is only added when it is not False."""
+    """A condition to set; False is only written over a condition of the type that exists."""
 
     type: str
     status: str
@@ -41,18 +47,18 @@ class NewCondition:
     message: str
 
 
-def decided(ending: JobEnding) -> NewCondition:
-    """The condition that says that the Job's end is decided."""
-    return NewCondition(ending.target, "True", ending.reason, ending.message)
+def decided(end: JobEnding) -> NewCondition:
+    """Returns the condition of a decided end: FailureTarget or SuccessCriteriaMet."""
+    return NewCondition(end.target, "True", end.reason, end.message)
 
 
-def finished(ending: JobEnding) -> NewCondition:
-    """The condition that says that the Job has finished."""
-    return NewCondition(ending.final, "True", ending.reason, ending.message)
+def finished(end: JobEnding) -> NewCondition:
+    """Returns the condition of the finished Job: Failed or Complete."""
+    return NewCondition(end.final, "True", end.reason, end.message)
 
 
 def suspension(job: Object, suspended: bool) -> tuple[NewCondition, ...]:
-    """The Suspended condition; a Job that never was suspended has none."""
+    """Returns the Suspended condition; none for a Job that was never suspended."""
     if suspended:
         return (NewCondition("Suspended", "True", "JobSuspended", "Job suspended"),)
     if conditions.find(job, "Suspended"):
@@ -63,47 +69,63 @@ def suspension(job: Object, suspended: bool) -> tuple[NewCondition, ...]:
 def render(
     job: Object,
     ledger: PodLedger,
-    tally: PodCounts,
+    counts: PodCounts,
     started: datetime | None,
-    settings: Sequence[NewCondition],
+    changes: Sequence[NewCondition],
     now: datetime,
 ) -> Object:
-    """The status to be written. started: None for a Job that has not started, or is suspended.
+    """Returns the status to write. started: None for a Job that has not started, or is suspended.
 
     Counts of zero are left out where the API server leaves them out, so that an unchanged status compares equal.
     """
-    seen = job.get("status") or {}
+    before = job.get("status") or {}
     computed: Object = {
         "startTime": times.render(started) if started else None,
-        "active": tally.active or None,
+        "active": counts.active or None,
         "succeeded": ledger.succeeded or None,
         "failed": ledger.failed or None,
-        "ready": tally.ready if _knows(seen, "ready") else None,
-        "terminating": tally.terminating if _knows(seen, "terminating") else None,
+        "ready": counts.ready if _is_kept(before, "ready") else None,
+        "terminating": counts.terminating if _is_kept(before, "terminating") else None,
         "completedIndexes": ledger.completed.text or None,
         "failedIndexes": None if ledger.failed_indexes is None else ledger.failed_indexes.text,
-        "uncountedTerminatedPods": _uncounted(ledger) or ({} if _knows(seen, "uncountedTerminatedPods") else None),
-        "conditions": _set(seen.get("conditions") or (), settings, now) or None,
+        "uncountedTerminatedPods": _uncounted(ledger) or ({} if _is_kept(before, "uncountedTerminatedPods") else None),
+        "conditions": _set(before.get("conditions") or (), changes, now) or None,
     }
-    if any(each.type == "Complete" for each in settings) and "completionTime" not in seen:
+    if any(each.type == "Complete" for each in changes) and "completionTime" not in before:
         computed["completionTime"] = times.render(max(now, started) if started else now)
-    merged = {**seen, **computed}
+    merged = {**before, **computed}
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _knows(seen: Object, field: str) -> bool:
-    """Whether the API server keeps this field. A status that was written without it is of one that drops it."""
-    return not seen or field in seen
+def write(spec: BatchJobSpec, before: Object, after: Object) -> Iterator[Step]:
+    """Writes a status, and records the Events and metrics of its changes."""
+    yield PatchStatus(after)
+    yield from _events(spec, before, after)
+    yield from _metrics(spec, before, after)
+
+
+def failures_handled(observed: ObservedJob, released: Sequence[Object]) -> Iterator[CountMetric]:
+    """Counts the actions of the pod failure policy on the pods that are released."""
+    recorded = set(observed.ledger.uncounted_failed)
+    uids = [pod["metadata"]["uid"] for pod in released]
+    verdicts = (observed.verdicts.get(uid) for uid in uids if uid not in recorded)
+    for action, number in Counter(each.action for each in verdicts if each and each.action).items():
+        yield CountMetric("pod_failures_handled", number, (action,))
+
+
+def _is_kept(before: Object, field: str) -> bool:
+    """True if the API server keeps this field: a status written without it is of a server that drops it."""
+    return not before or field in before
 
 
 def _uncounted(ledger: PodLedger) -> Object:
-    lists = {"succeeded": list(ledger.waiting_succeeded), "failed": list(ledger.waiting_failed)}
+    lists = {"succeeded": list(ledger.uncounted_succeeded), "failed": list(ledger.uncounted_failed)}
     return {name: uids for name, uids in lists.items() if uids}
 
 
-def _set(observed: Sequence[Object], settings: Sequence[NewCondition], now: datetime) -> list[Object]:
+def _set(observed: Sequence[Object], changes: Sequence[NewCondition], now: datetime) -> list[Object]:
     result = list(observed)
-    for each in settings:
+    for each in changes:
         index = next((i for i, old in enumerate(result) if old.get("type") == each.type), None)
         if index is None:
             if each.status != "False":
@@ -125,3 +147,35 @@ def _render(condition: NewCondition, now: datetime) -> Object:
         "lastProbeTime": at,
         "lastTransitionTime": at,
     }
+
+
+def _events(spec: BatchJobSpec, before: Object, after: Object) -> Iterator[RecordEvent]:
+    """Yields the Events of the conditions that change."""
+    for each in after.get("conditions") or ():
+        if conditions.status_of({"status": before}, each["type"]) == each["status"]:
+            continue
+        match each["type"]:
+            case "Suspended":
+                yield RecordEvent("Normal", each["reason"].removeprefix("Job"), each["message"])
+            case "Failed":
+                yield RecordEvent("Warning", each["reason"], each["message"])
+            case "Complete":
+                wanted, succeeded = spec.completions, after.get("succeeded", 0)
+                if wanted is not None and succeeded > wanted:
+                    yield RecordEvent("Warning", "TooManySucceededPods", f"{succeeded} of {wanted} succeeded")
+                yield RecordEvent("Normal", "Completed", "Job completed")
+
+
+def _metrics(spec: BatchJobSpec, before: Object, after: Object) -> Iterator[CountMetric]:
+    """Yields the increases between two statuses of a Job that had not finished."""
+    mode = "Indexed" if spec.indexed else "NonIndexed"
+    for type_, result in _RESULTS.items():
+        ended = conditions.find({"status": after}, type_)
+        if ended and ended["status"] == "True":
+            yield CountMetric("jobs_finished", labels=(mode, result, ended.get("reason") or ""))
+        if (more := after.get(result, 0) - before.get(result, 0)) > 0:
+            yield CountMetric("job_pods_finished", more, (mode, result))
+    limit = "perIndex" if spec.per_index else "global"
+    for field, result in (("completedIndexes", "succeeded"), ("failedIndexes", "failed")):
+        if (more := len(Indexes.parse(after.get(field))) - len(Indexes.parse(before.get(field)))) > 0:
+            yield CountMetric("job_finished_indexes", more, (result, limit))

@@ -239,6 +239,7 @@ class World:
 
     def ready(self) -> tuple[str, str]:
         (condition,) = self.status["conditions"]
+        assert condition["type"] == "Ready"
         return condition["status"], condition["reason"]
 
 

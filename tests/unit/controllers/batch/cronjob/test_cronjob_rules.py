@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled_job
 from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
-from workers.controllers.batch.cronjob import concurrency, due, names, timetable
-from workers.controllers.batch.cronjob.concurrency import HELPING, Choice
+from workers.controllers.batch.cronjob import due, names, starting, timetable
 from workers.controllers.batch.cronjob.manual import RunRequest
+from workers.controllers.batch.cronjob.starting import MAX_STARTS, Choice
 
 SCHEDULES = st.sampled_from(
     ["* * * * *", "*/7 * * * *", "0 */3 * * *", "30 10,11,12 * * 1-5", "@every 17m", "@every 40s", "15 */20 * * * *"]
@@ -174,12 +174,12 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize(("policy", "at_work", "requests", "slots", "choice"), CHOICES.values(), ids=CHOICES)
-def test_what_starts_under_each_policy(policy, at_work, requests, slots, choice):
-    assert concurrency.choose(policy, at_work=at_work, requests=requests, slots=slots) == choice
+@pytest.mark.parametrize(("policy", "busy", "requests", "slots", "choice"), CHOICES.values(), ids=CHOICES)
+def test_what_starts_under_each_policy(policy, busy, requests, slots, choice):
+    assert starting.choose(policy, busy=busy, requests=requests, slots=slots) == choice
 
 
 def test_one_plan_starts_a_bounded_number():
-    requests = tuple(RunRequest(str(number), {}) for number in range(HELPING - 1))
-    choice = concurrency.choose("Allow", at_work=False, requests=requests, slots=SLOTS)
-    assert (len(choice.requests), choice.slots) == (HELPING - 1, SLOTS[:1])
+    requests = tuple(RunRequest(str(number), {}) for number in range(MAX_STARTS - 1))
+    choice = starting.choose("Allow", busy=False, requests=requests, slots=SLOTS)
+    assert (len(choice.requests), choice.slots) == (MAX_STARTS - 1, SLOTS[:1])

@@ -1,4 +1,4 @@
-"""A cluster that holds one Job: it carries plans out to the letter, and a kubelet plays the pods by a script."""
+"""A simulated cluster with one Job: its API server carries plans out, and its kubelet runs the pods by a script."""
 
 import itertools
 from collections import Counter
@@ -36,14 +36,14 @@ Script = Callable[[int | None, int], int | None]
 
 
 class StepFailedError(Exception):
-    """What the API server refuses, or a death between two steps: the plan stops."""
+    """The plan stops: the API server refused a step, or the process died between two of them."""
 
 
 class JobCluster:
-    """The API server with one Job and its pods, whose mirror is never behind, and the kubelet.
+    """The API server with one Job and its pods, a store that is never behind, and the kubelet.
 
-    steps: how many single effects the next plan gets before it is killed; None for all. let_go: the phase every pod
-    was in when its tracking finalizer was taken off, by uid. second: since the beginning.
+    steps: effects of the next plan before its process dies; None for all. released: the phase of every pod when its
+    tracking finalizer was taken off, by UID. second: since the beginning.
     """
 
     def __init__(self, script: Script, **spec: object) -> None:
@@ -55,7 +55,7 @@ class JobCluster:
         self.script = script
         self.pods: dict[str, Object] = {}
         self.attempts: dict[str, int] = {}
-        self.let_go: dict[str, str] = {}
+        self.released: dict[str, str] = {}
         self.events: list[tuple[str, str]] = []
         self.history: list[Object] = []
         self.steps: int | None = None
@@ -101,11 +101,12 @@ class JobCluster:
     def sync(self) -> bool:
         """One decision, carried out; whether it changed anything."""
         before = (self.job, dict(self.pods))
-        self.back = None
+        self.back, self.cut_short = None, False
         try:
             for step in self.plan().steps:
                 self._do(step)
         except StepFailedError:
+            self.cut_short = True
             self.back = self.now + timedelta(seconds=1)
         self.steps = None
         return before != (self.job, self.pods)
@@ -180,9 +181,7 @@ class JobCluster:
         match step:
             case PatchStatus(status=status):
                 if status != self.status:
-                    status_rules.check(self.status, status, self.job["spec"])
-                    self.job = {**self.job, "status": status}
-                    self.history.append(status)
+                    self._write_status(status)
             case Create(body=body):
                 self._create(body)
             case Delete(ref=ref, uid=uid, resource_version=version):
@@ -191,17 +190,28 @@ class JobCluster:
                     self.delete(ref.name)
             case Unfinalize(ref=ref, uid=uid, finalizer=finalizer):
                 if self._same(ref, uid):
-                    metadata = self.pods[ref.name]["metadata"]
-                    if finalizer == FINALIZER in metadata.get("finalizers", ()):
-                        self.let_go[uid] = self.pods[ref.name]["status"]["phase"]
-                    left = [each for each in metadata.get("finalizers", ()) if each != finalizer]
-                    self._put(ref.name, {**self.pods[ref.name], "metadata": {**metadata, "finalizers": left}})
-                    self._collect(ref.name)
+                    pod = self.pods[ref.name]
+                    left = [each for each in pod["metadata"].get("finalizers", ()) if each != finalizer]
+                    if FINALIZER in pod["metadata"].get("finalizers", ()):
+                        self._release(pod)
+                    self._patch(ref.name, {"metadata": {"finalizers": left}})
             case Patch(ref=ref, body=body, resource_version=version):
                 self._fence(ref, version)
-                self._put(ref.name, merge_patch(self.pods[ref.name], body))
+                self._patch(ref.name, body)
             case _:
                 raise AssertionError(f"no step of a Job: {step}")
+
+    def _write_status(self, status: Object) -> None:
+        status_rules.check(self.status, status, self.job["spec"])
+        self.job = {**self.job, "status": status}
+        self.history.append(status)
+
+    def _release(self, pod: Object) -> None:
+        self.released[pod["metadata"]["uid"]] = pod["status"]["phase"]
+
+    def _patch(self, name: str, patch: Object) -> None:
+        self._put(name, merge_patch(self.pods[name], patch))
+        self._collect(name)
 
     def _create(self, body: Object) -> None:
         name = body["metadata"]["name"]

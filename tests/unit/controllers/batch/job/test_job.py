@@ -30,9 +30,8 @@ from tests.unit.controllers.plans import (
 )
 from workers.api.kinds import POD, Ref
 from workers.controllers.batch.job import controller
-from workers.controllers.batch.job.backoff import finish_time
-from workers.controllers.batch.job.managing import HELPING
-from workers.controllers.batch.job.pods import TRACKING
+from workers.controllers.batch.job.managing import MAX_PODS
+from workers.controllers.batch.job.pods import TRACKING, finish_time
 from workers.controllers.pod_names import pod_name
 from workers.reconcile.plan import Create, Delete, Patch, RecordEvent
 
@@ -98,7 +97,7 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
         ({"podReplacementPolicy": "Failed"}, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
         ({}, {}, [entry(POD, "a", None)], 1),
         ({"parallelism": 2, "completions": 2}, {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
-        ({"parallelism": 1000, "completions": 1000}, {}, [], HELPING),
+        ({"parallelism": 1000, "completions": 1000}, {}, [], MAX_PODS),
     ],
     ids=[
         "one by default",
@@ -351,11 +350,11 @@ def test_a_pod_that_is_wanted_again_after_all_is_tracked_again():
 
 
 def test_pods_are_removed_in_helpings_and_reported_as_they_are():
-    pods = [pod(str(number)) for number in range(HELPING + 7)]
+    pods = [pod(str(number)) for number in range(MAX_PODS + 7)]
     plan = run(job(status=started(), backoffLimit=0, parallelism=1000, completions=1000), failed("f"), *pods)
-    assert len(deleted(plan)) == HELPING
+    assert len(deleted(plan)) == MAX_PODS
     new = status_of(plan)
-    assert (new["active"], new["terminating"], new["failed"]) == (7, HELPING, 1)
+    assert (new["active"], new["terminating"], new["failed"]) == (7, MAX_PODS, 1)
     assert back(plan) == 0
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
 from workers.controllers import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
-from workers.controllers.batch.job.success_policy import met
+from workers.controllers.batch.job.policies import judge_success
 from workers.reconcile.plan import Delete
 
 INDEXED = {"completionMode": "Indexed"}
@@ -486,9 +486,9 @@ def test_a_success_policy_ends_a_job_as_soon_as_it_is_met_and_never_before(rules
     cluster.settle()
     possible = Indexes.of(index for index, code in enumerate(codes) if code == 0)
     completed = Indexes.parse(cluster.status.get("completedIndexes"))
-    if met(policy_, possible):
+    if judge_success(policy_, possible):
         assert cluster.ending == ("Complete", "SuccessPolicy")
-        assert met(policy_, completed)
+        assert judge_success(policy_, completed)
     elif len(possible) == 4:
         assert cluster.ending == ("Complete", "CompletionsReached")
     else:
@@ -511,7 +511,7 @@ def test_a_success_policy_ends_a_job_as_soon_as_it_is_met_and_never_before(rules
     deletions=st.lists(st.integers(-3, 3), max_size=20),
     replacement=st.sampled_from(["Failed", "TerminatingOrFailed"]),
 )
-def test_every_pod_that_was_let_go_was_counted_once(
+def test_every_pod_that_was_released_was_counted_once(
     codes, completions, parallelism, suspensions, kills, deletions, replacement
 ):
     """Without indexes, and with people who delete pods and suspend the Job as they like."""
@@ -534,7 +534,7 @@ def test_every_pod_that_was_let_go_was_counted_once(
     cluster.settle()
     assert cluster.ending == ("Complete", "CompletionsReached")
     status = cluster.status
-    assert status.get("succeeded", 0) + status.get("failed", 0) == len(cluster.let_go)
+    assert status.get("succeeded", 0) + status.get("failed", 0) == len(cluster.released)
     assert status["succeeded"] >= completions
-    assert status["succeeded"] <= sum(phase == "Succeeded" for phase in cluster.let_go.values())
+    assert status["succeeded"] <= sum(phase == "Succeeded" for phase in cluster.released.values())
     assert cluster.held() == []

@@ -19,7 +19,7 @@ from tests.unit.controllers.plans import (
 )
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
-from workers.controllers.batch.job.accounting import HELPING
+from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.pods import TRACKING
 from workers.reconcile.plan import NOTHING, CountMetric, Delete, PatchStatus, Unfinalize
 from workers.reconcile.snapshot import Snapshot
@@ -107,14 +107,14 @@ def test_every_status_of_a_plan_keeps_the_rules():
 
 
 def test_pods_are_counted_in_helpings():
-    pods = [pod(str(number), "Succeeded") for number in range(HELPING + 7)]
-    plan = run(job(status=STARTED, completions=HELPING + 7, parallelism=9), *pods)
-    assert len(counted(plan)) == HELPING
+    pods = [pod(str(number), "Succeeded") for number in range(MAX_COUNTED + 7)]
+    plan = run(job(status=STARTED, completions=MAX_COUNTED + 7, parallelism=9), *pods)
+    assert len(counted(plan)) == MAX_COUNTED
     assert back(plan) == 0
     assert conditions_of(plan) == [("SuccessCriteriaMet", "True", "CompletionsReached")]
-    assert status_of(plan)["succeeded"] == HELPING
-    rest = [pod(str(number), "Succeeded", metadata=COUNTED) for number in range(HELPING)] + pods[HELPING:]
-    last = run({**job(completions=HELPING + 7, parallelism=9), "status": status_of(plan)}, *rest)
+    assert status_of(plan)["succeeded"] == MAX_COUNTED
+    rest = [pod(str(number), "Succeeded", metadata=COUNTED) for number in range(MAX_COUNTED)] + pods[MAX_COUNTED:]
+    last = run({**job(completions=MAX_COUNTED + 7, parallelism=9), "status": status_of(plan)}, *rest)
     assert len(counted(last)) == 7
     assert conditions_of(last)[-1][0] == "Complete"
 

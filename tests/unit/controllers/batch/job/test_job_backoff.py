@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, condition, pod
 from workers.controllers.batch.job import backoff
-from workers.controllers.batch.job.failure_policy import NO_MATCH, FailureAction
+from workers.controllers.batch.job import pods as job_pods
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
+from workers.controllers.batch.job.policies import NO_MATCH, FailureAction
 
 
 def ended(seconds, name="main"):
@@ -118,7 +119,7 @@ NOT_READY = condition("Ready", "False", at_=-20)
     ],
 )
 def test_when_a_pod_finished(more, expected):
-    assert seconds(backoff.finish_time(pod("p", "Failed", **more).body)) == expected
+    assert seconds(job_pods.finish_time(pod("p", "Failed", **more).body)) == expected
 
 
 @pytest.mark.parametrize(
@@ -253,4 +254,4 @@ def test_the_failure_that_fails_an_index(counted, limit, verdict, over):
 def test_which_failures_a_job_waits_for(more, waits):
     given = {"containerStatuses": [ended(-9)], **more}
     phase = given.pop("phase", "Failed")
-    assert backoff.waited_for(pod("p", phase, **given).body) is waits
+    assert job_pods.delays_replacement(pod("p", phase, **given).body) is waits

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, condition, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
 from workers.controllers.batch.job import decide
-from workers.controllers.batch.job.accounting import HELPING
+from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
 from workers.reconcile.plan import Unfinalize
 
@@ -74,18 +74,18 @@ def test_a_pod_on_its_way_out_as_the_job_succeeds_has_not_failed_yet():
 
 
 def test_of_too_many_pods_for_one_plan_the_lowest_indexes_are_counted_first():
-    size = HELPING + 7
+    size = MAX_COUNTED + 7
     body = job(status=STARTED, **INDEXED, completions=size + 1, parallelism=1)
     plan = run(body, *(of_index(f"p-{index}", index, "Succeeded") for index in reversed(range(size))))
     assert sorted(len(step.ref.name) for step in staged(plan, Unfinalize))[-1] == len("p-499")
-    assert status_of(plan)["completedIndexes"] == f"0-{HELPING - 1}"
+    assert status_of(plan)["completedIndexes"] == f"0-{MAX_COUNTED - 1}"
     assert back(plan) == 0
 
 
 def test_no_plan_removes_more_pods_than_it_may():
-    body = job(status=STARTED, parallelism=0, completions=HELPING + 5)
-    plan = run(body, *(pod(f"p-{number}") for number in range(HELPING + 5)))
-    assert len(deleted(plan)) == HELPING
+    body = job(status=STARTED, parallelism=0, completions=MAX_COUNTED + 5)
+    plan = run(body, *(pod(f"p-{number}") for number in range(MAX_COUNTED + 5)))
+    assert len(deleted(plan)) == MAX_COUNTED
     assert status_of(plan)["active"] == 5
     assert back(plan) is not None
 

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import pod
-from workers.controllers.batch.job.failure_policy import NO_MATCH, FailureAction, judge
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.success_policy import met
+from workers.controllers.batch.job.policies import NO_MATCH, FailureAction, judge_failure, judge_success
 
 
 def ended(name, code):
@@ -189,17 +188,17 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
     ],
 )
 def test_what_a_failure_policy_says(rules, body, verdict):
-    assert judge({"rules": rules}, body) == verdict
+    assert judge_failure({"rules": rules}, body) == verdict
 
 
 @pytest.mark.parametrize("policy", [pytest.param(None, id="none"), pytest.param({}, id="empty")])
 def test_without_a_failure_policy_no_rule_matches(policy):
-    assert judge(policy, exits(1)) == NO_MATCH
+    assert judge_failure(policy, exits(1)) == NO_MATCH
 
 
 def test_a_failed_pod_without_a_status_matches_nothing():
     body = {"metadata": {"name": "p", "namespace": "default"}}
-    assert judge({"rules": [on_codes("FailJob", "NotIn", 42), DISRUPTION]}, body) == NO_MATCH
+    assert judge_failure({"rules": [on_codes("FailJob", "NotIn", 42), DISRUPTION]}, body) == NO_MATCH
 
 
 @pytest.mark.parametrize(
@@ -220,7 +219,7 @@ def test_the_first_matching_rule_with_a_known_action_decides(rules):
     expected = next(
         ((i, action) for i, (action, matches) in enumerate(rules) if matches and action != "Explode"), (None, None)
     )
-    verdict = judge(policy, exits(1))
+    verdict = judge_failure(policy, exits(1))
     assert (verdict.rule, verdict.action) == expected
     assert bool(verdict.message) is (verdict.action == "FailJob")
 
@@ -261,12 +260,12 @@ def rule(indexes=None, count=None):
 )
 def test_when_a_success_policy_is_met(rules, completed, position):
     expected = None if position is None else f"Matched rules at index {position}"
-    assert met({"rules": rules}, Indexes.parse(completed)) == expected
+    assert judge_success({"rules": rules}, Indexes.parse(completed)) == expected
 
 
 @pytest.mark.parametrize("policy", [pytest.param(None, id="none"), pytest.param({}, id="empty")])
 def test_without_a_success_policy_nothing_is_met(policy):
-    assert met(policy, Indexes.parse("0-9")) is None
+    assert judge_success(policy, Indexes.parse("0-9")) is None
 
 
 @given(st.sets(st.integers(0, 9), min_size=1), st.sets(st.integers(0, 9)), st.one_of(st.none(), st.integers(0, 10)))
@@ -274,4 +273,4 @@ def test_success_is_as_plain_sets_say(required, completed, count):
     done = required & completed
     expected = bool(completed) and (done == required or (count is not None and len(done) >= count))
     policy = {"rules": [rule(Indexes.of(required).text, count)]}
-    assert (met(policy, Indexes.of(completed)) is not None) is expected
+    assert (judge_success(policy, Indexes.of(completed)) is not None) is expected

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import at, condition, pod
-from workers.controllers.batch.job.ranking import rank
+from workers.controllers.batch.job.pods import rank
 
 PLACED = {"nodeName": "n1"}
 SIDECARS = {"nodeName": "n1", "initContainers": [{"name": "side", "restartPolicy": "Always"}, {"name": "setup"}]}

@@ -1,10 +1,11 @@
-"""podFailurePolicy: what one failed pod means for its Job."""
+"""podFailurePolicy, which judges a failed pod, and successPolicy, which ends a Job before all indexes succeeded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from workers.api.kinds import Object
+from workers.controllers.batch.job.indexes import Indexes
 
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
@@ -13,7 +14,7 @@ _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
 
 @dataclass(frozen=True, slots=True)
 class FailureAction:
-    """What the policy says of a failed pod.
+    """The verdict of the policy on a failed pod.
 
     action: None when no rule matches, which is handled as Count. message: why the Job fails; only with FailJob.
     rule: the position of the rule that decided.
@@ -25,15 +26,15 @@ class FailureAction:
 
     @property
     def counted(self) -> bool:
-        """Whether the failure counts, in the status and towards the limits."""
+        """True if the failure counts, in the status and towards the limits."""
         return self.action != "Ignore"
 
 
 NO_MATCH = FailureAction()
 
 
-def judge(policy: Object | None, pod: Object) -> FailureAction:
-    """The verdict of the first rule that matches a pod that has failed. A rule with an unknown action is skipped."""
+def judge_failure(policy: Object | None, pod: Object) -> FailureAction:
+    """Returns the verdict of the first matching rule on a failed pod. A rule with an unknown action is skipped."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action = rule.get("action")
         if action not in _ACTIONS or (match := _match(rule, pod)) is None:
@@ -44,7 +45,7 @@ def judge(policy: Object | None, pod: Object) -> FailureAction:
 
 
 def _match(rule: Object, pod: Object) -> str | None:
-    """What about the pod matches the rule, in words, or None."""
+    """Returns the matching property of the pod as a message, or None if the rule does not match."""
     status = pod.get("status") or {}
     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     if (requirement := rule.get("onExitCodes")) is not None:
@@ -61,7 +62,7 @@ def _match(rule: Object, pod: Object) -> str | None:
 
 
 def _failed_container(requirement: Object, containers: Iterable[Object]) -> tuple[str, int] | None:
-    """The first container whose exit code meets the requirement, and that code. 0 is no failure and never does."""
+    """Returns the first container whose exit code meets the requirement, and the code. Exit code 0 never matches."""
     only, operator = requirement.get("containerName"), requirement.get("operator")
     codes = requirement.get("values") or ()
     for container in containers:
@@ -72,3 +73,24 @@ def _failed_container(requirement: Object, containers: Iterable[Object]) -> tupl
         if (operator == "In" and code in codes) or (operator == "NotIn" and code not in codes):
             return container.get("name") or "", code
     return None
+
+
+def judge_success(policy: Object | None, completed: Indexes) -> str | None:
+    """Returns a message with the rule that the completed indexes meet, or None. Without any success no rule is met."""
+    if not completed:
+        return None
+    for position, rule in enumerate((policy or {}).get("rules") or ()):
+        if _meets(rule, completed):
+            return f"Matched rules at index {position}"
+    return None
+
+
+def _meets(rule: Object, completed: Indexes) -> bool:
+    """True if all indexes of the rule are completed, or succeededCount of them; a rule without indexes counts any."""
+    text, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    if text is None:
+        return count is not None and len(completed) >= count
+    if not (required := Indexes.parse(text)):
+        return False
+    done = required & completed
+    return done == required or (count is not None and len(done) >= count)

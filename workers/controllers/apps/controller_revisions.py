@@ -1,4 +1,4 @@
-"""A StatefulSet's revisions: ControllerRevisions with the templates it has had, numbered by when they were current."""
+"""The ControllerRevisions of a StatefulSet: its templates, numbered in the order in which they were current."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ _LENGTH = 10
 
 @dataclass(frozen=True, slots=True)
 class RevisionHistory:
-    """update: the name of the revision that pods should have. steps: what makes it be there, as the newest one."""
+    """update: the name of the revision of the current template. steps: create it, or make it the newest."""
 
     update: str
     steps: tuple[Step, ...]
 
 
 def data_of(body: Object) -> Object:
-    """What a revision keeps: a strategic merge patch that brings the template back."""
+    """Returns the data of a revision: a strategic merge patch that restores the template."""
     return {"spec": {"template": {**body["spec"]["template"], "$patch": "replace"}}}
 
 
 def of(body: Object, revisions: Iterable[Object]) -> RevisionHistory:
-    """The revision of the current template. An old one that became current again gets the newest number."""
+    """Finds or creates the revision of the current template; an old one that is current again becomes the newest."""
     ordered = sorted(revisions, key=lambda each: (each.get("revision", 0), each["metadata"]["name"]))
     number = ordered[-1].get("revision", 0) + 1 if ordered else 1
     data = data_of(body)
@@ -46,7 +46,7 @@ def of(body: Object, revisions: Iterable[Object]) -> RevisionHistory:
 
 
 def template_of(name: str, revisions: Iterable[Object]) -> Object | None:
-    """The template that a revision keeps, or None if there is no such revision."""
+    """Returns the template of a revision, or None if the revision does not exist."""
     for each in revisions:
         if each["metadata"]["name"] == name:
             template = each["data"]["spec"]["template"]
@@ -54,8 +54,8 @@ def template_of(name: str, revisions: Iterable[Object]) -> Object | None:
     return None
 
 
-def forgotten(revisions: Sequence[Object], live: Collection[str], limit: int | None) -> tuple[Delete, ...]:
-    """The deletions of the oldest revisions above the limit. live: names of those that are in use."""
+def delete_oldest(revisions: Sequence[Object], live: Collection[str], limit: int | None) -> tuple[Delete, ...]:
+    """Deletes the oldest revisions above the limit. live: names of those in use."""
     if limit is None:
         return ()
     idle = [each for each in revisions if each["metadata"]["name"] not in live]

@@ -1,4 +1,4 @@
-"""Pods made or deleted side by side, with one Event for all of them."""
+"""Stages of a plan that create or delete pods side by side, with one Event for all of them."""
 
 from collections.abc import Sequence
 
@@ -7,34 +7,37 @@ from workers.reconcile.plan import Create, Delete, RecordEvent, Step, Together
 
 
 def create(bodies: Sequence[Object]) -> tuple[Step, ...]:
-    """Make these pods."""
+    """Creates these pods; no step for none."""
     if not bodies:
         return ()
     names = [body["metadata"]["name"] for body in bodies]
     return (
         Together(
             tuple(Create(POD, body) for body in bodies),
-            then=_told("SuccessfulCreate", "Created", names),
+            then=_event("SuccessfulCreate", "Created", names),
             otherwise=RecordEvent("Warning", "FailedCreate", "Error creating: {error}"),
         ),
     )
 
 
 def delete(pods: Sequence[Object]) -> tuple[Step, ...]:
-    """Delete exactly these pods."""
+    """Deletes exactly these pods, by UID; no step for none."""
     if not pods:
         return ()
     names = [pod["metadata"]["name"] for pod in pods]
     return (
         Together(
             tuple(Delete(ref_of(POD, pod), pod["metadata"]["uid"]) for pod in pods),
-            then=_told("SuccessfulDelete", "Deleted", names),
-            otherwise=RecordEvent("Warning", "FailedDelete", "Error deleting: {error}"),
+            then=_event("SuccessfulDelete", "Deleted", names),
+            otherwise=DELETE_FAILED,
         ),
     )
 
 
-def _told(reason: str, verb: str, names: Sequence[str]) -> RecordEvent:
-    """One Event for all pods of a stage: an object of a thousand pods must not write a thousand Events."""
+DELETE_FAILED = RecordEvent("Warning", "FailedDelete", "Error deleting: {error}")
+
+
+def _event(reason: str, verb: str, names: Sequence[str]) -> RecordEvent:
+    # One Event for all pods of a stage: an object of a thousand pods must not write a thousand Events.
     message = f"{verb} pod: {names[0]}" if len(names) == 1 else f"{verb} {{done}} pods"
     return RecordEvent("Normal", reason, message)

@@ -1,4 +1,4 @@
-"""Conditions of apps/v1 objects: a list with one of each type."""
+"""The list of conditions of an apps/v1 object, one of each type."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,9 +11,9 @@ from workers.controllers import conditions
 def put(
     observed: Sequence[Object], type_: str, status: str, reason: str, message: str, now: datetime, *, updates: bool
 ) -> list[Object]:
-    """The conditions with this one set. One that says the same for the same reason stays as it is.
+    """Returns the conditions with this one set; one of the same status and reason stays unchanged.
 
-    updates: the condition also carries when it was last updated, not only when its status changed.
+    updates: the condition carries lastUpdateTime as well.
     """
     before = next((one for one in observed if one.get("type") == type_), None)
     if before is not None and (before.get("status"), before.get("reason")) == (status, reason):
@@ -25,5 +25,5 @@ def put(
 
 
 def drop(observed: Sequence[Object], type_: str) -> list[Object]:
-    """The conditions without this one."""
+    """Returns the conditions without this one."""
     return [one for one in observed if one.get("type") != type_]
