@@ -12,9 +12,9 @@ from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
 from workers.controllers.volcano import membership
-from workers.controllers.volcano.job.site import Site
-from workers.controllers.volcano.podgroup.rules import DEFAULT as ADMISSION
-from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.controllers.volcano.job.names import Site
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
+from workers.controllers.volcano.podgroup.group import GangRules
 from workers.reconcile.controller import Controller
 from workers.settings import Settings
 

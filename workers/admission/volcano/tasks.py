@@ -126,3 +126,9 @@ def _circle(wanted: Mapping[str, Sequence[str]]) -> list[str]:
         path.append(name)
         name = next(need for need in waiting[name] if need in waiting)
     return [*path[path.index(name) :], name] if name else []
+
+
+def tiers(topology: Object | None, path: str) -> Iterator[Finding]:
+    """What is wrong with a networkTopology that the schema accepts."""
+    if topology and topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+        yield Finding(path, "must not have both highestTierAllowed and highestTierName")

@@ -3,13 +3,13 @@
 from workers.controllers.batch import cronjob
 from workers.controllers.composite import composed
 from workers.controllers.volcano import commands, job, membership, podgroup, queue, template
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.jobflow import decide as flow
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.reconcile.controller import Controller
 
 
-def controllers(site: Site, rules: GangRules = DEFAULT) -> tuple[Controller, ...]:
+def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controller, ...]:
     """The controllers of all of them.
 
     site: what kind of cluster pods are made for. rules: of the admission of gangs.

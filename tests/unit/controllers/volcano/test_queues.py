@@ -11,8 +11,7 @@ from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.queue import decide
 from workers.controllers.volcano.queue.decide import ROOT, controller
-from workers.controllers.volcano.queue.hierarchy import CLOSED_BY_PARENT
-from workers.controllers.volcano.queue.states import TABLE, Action, QueueState, state_of
+from workers.controllers.volcano.queue.states import CLOSED_BY_PARENT, TABLE, Action, QueueState, state_of
 from workers.reconcile.plan import (
     NOTHING,
     Delete,

@@ -290,7 +290,7 @@ class _CronJobDecision:
 
     def _is_news(self, trouble: Trouble) -> bool:
         """A ScheduledJob's condition remembers what was told."""
-        before = conditions.find(self.sight.body, "ScheduleReady") or {}
+        before = conditions.find(self.sight.body, "Ready") or {}
         told = (before.get("reason"), before.get("message"))
         return self.sight.is_cron_job or told != (trouble.reason, trouble.message)
 

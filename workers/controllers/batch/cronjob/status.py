@@ -26,9 +26,9 @@ class ScheduleReady:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions with this one among them; its transition time changes with its status only."""
-        ready = {"type": "ScheduleReady", "status": self.status, "reason": self.reason, "message": self.message}
-        condition = conditions.moved(ready, conditions.find({"status": observed}, "ScheduleReady"), now)
-        others = [each for each in observed.get("conditions") or () if each.get("type") != "ScheduleReady"]
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
+        condition = conditions.moved(ready, conditions.find({"status": observed}, "Ready"), now)
+        others = [each for each in observed.get("conditions") or () if each.get("type") != "Ready"]
         return [condition, *others]
 
 

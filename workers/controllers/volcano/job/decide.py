@@ -12,29 +12,44 @@ from datetime import datetime
 from workers.admission.findings import told as told_findings
 from workers.admission.volcano.job import faults
 from workers.api import times
-from workers.api.kinds import COMMAND, Object, ref_of
+from workers.api.kinds import (
+    COMMAND,
+    CONFIG_MAP,
+    NETWORK_POLICY,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    SERVICE,
+    VC_JOB,
+    Object,
+    Ref,
+    ref_of,
+)
+from workers.api.volcano.job import parse
 from workers.controllers.volcano.job import (
-    answering,
-    counting,
+    actions,
     failures,
     killing,
+    names,
     phases,
     plugins,
-    remarks,
+    policies,
     status,
-    ttl,
-    working,
+    sync,
+    volumes,
 )
 from workers.controllers.volcano.job import timers as delayed
 from workers.controllers.volcano.job import transitions as courses
-from workers.controllers.volcano.job.counting import TaskCounts
 from workers.controllers.volcano.job.killing import Removal
-from workers.controllers.volcano.job.observed import ObservedJob, observe
-from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
+from workers.controllers.volcano.job.observed import ObservedJob, observe, queue_of
+from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule, TaskCounts
+from workers.controllers.volcano.job.sync import TaskProblem
 from workers.controllers.volcano.job.transitions import JobTransitions
-from workers.controllers.volcano.job.working import TaskProblem
 from workers.errors import UserError
+from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
 
@@ -100,7 +115,7 @@ class _VolcanoJobDecision:
 
     def plan(self) -> Plan:
         """Answer, work, tell."""
-        course = answering.answered(self.sight, self.now)
+        course = actions.requested(self.sight, self.now)
         draft = _JobDraft(self.sight.status)
         if course.phase not in phases.AT_WORK:
             last = self._drain(draft, course)
@@ -121,7 +136,7 @@ class _VolcanoJobDecision:
         waits = phases.cell(course.phase, "SyncJob").then is PhaseRule.DRAINING
         if waits and sight.phase == course.phase and not removal.victims:
             course = replace(course, phase=phases.draining(course.phase, self._tally(course).counts).phase)
-        if not removal.steps and ttl.expired(sight, course, now):
+        if not removal.steps and status.expired(sight, course, now):
             self._told(draft, course)
             draft.add((Delete(sight.ref, sight.job.metadata.uid, "Foreground"),))
             return _Last(course)
@@ -182,11 +197,11 @@ class _VolcanoJobDecision:
         self._early(draft, course)
         if sight.new:
             draft.add(RecordEvent("Warning", "PluginError", remark) for remark in plugins.remarks(sight.job))
-            draft.add(remarks.of(sight.job.spec))
-        work = working.work(sight, course, self.site, self.now)
+            draft.add(policies.warnings(sight.job.spec))
+        work = sync.work(sight, course, self.site, self.now)
         resources = work.resources if work.resources is not None else sight.memory.controlled_resources or {}
         victims = {pod.uid for pod in work.victims}
-        tally = counting.tally(sight.pods, course.version, victims=victims, made=work.made, lost=work.lost)
+        tally = phases.tally(sight.pods, course.version, victims=victims, made=work.made, lost=work.lost)
         draft.add(work.first)
         if work.victims:
             # The status forgets them before they go, so that nobody takes them for evicted.
@@ -271,7 +286,7 @@ class _VolcanoJobDecision:
     # What all have in common
 
     def _tally(self, course: JobTransitions, removal: Removal | None = None) -> TaskCounts:
-        return counting.tally(self.sight.pods, course.version, victims=removal.uids if removal else frozenset())
+        return phases.tally(self.sight.pods, course.version, victims=removal.uids if removal else frozenset())
 
     def _render(
         self, draft: _JobDraft, course: JobTransitions, tally: TaskCounts, resources: Mapping[str, str]
@@ -299,10 +314,10 @@ class _VolcanoJobDecision:
 
     def _back(self, last: "_Last") -> datetime | None:
         course = last.course
-        moments = [last.back, delayed.next_due(course.timers), answering.deadline(self.sight, course)]
+        moments = [last.back, delayed.next_due(course.timers), actions.deadline(self.sight, course)]
         if courses.waits(course, self.now):
             moments.append(course.ready_at)
-        moments.append(ttl.expiry(self.sight, course, self.now))
+        moments.append(status.expiry(self.sight, course, self.now))
         return _first(*moments)
 
 
@@ -329,3 +344,43 @@ def _why(last: _Last, written: Object) -> str:
         if name in written
     )
     return f"{last.course.phase}: {counts or 'no pods'}"
+
+
+#: What plugins make. Every object of theirs has the label, so that no others need be looked at.
+_MADE = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
+
+
+def controller(site: Site) -> Controller:
+    """The controller of Volcano's Jobs. site: what kind of cluster pods are made for."""
+
+    def decided(snapshot: Snapshot, now: datetime) -> Plan:
+        return decide(snapshot, now, site)
+
+    return Controller(
+        kind=VC_JOB,
+        decide=decided,
+        children=(POD, POD_GROUP, *_MADE),
+        tied=(COMMAND,),
+        relatives=relatives,
+        glances=glances,
+        follows=(QUEUE, PRIORITY_CLASS, PERSISTENT_VOLUME_CLAIM),
+        labelled={kind.id: names.JOB_NAME for kind in _MADE},
+    )
+
+
+def relatives(body: Object) -> tuple[Ref, ...]:
+    """The queue, others' claims, and the PriorityClasses that a job names. Of a job that cannot be read, the queue."""
+    try:
+        job = parse(body)
+    except UserError:
+        return (queue_of(body),)
+    others = (ref for ref in volumes.wanted(job) if ref not in volumes.own(job))
+    return (queue_of(body), *others, *sync.priority_classes(body["spec"]["tasks"]))
+
+
+def glances(body: Object) -> tuple[Ref, ...]:
+    """The claims that are made for a job."""
+    try:
+        return volumes.own(parse(body))
+    except UserError:
+        return ()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from workers.api.kinds import POD, POD_GROUP, Object, ref_of
 from workers.controllers.volcano.job import phases, plugins
 from workers.controllers.volcano.job import transitions as courses
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
-from workers.controllers.volcano.job.site import Site
 from workers.controllers.volcano.job.transitions import JobTransitions
 from workers.reconcile.plan import Delete, Discard, RecordEvent, Step, Together
 

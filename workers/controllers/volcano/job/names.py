@@ -1,8 +1,34 @@
 """Names and words of what a Job is made of: its pods, its group, and the labels by which all of it is known."""
 
+from dataclasses import dataclass
+
+from workers.api import loopback_addresses
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.job.site import Site
+
+#: The scheduler of a Job that names none, as Volcano's webhook fills it in.
+VOLCANO = "volcano"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """gathered: schedulers whose pods are admitted as gangs, by us. scheduler: who places the admitted pods.
+
+    addresses: pods find each other by loopback addresses, as no names resolve (the embedded cluster).
+    """
+
+    gathered: frozenset[str] = frozenset({VOLCANO})
+    scheduler: str = "default-scheduler"
+    addresses: bool = False
+
+    def placing(self, wanted: str) -> str:
+        """The scheduler that is to place a pod whose author wants this one."""
+        return self.scheduler if wanted in self.gathered else wanted
+
+    def host(self, namespace: str, name: str) -> str:
+        """How other pods reach the pod that is called `name` (``<hostname>.<subdomain>``) in this namespace."""
+        return loopback_addresses.address(namespace, name) if self.addresses else name
+
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"

@@ -6,7 +6,7 @@ from workers.api.kinds import POD, Object
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, volumes
-from workers.controllers.volcano.job.site import VOLCANO, Site
+from workers.controllers.volcano.job.names import VOLCANO, Site
 
 RETRY_COUNT = "volcano.sh/job-retry-count"
 TASK_INDEX = "volcano.sh/task-index"

@@ -1,10 +1,103 @@
 """Lifecycle policies: which action answers what has happened, the task's before the job's, the first that matches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
-from workers.api.volcano.job import JobSpec, LifecyclePolicy
-from workers.controllers.volcano.job.happenings import Happening
+from workers.api import times
+from workers.api.volcano.job import JobSpec, LifecyclePolicy, Task
+from workers.controllers.batch.job.indexes import Indexes
+from workers.controllers.volcano.job import failures, names
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
+from workers.reconcile.plan import RecordEvent
+
+Event = Literal["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"]
+#: Of what happened in the same second, what came first.
+_ORDER: tuple[Event, ...] = ("PodFailed", "PodEvicted", "TaskFailed", "TaskCompleted", "Unknown", "PodPending")
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event. at: when it happened. exit_code: 0 but for a pod that failed with another. why: for people."""
+
+    event: Event
+    at: datetime
+    why: str
+    task: str | None = None
+    pod: str | None = None
+    uid: str | None = None
+    partition: int | None = None
+    exit_code: int = 0
+
+
+def events(sight: ObservedJob, now: datetime) -> list[JobEvent]:
+    """What has happened, in order. Pods of older versions and those on their way out have no part in it."""
+    found: list[JobEvent] = []
+    current = {pod.name: pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving}
+    for task in sight.job.spec.tasks:
+        pods = tuple(pod for pod in current.values() if pod.task == task.name)
+        found += map(_failed, (pod for pod in pods if pod.phase == "Failed"))
+        found += map(_pending, (pod for pod in pods if pod.phase == "Pending"))
+        found += _evicted(sight, task, current, now)
+        found += _completed(sight.of(task), task, sight.version)
+        found += _restarted_too_often(pods, task, now)
+    if sight.group_phase == "Unknown" and sight.memory.group_phase != "Unknown":
+        found.append(JobEvent("Unknown", now, "pods of the gang run, and others cannot be placed"))
+    return sorted(found, key=lambda one: (one.at, _ORDER.index(one.event), one.pod or ""))
+
+
+def _failed(pod: ObservedPod) -> JobEvent:
+    failure = failures.of(pod)
+    return _event(pod, "PodFailed", failures.finished(pod), failures.told(failure), failures.exit_code(pod))
+
+
+def _pending(pod: ObservedPod) -> JobEvent:
+    return _event(
+        pod, "PodPending", times.parse(pod.body["metadata"]["creationTimestamp"]), f"pod {pod.name} is pending"
+    )
+
+
+def _event(pod: ObservedPod, event: Event, at: datetime, why: str, exit_code: int = 0) -> JobEvent:
+    return JobEvent(event, at, why, pod.task, pod.name, pod.uid, pod.partition, exit_code)
+
+
+def _evicted(sight: ObservedJob, task: Task, current: dict[str, ObservedPod], now: datetime) -> Iterator[JobEvent]:
+    """Pods that the status remembers and somebody else has deleted. The status forgets those that we delete."""
+    if sight.backed_out:
+        return
+    pods = {pod.name: pod for pod in sight.pods}
+    for index in Indexes.parse((sight.memory.present or {}).get(task.name), task.replicas):
+        name = names.pod(sight.job, task, index)
+        if name not in current:
+            leaving = pods.get(name)
+            if leaving is not None and leaving.given_up:
+                continue
+            uid = leaving.uid if leaving else None
+            partition = _partition(task, index)
+            yield JobEvent("PodEvicted", now, f"pod {name} was deleted", task.name, name, uid, partition)
+
+
+def _partition(task: Task, index: int) -> int | None:
+    return index // task.partition_policy.partition_size if task.partition_policy else None
+
+
+def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Iterator[JobEvent]:
+    """All replicas have succeeded, and not all of them for an older version, whose success was told then."""
+    done = [pod for pod in pods if pod.phase == "Succeeded" and not pod.leaving]
+    news = [pod for pod in done if pod.version >= version]
+    if task.replicas and len(done) >= task.replicas and news:
+        last = max(news, key=lambda pod: (failures.finished(pod), pod.name))
+        yield _event(last, "TaskCompleted", failures.finished(last), f"task {task.name} is completed")
+
+
+def _restarted_too_often(pods: tuple[ObservedPod, ...], task: Task, now: datetime) -> Iterator[JobEvent]:
+    """Containers have been started again too often in the pods at work."""
+    if restarts := failures.worn(pods, task):
+        worst = max((pod for pod in pods if pod.name in restarts), key=lambda pod: (restarts[pod.name], pod.name))
+        text = f"containers of task {task.name} restarted {sum(restarts.values())} times, maxRetry is {task.retries}"
+        yield _event(worst, "TaskFailed", now, f"{text}; {failures.told(failures.of(worst))}")
+
 
 #: What an action is about: timers of a level end when an action of the same level is taken.
 Level = Literal["job", "task", "pod", "partition"]
@@ -13,7 +106,7 @@ _LEVELS: dict[str, Level] = {"RestartTask": "task", "RestartPod": "pod", "Restar
 _ANY = "*"
 
 
-def chosen(spec: JobSpec, happening: Happening) -> LifecyclePolicy | None:
+def chosen(spec: JobSpec, happening: JobEvent) -> LifecyclePolicy | None:
     """The policy that answers what has happened; None: nothing is done about it."""
     task = spec.task(happening.task) if happening.task else None
     return _first(task.policies or () if task else (), happening) or _first(spec.policies or (), happening)
@@ -24,11 +117,11 @@ def level(action: str) -> Level:
     return _LEVELS.get(action, "job")
 
 
-def _first(policies: Iterable[LifecyclePolicy], happening: Happening) -> LifecyclePolicy | None:
+def _first(policies: Iterable[LifecyclePolicy], happening: JobEvent) -> LifecyclePolicy | None:
     return next((policy for policy in policies if _matches(policy, happening)), None)
 
 
-def _matches(policy: LifecyclePolicy, happening: Happening) -> bool:
+def _matches(policy: LifecyclePolicy, happening: JobEvent) -> bool:
     if policy.exit_code is not None and policy.exit_code == happening.exit_code:
         # Admission refuses 0, which would match everything but a failure.
         return happening.exit_code != 0
@@ -36,3 +129,36 @@ def _matches(policy: LifecyclePolicy, happening: Happening) -> bool:
         return False
     # Every pod is pending at first: only one that stays so is worth an action.
     return happening.event != "PodPending" or bool(policy.delay)
+
+
+def warnings(spec: JobSpec) -> Iterator[RecordEvent]:
+    """Events about policies that are never carried out, and about a success that cannot be."""
+    for text in _never_acting(spec.policies or (), "policies", spec.tasks):
+        yield RecordEvent("Warning", "PolicyIgnored", text)
+    for task in spec.tasks:
+        for text in _never_acting(task.policies or (), f"tasks[{task.name}].policies", (task,)):
+            yield RecordEvent("Warning", "PolicyIgnored", text)
+    if spec.min_success is not None and spec.min_success > spec.total:
+        text = (
+            f"minSuccess is {spec.min_success}, and all tasks together have {spec.total} pods: they cannot complete it"
+        )
+        yield RecordEvent("Warning", "MinSuccessTooHigh", text)
+
+
+def _never_acting(policies: Sequence[LifecyclePolicy], place: str, tasks: Sequence[Task]) -> Iterator[str]:
+    """What is to be said of the policies of one list. tasks: those that they are about."""
+    for index, policy in enumerate(policies):
+        where = f"{place}[{index}]"
+        if policy.action == "RestartPartition" and not any(task.partition_policy for task in tasks):
+            yield f"{where}: RestartPartition does nothing to a task without a partitionPolicy"
+        if "PodPending" in policy.all_events and not policy.delay:
+            yield f"{where}: PodPending is answered only after a timeout, and there is none"
+        if "JobUpdated" in policy.all_events:
+            yield f"{where}: JobUpdated never happens"
+        if "TaskFailed" in policy.all_events and tasks and all(_never_restarts(task) for task in tasks):
+            yield f"{where}: TaskFailed is about containers that are started again, and restartPolicy is Never"
+
+
+def _never_restarts(task: Task) -> bool:
+    """Whether no container of the task's pods is ever started again."""
+    return task.pod_spec.get("restartPolicy") == "Never"

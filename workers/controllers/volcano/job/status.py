@@ -7,8 +7,8 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.api.model import Model
 from workers.controllers.volcano.job import failures, phases, timers
-from workers.controllers.volcano.job.counting import TaskCounts
 from workers.controllers.volcano.job.observed import ObservedJob
+from workers.controllers.volcano.job.phases import TaskCounts
 from workers.controllers.volcano.job.transitions import JobTransitions
 
 #: Phases that the history keeps: a job that is suspended every night would fill its status otherwise.
@@ -117,3 +117,24 @@ def _numbers(tally: TaskCounts) -> Object:
 
 def _dump(one: Model) -> Object:
     return one.model_dump(by_alias=True, exclude_none=True)
+
+
+def expiry(sight: ObservedJob, course: JobTransitions, now: datetime) -> datetime | None:
+    """When the job may go; None: it stays. now: when it came to a phase that is not written yet."""
+    spec = sight.job.spec
+    if course.phase in phases.FINAL:
+        seconds = spec.ttl_seconds_after_finished
+    elif course.phase == "Aborted":
+        seconds = spec.ttl_seconds_after_aborted
+    else:
+        return None
+    if seconds is None:
+        return None
+    ended = transition(sight) if sight.phase == course.phase else None
+    return (ended or now) + timedelta(seconds=seconds)
+
+
+def expired(sight: ObservedJob, course: JobTransitions, now: datetime) -> bool:
+    """Whether the job has been over for long enough, and was seen to be."""
+    end = expiry(sight, course, now)
+    return end is not None and sight.phase == course.phase and end <= now

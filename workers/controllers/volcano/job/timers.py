@@ -11,8 +11,8 @@ from itertools import chain
 from workers.api import times
 from workers.api.volcano.job import Delayed, LifecyclePolicy
 from workers.controllers.volcano.job import policies
-from workers.controllers.volcano.job.happenings import Happening
 from workers.controllers.volcano.job.observed import ObservedPod
+from workers.controllers.volcano.job.policies import JobEvent
 
 Timers = tuple[Delayed, ...]
 
@@ -33,7 +33,7 @@ def running(known: Iterable[Delayed], pods: Iterable[ObservedPod]) -> Timers:
     return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
 
 
-def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, Happening]], all_: Iterable[Happening]) -> Timers:
+def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, JobEvent]], all_: Iterable[JobEvent]) -> Timers:
     """The timers once those of these policies run: one of the same action for the same pod goes on.
 
     One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
@@ -117,7 +117,7 @@ def _turn(timer: Delayed) -> tuple[str, str]:
     return timer.due, timer.pod or ""
 
 
-def _timer(policy: LifecyclePolicy, happening: Happening) -> Delayed:
+def _timer(policy: LifecyclePolicy, happening: JobEvent) -> Delayed:
     assert policy.delay is not None
     return Delayed(
         action=policy.action or "",

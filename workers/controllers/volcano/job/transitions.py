@@ -6,13 +6,13 @@ after that write, the next process reads there what is left to do, and no action
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from workers.api import times
-from workers.api.volcano.job import JobSpec, Killing, Phase
+from workers.api.volcano.job import JobSpec, Killing, Phase, RestartBackoff
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.volcano.job import phases, restarts, timers
+from workers.controllers.volcano.job import phases, timers
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.phases import JobTransition, Operation
 from workers.controllers.volcano.job.timers import Timers
@@ -207,5 +207,17 @@ def _led(
         retries=retries,
         # Every other phase says by itself which pods are to go.
         killing=course.killing if cell.then == "Restarting" else (),
-        ready_at=restarts.ready_at(spec.restart_backoff, retries, now) if waits else None,
+        ready_at=restart_at(spec.restart_backoff, retries, now) if waits else None,
     )
+
+
+def restart_at(backoff: RestartBackoff | None, restarts: int, now: datetime) -> datetime | None:
+    """When the restart with this number (from 1) may go on; None: at once."""
+    if backoff is None:
+        return None
+    seconds = float(backoff.seconds)
+    for _ in range(restarts - 1):
+        if seconds >= backoff.max_seconds:
+            break
+        seconds *= backoff.factor
+    return now + timedelta(seconds=min(seconds, backoff.max_seconds)) if seconds else None

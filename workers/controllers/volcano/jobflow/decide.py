@@ -8,21 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import islice
 
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
-from workers.controllers.volcano.jobflow import (
-    graph,
-    job_status,
-    jobs,
-    phases,
-    probing,
-    readiness,
-    schedule,
-    starting,
-    status,
-    tracks,
-)
+from workers.controllers.volcano.jobflow import graph, jobs, phases, schedule, starting, status, tracks
 from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.starting import StartRound
@@ -149,7 +139,7 @@ class _FlowDecision:
     @property
     def _fails(self) -> bool:
         """Whether making Jobs failed again and again."""
-        return bool(self._round.jobs) and self.sight.snapshot.failures >= readiness.FAILING
+        return bool(self._round.jobs) and self.sight.snapshot.failures >= FAILING
 
     def _made(self) -> Iterator[Step]:
         """Make the Jobs."""
@@ -181,7 +171,7 @@ class _FlowDecision:
     @cached_property
     def _held_back(self) -> datetime | None:
         """Until when the status need not be written."""
-        return job_status.waits(self.sight, self._tracks, self._new)
+        return status.held_back_until(self.sight, self._tracks, self._new)
 
     def _written(self) -> Iterator[Step]:
         if self._held_back:
@@ -194,7 +184,7 @@ class _FlowDecision:
         yield from self._write(new)
         yield from self._created()
         observed, ready = self.sight.status, self._ready
-        if readiness.says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
+        if says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
             yield RecordEvent("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
         if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
             well = self._phase == phases.SUCCEED
@@ -262,10 +252,10 @@ class _FlowDecision:
             bad = starting.fatal(self.sight, self._tracks) or [
                 node for node in starting.failed(self.sight, self._tracks) if not node.entry.allow_failure
             ]
-            return "EntryFailed", "; ".join(self._failure(node) for node in bad[: readiness.NAMED])
+            return "EntryFailed", "; ".join(self._failure(node) for node in bad[:NAMED])
         if self._phase in (phases.TERMINATING, phases.TERMINATED):
             return "Cancelled", "the flow was cancelled"
-        if readiness.says_why(self._ready):
+        if says_why(self._ready):
             return self._ready.reason, self._ready.message
         return None, None
 
@@ -276,7 +266,7 @@ class _FlowDecision:
 
     @cached_property
     def _ready(self) -> FlowReady:
-        return readiness.of(self.sight, self._round, self._tracks)
+        return flow_ready(self.sight, self._round, self._tracks)
 
     def _status(self, *, made: bool = True) -> Object:
         """The whole status. made: the Jobs of this plan are there."""
@@ -312,7 +302,7 @@ class _FlowDecision:
 
     @cached_property
     def _of_jobs(self) -> Object:
-        return job_status.of_jobs(self.sight, self._tracks)
+        return status.job_lists(self.sight, self._tracks)
 
     @property
     def _kept_end(self) -> str | None:
@@ -333,7 +323,7 @@ class _FlowDecision:
         sight, now = self.sight, self.sight.now
         if self._held_back:
             yield self._held_back
-        if sight.snapshot.failures >= readiness.FAILING:
+        if sight.snapshot.failures >= FAILING:
             # What failed is known to work again then.
             yield now
         if self._round.more or phases.following(self._phase, self._counts) != self._phase:
@@ -365,7 +355,7 @@ class _FlowDecision:
             return False
         reading = self.sight.snapshot.reading
         known = {sample.name for sample in reading.samples} if reading else set()
-        return any(name not in known for name in probing.questions(self.sight, self._tracks))
+        return any(name not in known for name in starting.questions(self.sight, self._tracks))
 
     def _expiry(self) -> Iterator[Step]:
         """Delete the flow when it is over for long enough; its Jobs go with it."""
@@ -398,3 +388,37 @@ CONTROLLER = Controller(
     follows=(JOB_TEMPLATE,),
     polled=True,
 )
+
+
+#: Reconciles in a row that must have failed before it is worth a condition.
+FAILING = 3
+#: Entries that a message names at most.
+NAMED = 3
+#: Reasons of a flow that goes on as it should and says what for.
+_WAITS = frozenset({"WaitsForProbe", "EntryGone"})
+
+
+def flow_ready(sight: ObservedFlow, made: StartRound, known: Mapping[str, Track]) -> FlowReady:
+    """The Ready condition. made: what becomes of the nodes in this decision. known: how far each is afterwards."""
+    if sight.phase in phases.FINAL:
+        return FlowReady("True", "Finished", "the flow is over")
+    if made.missing:
+        named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(made.missing.items()))
+        return FlowReady("False", "MissingTemplate", f"there is no JobTemplate {named}")
+    if taken := [node for node in sight.nodes if known[node.id].taken]:
+        return FlowReady("False", "NameTaken", f"job {known[taken[0].id].job} exists and belongs to somebody else")
+    if sight.snapshot.failures >= FAILING:
+        return FlowReady("False", "ReconcileFailing", f"the last attempt failed: {sight.snapshot.last_error}")
+    if sight.spec.suspend:
+        return FlowReady("False", "Suspended", "nothing new starts while the flow is suspended")
+    if waiting := list(islice(starting.unanswered(sight, known), NAMED)):
+        return FlowReady("True", "WaitsForProbe", "; ".join(waiting))
+    if left := sight.left_over(known):
+        running = ", ".join(job["metadata"]["name"] for job in left[:NAMED])
+        return FlowReady("True", "EntryGone", f"job {running} still runs, and its entry is no longer there")
+    return FlowReady("True", "AsSpecified", "entries start when what they depend on has happened")
+
+
+def says_why(ready: FlowReady) -> bool:
+    """Whether it is worth a word in the flow's state, and an Event."""
+    return ready.status == "False" or ready.reason in _WAITS

@@ -1,11 +1,11 @@
 """The Jobs of a flow, and the Commands that end them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
-from workers.controllers.volcano.jobflow import patching
 from workers.flows import expressions
 from workers.flows.expressions import FlowScope
 from workers.flows.nodes import FlowNode
@@ -35,7 +35,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
     }
     spec = template["spec"]
     if node.entry.patch and node.entry.patch.job_spec:
-        spec = patching.merged(spec, expressions.filled(node.entry.patch.job_spec, scope))
+        spec = patched(spec, expressions.filled(node.entry.patch.job_spec, scope))
     if variables := _variables(scope):
         spec = _with_variables(spec, variables)
     return {
@@ -100,3 +100,34 @@ def _container(container: Object, variables: Mapping[str, str]) -> Object:
     # In front, because variables may refer to those before them.
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in there]
     return {**container, "env": [*added, *own]}
+
+
+def patched(base: Any, patch: Any) -> Any:
+    """The base with everything the patch says otherwise; neither is changed.
+
+    Objects are merged field by field, and None takes a field out. Lists of objects that have names (tasks, containers,
+    variables) are merged by name: what the patch does not name stays, what only the patch names comes last. Every
+    other list is replaced.
+    """
+    if isinstance(patch, dict):
+        return _patched_object(base if isinstance(base, dict) else {}, patch)
+    if _is_named_list(patch) and _is_named_list(base):
+        return _patched_list(base, patch)
+    return patch
+
+
+def _patched_object(base: Object, patch: Object) -> Object:
+    result = {key: value for key, value in base.items() if key not in patch}
+    changed = {key: patched(base.get(key), value) for key, value in patch.items() if value is not None}
+    return {key: changed.get(key, result.get(key)) for key in (*base, *changed) if key in changed or key in result}
+
+
+def _patched_list(base: list[Object], patch: list[Object]) -> list[Object]:
+    changes = {each["name"]: each for each in patch}
+    there = {each["name"] for each in base}
+    kept = [patched(each, changes[each["name"]]) if each["name"] in changes else each for each in base]
+    return kept + [patched({}, each) for each in patch if each["name"] not in there]
+
+
+def _is_named_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and "name" in each for each in value)

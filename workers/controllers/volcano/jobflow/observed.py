@@ -1,15 +1,15 @@
 """What a decision on a flow sees: its entries, how far each of them is, and what else it was given to look at."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
-from workers.controllers.volcano.jobflow import graph, phases, retrying, tracks
+from workers.controllers.volcano.jobflow import graph, phases, tracks
 from workers.controllers.volcano.jobflow.graph import Graph
-from workers.controllers.volcano.jobflow.tracks import Track
+from workers.controllers.volcano.jobflow.tracks import COMPLETED, Track
 from workers.errors import UserError
 from workers.flows.nodes import FlowNode
 from workers.reconcile.snapshot import Snapshot
@@ -128,7 +128,7 @@ class ObservedFlow:
         """How far each node is, by its id."""
         found = self.remembered
         if self.tries_again:
-            found = retrying.begun(self.graph, found)
+            found = retried(self.graph, found)
         return {
             node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
             for node in self.nodes
@@ -175,3 +175,34 @@ def _token(body: Object) -> str | None:
 def _asked(body: Object) -> bool:
     token = _token(body)
     return token is not None and token != (body.get("status") or {}).get("retried")
+
+
+def retried(graph: Graph, known: Mapping[str, Track]) -> Mapping[str, Track]:
+    """The tracks, by node, when another try begins."""
+    replaced = _replaced(graph, known)
+    return {
+        node.id: _anew(known[node.id]) if node.entry.name in replaced else _tried(known[node.id])
+        for node in graph.nodes
+    }
+
+
+def _replaced(graph: Graph, known: Mapping[str, Track]) -> frozenset[str]:
+    """The entries that depend on one that failed or was terminated."""
+    failed = {name for name, members in graph.members.items() if any(known[node.id].bad for node in members)}
+    found: set[str] = set()
+    for entry in graph.order:
+        if any(target in failed or target in found for target in entry.targets):
+            found.add(entry.name)
+    return frozenset(found)
+
+
+def _tried(track: Track) -> Track:
+    """A track that begins again if it did not end well. Jobs that were made keep their names."""
+    return track.anew() if track.over and track.phase != COMPLETED else track
+
+
+def _anew(track: Track) -> Track:
+    """A track that begins again, whatever became of it; one whose Job is at work, when that has ended."""
+    if track.over or track.attempts == track.before:
+        return track.anew()
+    return replace(track, stale=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
@@ -11,6 +11,8 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.conditions import moved
+from workers.controllers.volcano.jobflow import tracks
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.flows.nodes import FlowNode
 
@@ -43,7 +45,7 @@ class FlowReady:
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
         """The conditions; the transition time changes with the status only."""
-        ready = {"type": "FlowReady", "status": self.status, "reason": self.reason, "message": self.message}
+        ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
         return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
@@ -55,7 +57,7 @@ class FlowReady:
 def condition(status: Object) -> Object:
     """The Ready condition of a flow's status; empty when there is none."""
     listed = status.get("flowConditions") or ()
-    return next((dict(each) for each in listed if each.get("type") == "FlowReady"), {})
+    return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
 
 
 def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
@@ -157,3 +159,58 @@ def _phase(job: Object) -> str:
 def merged(observed: Object, computed: Object) -> Object:
     """What is to be written: fields that are not computed stay as they were, and None is no field."""
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}
+
+
+#: Nodes of a flow so short that all is told at once, and how long a Job of any other is in its phase before it is.
+SHORT, JOB_DELAY = 100, timedelta(seconds=2)
+#: Fields of a status that tell of Jobs.
+JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
+
+
+def job_lists(sight: ObservedFlow, known: Mapping[str, Track]) -> Object:
+    """Histories and conditions. known: how far each node is."""
+    places = {track.job: place for place, track in enumerate(known.values())}
+    listed = sorted(
+        sight.jobs.values(),
+        key=lambda job: (places.get(job["metadata"]["name"], len(places)), job["metadata"]["name"]),
+    )
+    observed = sight.status.get("jobStatusList") or ()
+    found = histories(observed, listed, sight.now)
+    if len(found) > LISTED:
+        found = shortened(found, observed, sight.settled)
+    names = {each["name"] for each in found}
+    told = (job for job in listed if job["metadata"]["name"] in names)
+    return {"jobStatusList": found, "conditions": conditions(told)}
+
+
+def held_back_until(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
+    """Until when this status need not be written; None when it is written now. known: how far each node is."""
+    if len(sight.nodes) <= SHORT or _has_facts(sight, known, new):
+        return None
+    before, after = sight.status.get("conditions") or {}, new.get("conditions") or {}
+    changed = [name for name, condition in after.items() if before.get(name) != condition]
+    if not changed or not before.keys() <= after.keys():
+        return None
+    due = min(min(_since(sight.jobs[name]) or sight.now for name in changed), sight.now) + JOB_DELAY
+    return due if due > sight.now else None
+
+
+def _has_facts(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
+    """Whether a status says something new beside what phase Jobs are in that have not ended."""
+    observed = sight.status
+    if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - JOB_FIELDS):
+        return True
+    changed = (id for id, track in known.items() if track is not sight.remembered[id])
+    return any(_fact(sight.remembered[id]) != _fact(known[id]) for id in changed)
+
+
+def _fact(track: Track) -> tuple[object, ...]:
+    phase = track.phase if track.over or track.phase == tracks.RETRYING else None
+    return phase, track.job, track.attempts, track.before, track.ended, track.again, track.reason, track.message
+
+
+def _since(job: Object) -> datetime | None:
+    """Since when a Job is as it is."""
+    state = (job.get("status") or {}).get("state") or {}
+    moment = state.get("lastTransitionTime") or job["metadata"].get("creationTimestamp")
+    return times.parse(moment) if moment else None

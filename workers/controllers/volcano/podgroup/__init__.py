@@ -5,8 +5,8 @@ from datetime import datetime
 
 from workers.api.kinds import POD, POD_GROUP
 from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import Plan
 from workers.reconcile.snapshot import Snapshot
@@ -14,11 +14,11 @@ from workers.reconcile.snapshot import Snapshot
 __all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 
 
-def controller(rules: GangRules = DEFAULT) -> Controller:
+def controller(rules: GangRules = DEFAULT_RULES) -> Controller:
     """The controller of PodGroups: their phases, their pods let go, their back-out."""
     return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, tied=(POD,))
 
 
-def rounds(rules: GangRules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
+def rounds(rules: GangRules = DEFAULT_RULES) -> Callable[[Snapshot, datetime], Plan]:
     """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
     return lambda snapshot, now: admit(snapshot, now, rules)

@@ -1,8 +1,10 @@
 """A PodGroup with its pods: what it asks for, what it has, and what it still needs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 
 from scheduler.cron.durations import duration
@@ -10,10 +12,68 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.references import DEFAULT_QUEUE
-from workers.controllers.volcano.podgroup import parts, vectors
-from workers.controllers.volcano.podgroup.members import Member, ordered
-from workers.controllers.volcano.podgroup.shapes import PodShape
+from workers.controllers.volcano.podgroup import places, vectors
+from workers.controllers.volcano.podgroup.members import ONE_POD, Member, ordered
+from workers.controllers.volcano.podgroup.places import ANYWHERE, Places, PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class GangRules:
+    """overcommit: how many times what the nodes have may be promised; 1 on clusters whose scheduler knows no gangs.
+
+    patience: how long an admitted group may stay without enough pods that have a node; 0 is for ever. overtaking: how
+    long others may go past a group that waits for more room than they need; 0 is for ever.
+    """
+
+    overcommit: Fraction = Fraction(1)
+    patience: timedelta = timedelta(minutes=5)
+    overtaking: timedelta = timedelta(minutes=10)
+
+
+DEFAULT_RULES = GangRules()
+
+
+def gang_tasks(spec: Object) -> Mapping[str, int]:
+    """By task, how many of its pods belong to the gang: those of the lowest indexes."""
+    return spec.get("minTaskPods") or spec.get("minTaskMember") or {}
+
+
+def unmade_shapes(
+    spec: Object, minimum: Vector | None, made: Iterable[Member], number: int
+) -> tuple[PodShape, ...] | None:
+    """So many pods that are to be made besides those that are there; None where the PodGroup does not tell."""
+    counts = gang_tasks(spec)
+    sizes = spec.get("minTaskResources") or {}
+    least = int(spec.get("minMember") or 0)
+    if sizes and sum(counts.values()) == least and counts.keys() <= sizes.keys():
+        there = Counter(each.task for each in made)
+        found = [
+            _shape_of(sizes[task], _placement(spec, task))
+            for task, wanted in sorted(counts.items())
+            for _ in range(wanted - there[task])
+        ]
+        return tuple(found[:number]) if len(found) >= number else None
+    if minimum is None or len(counts) > 1:
+        return None
+    where = _placement(spec, next(iter(counts), ""))
+    return equal_shapes(minimum, least, where)[:number]
+
+
+def equal_shapes(whole: Vector, number: int, where: Places = ANYWHERE) -> tuple[PodShape, ...]:
+    """So many equal parts of what pods ask for together, rounded up."""
+    return places.pieces(vectors.plain(whole), number, where)
+
+
+def _placement(spec: Object, task: str) -> Places:
+    given = (spec.get("minTaskPlacement") or {}).get(task)
+    return places.read(given) if given else ANYWHERE
+
+
+def _shape_of(sizes: Mapping[str, object] | None, where: Places) -> PodShape:
+    """A pod of this size, which takes one of a node's places for pods, too."""
+    return places.shape({**vectors.readable(sizes or EMPTY), "pods": ONE_POD}, where)
+
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
@@ -129,7 +189,7 @@ class Group:
     def missing(self) -> tuple[Member, ...]:
         """Of those the ones that make the gang whole: first those that nobody holds back, then the oldest."""
         number = max(0, self.least - self.placed)
-        tasks = parts.tasks(self.body.get("spec") or {})
+        tasks = gang_tasks(self.body.get("spec") or {})
         able = [each for each in self.waiting if not each.gated or each.is_first(tasks)]
         return tuple(sorted(able, key=lambda each: each.gated)[:number])
 
@@ -186,7 +246,7 @@ class Group:
         if not unmade:
             return there
         made = (*(each for each in self.members if each.placed), *self.missing)
-        found = parts.unmade(self.body.get("spec") or {}, self.minimum, made, unmade)
+        found = unmade_shapes(self.body.get("spec") or {}, self.minimum, made, unmade)
         return None if found is None else (*there, *found)
 
     @cached_property
@@ -200,7 +260,7 @@ class Group:
         if self.shapes is not None:
             gated = tuple(each.shape for each in self.missing if each.gated)
             return (*free, *gated, *self.shapes[len(self.missing) :])
-        return (*free, *parts.pieces_of(self.need, self.least - self.placed - len(free)))
+        return (*free, *equal_shapes(self.need, self.least - self.placed - len(free)))
 
     @property
     def _let_go(self) -> Iterator[Member]:

@@ -6,10 +6,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from workers.admission.volcano.queue_lookup import ROOT
-from workers.controllers.volcano.podgroup import shares, vectors
-from workers.controllers.volcano.podgroup.bins import Bins
+from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.group import PENDING, Group
-from workers.controllers.volcano.podgroup.nodes import COMMON, Nodes
+from workers.controllers.volcano.podgroup.nodes import COMMON, Bins, Nodes
 from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
@@ -113,7 +112,7 @@ class PlacementLedger:
             queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}
             for queue in self._tree
         }
-        return shares.deserved(self._tree, requested, limits, self.total or EMPTY)
+        return tree.deserved(self._tree, requested, limits, self.total or EMPTY)
 
     def _above(self, queue: str, name: str) -> int | None:
         """What of a resource is left for a queue of all there is."""

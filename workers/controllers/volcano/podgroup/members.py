@@ -7,8 +7,8 @@ from typing import Literal
 from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano import demand
-from workers.controllers.volcano.podgroup import places, shapes
-from workers.controllers.volcano.podgroup.shapes import PodShape
+from workers.controllers.volcano.podgroup import places
+from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 from workers.reconcile.plan import Patch
 
@@ -82,7 +82,7 @@ class Member:
     @property
     def shape(self) -> PodShape:
         """What it asks for, and where it may go."""
-        return shapes.shape(self.requests, places.read(self.pod["spec"]))
+        return places.shape(self.requests, places.read(self.pod["spec"]))
 
     @property
     def counted(self) -> Vector:

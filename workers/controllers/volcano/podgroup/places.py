@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup.vectors import Vector
 
 #: Taints with these effects keep a new pod out that does not tolerate them.
 _KEEP_OUT = ("NoSchedule", "NoExecute")
@@ -139,3 +140,27 @@ _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "Gt": lambda label, values: _compared(label, values, True),
     "Lt": lambda label, values: _compared(label, values, False),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """What one pod asks for. amounts: by resource, in order, without what is zero."""
+
+    amounts: tuple[tuple[str, int], ...]
+    places: Places = ANYWHERE
+
+    def times(self, room: Mapping[str, int], most: int) -> int:
+        """How many such pods fit into this room, up to so many."""
+        for name, value in self.amounts:
+            most = min(most, room.get(name, 0) // value)
+        return max(most, 0)
+
+
+def shape(asked: Vector, places: Places = ANYWHERE) -> PodShape:
+    """The shape of a pod that asks for so much."""
+    return PodShape(tuple(sorted((name, value) for name, value in asked.items() if value > 0)), places)
+
+
+def pieces(whole: Vector, number: int, places: Places = ANYWHERE) -> tuple[PodShape, ...]:
+    """So many equal parts of what is asked for together, rounded up."""
+    return (shape({name: -(-value // number) for name, value in whole.items()}, places),) * number

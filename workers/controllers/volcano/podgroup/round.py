@@ -1,24 +1,90 @@
 """One round of admission: which of the gangs that wait may start now, and why the others may not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from workers.api import times
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.references import GROUP_NAME
+from workers.controllers import conditions as existing
 from workers.controllers.volcano.podgroup import group as groups
-from workers.controllers.volcano.podgroup import growing, nodes, order, tree, writing
-from workers.controllers.volcano.podgroup.group import PENDING, Group
-from workers.controllers.volcano.podgroup.growing import NONE, Growth
+from workers.controllers.volcano.podgroup import nodes, order, status, tree
+from workers.controllers.volcano.podgroup.checks import AdmissionChecks, Refusal
+from workers.controllers.volcano.podgroup.group import (
+    COMPLETED,
+    DEFAULT_RULES,
+    INQUEUE,
+    PENDING,
+    RUNNING,
+    GangRules,
+    Group,
+    instant,
+)
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.members import Member, member
+from workers.controllers.volcano.podgroup.members import Member, let_go, member
 from workers.controllers.volcano.podgroup.nodes import Nodes
+from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.controllers.volcano.podgroup.tree import QueueTree
-from workers.controllers.volcano.podgroup.voting import Refusal, Voting
-from workers.reconcile.plan import ComeBack, HoldKey, Plan
+from workers.reconcile.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
+
+#: Pods that one round lets go at most.
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """A pod beyond its gang."""
+
+    group: Group
+    pod: Member
+
+    @property
+    def queue(self) -> str:
+        """Its gang's queue."""
+        return self.group.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """pods: who may go. waits: whether others have to wait."""
+
+    pods: tuple[Member, ...] = ()
+    waits: bool = False
+
+
+NONE = Growth()
+
+
+def growth(
+    groups: Iterable[Group],
+    priorities: Mapping[str, int],
+    tree: QueueTree,
+    ledger: PlacementLedger,
+    voting: AdmissionChecks,
+) -> Growth:
+    """Who may go, queue after queue as gangs do; the gangs of one queue by their rank, their pods by age.
+
+    Only gangs that are whole grow. What one pod was refused is not tried for another like it: room only gets less.
+    """
+    whole = (group for group in groups if group.phase in (RUNNING, COMPLETED) and group.rest)
+    ranked = sorted(whole, key=lambda group: order.rank(group, priorities))
+    turns = order.GangOrder((Spare(group, pod) for group in ranked for pod in group.rest), tree, ledger)
+    going: list[Member] = []
+    refused: set[tuple[str, PodShape]] = set()
+    while len(going) < MOST and (spare := turns.take()) is not None:
+        kind = (spare.queue, spare.pod.shape)
+        if kind in refused:
+            continue
+        if voting.ask_one(spare.group, spare.pod):
+            going.append(spare.pod)
+            turns.changed()
+        else:
+            refused.add(kind)
+    return Growth(tuple(going), bool(refused) or len(going) == MOST)
+
 
 #: What a round must see whole.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
@@ -55,10 +121,10 @@ class RoundOutcome:
     growth: Growth = NONE
 
 
-def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT) -> Plan:
+def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -> Plan:
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = held(observe(snapshot), now, rules)
-    steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
+    steps = plan_steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.everywhere.values())
     rest = (HoldKey(min(size * REST, LONGEST)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
@@ -69,10 +135,10 @@ def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT) -> Plan
     return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
-def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT) -> RoundOutcome:
+def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:
     """The round itself."""
     ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
-    voting = Voting(scene.tree, ledger, NamespaceQuotas(scene.quotas, scene.groups, scene.pods), now)
+    voting = AdmissionChecks(scene.tree, ledger, NamespaceQuotas(scene.quotas, scene.groups, scene.pods), now)
     asking = _Asking(voting, now, rules)
     pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
     first = order.overdue(pending, scene.priorities, now)
@@ -89,14 +155,14 @@ def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT) -> RoundOutcom
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
     asking.keep_the_rest()
-    grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
+    grown = growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
     return RoundOutcome(tuple(asking.admitted), tuple(asking.waiting), grown)
 
 
 class _Asking:
     """Group after group is asked; for some of those that wait what they need is kept at once."""
 
-    def __init__(self, voting: Voting, now: datetime, rules: GangRules) -> None:
+    def __init__(self, voting: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
         self._kept: set[Ref] = set()
@@ -157,3 +223,77 @@ def _holds_up(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
 
 def _name(group: Group) -> str:
     return f"{group.ref.namespace}/{group.ref.name}"
+
+
+#: Patches in one stage: after one that fails no more of its stage are sent, and the next round makes up for them.
+BATCH = 50
+#: Reasons written by one round at most; the others have their turn in the next.
+REASONS = 100
+#: The numbers in a reason change with every group that starts or ends: those of so many groups are kept new, and not
+#: more often than that.
+FRESH = 20
+FRESH_EVERY = timedelta(seconds=10)
+
+Waiting = Sequence[tuple[Group, Refusal]]
+
+
+def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Member], now: datetime) -> list[Step]:
+    """The steps, the admissions first. What the API server refuses is decided on again in the next round."""
+    told = list(_to_report(waiting, now))[:REASONS]
+    patches = [_admission_patch(group, now) for group in admitted]
+    patches += [let_go(pod) for pod in growth]
+    patches += [_refusal_patch(group, why, now) for group, why in told]
+    staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
+    return [
+        *staged,
+        *(_refusal_event(group, why) for group, why in told if status.waiting_reason(group.body) != why.reason),
+    ]
+
+
+def _to_report(waiting: Waiting, now: datetime) -> Iterator[tuple[Group, Refusal]]:
+    """Those whose reason is another one than what is written; and of the first ones, those whose words are old."""
+    for place, (group, why) in enumerate(waiting):
+        if status.waiting_reason(group.body) != why.reason or (place < FRESH and _outdated(group, why, now)):
+            yield group, why
+
+
+def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
+    found = existing.find(group.body, status.UNSCHEDULABLE)
+    if found is None or found.get("message") == why.message:
+        return False
+    written = instant(found.get("lastTransitionTime"))
+    return written is None or now >= written + FRESH_EVERY
+
+
+def _admission_patch(group: Group, now: datetime) -> Patch:
+    written: Object = {"phase": INQUEUE, "admitted": times.render(now), "admittedFor": _grant(group)}
+    if status.waiting_reason(group.body) is not None:
+        told = "the whole gang may start"
+        written["conditions"] = status.with_condition(
+            group.body, status.UNSCHEDULABLE, "False", status.ADMITTED, told, now
+        )
+    return _status_patch(group, written)
+
+
+def _grant(group: Group) -> Object:
+    """What it is let through for, whatever its spec says later."""
+    granted: Object = {"minMember": group.least}
+    if group.minimum is not None:
+        old = (group.status.get("admittedFor") or {}).get("minResources") or {}
+        granted["minResources"] = {**dict.fromkeys(old), **group.body["spec"]["minResources"]}
+    return granted
+
+
+def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:
+    told = status.with_condition(group.body, status.UNSCHEDULABLE, "True", why.reason, why.message, now)
+    return _status_patch(group, {"phase": group.phase, "conditions": told})
+
+
+def _status_patch(group: Group, status: Object) -> Patch:
+    return Patch(group.ref, {"status": status}, group.body["metadata"].get("resourceVersion", ""))
+
+
+def _refusal_event(group: Group, why: Refusal) -> RecordEvent:
+    text = f"{why.reason}: {why.message}"
+    about = (group.ref.kind, group.body)
+    return RecordEvent("Warning" if why.hopeless else "Normal", status.UNSCHEDULABLE, text, about)

@@ -1,6 +1,7 @@
 """The controller of Queues: state, counters, Commands, and the queues above and below."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 from workers.api import references
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.controllers.volcano import commands
-from workers.controllers.volcano.queue import counters, hierarchy, transitions
-from workers.controllers.volcano.queue.transitions import QueueTransitions
+from workers.controllers.volcano.podgroup import vectors
+from workers.controllers.volcano.queue import states
+from workers.controllers.volcano.queue.states import QueueTransitions
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
@@ -32,7 +34,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     asked = commands.in_order(snapshot)
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
-    went = transitions.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
+    went = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
     status = _status(queue, went, groups, _handled(handled, asked), _taken(snapshot, groups))
     changed = status != (queue.get("status") or {})
     steps = (
@@ -63,13 +65,13 @@ def controller(rounds: Round | None = None, **sees: Any) -> Controller:
         decide=decided,
         tied=(POD_GROUP, COMMAND, QUEUE),
         relatives=_above,
-        surveys=hierarchy.is_root,
+        surveys=states.is_root,
         **sees,
     )
 
 
 def _above(queue: Object) -> tuple[Ref, ...]:
-    ref = hierarchy.parent_of(queue)
+    ref = states.parent_of(queue)
     return (ref,) if ref else ()
 
 
@@ -86,10 +88,10 @@ def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
     """What the pods of a queue and of those below it take. The root queue sees all groups at once."""
     everywhere = snapshot.everywhere.get(POD_GROUP.id)
     if everywhere is not None:
-        return {"allocated": counters.allocated(entry.body for entry in everywhere if entry.body is not None)}
+        return {"allocated": allocated(entry.body for entry in everywhere if entry.body is not None)}
     below = _bodies(snapshot, QUEUE.id)
-    levels = counters.levels_with(below)
-    return {"allocated": counters.allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
+    levels = levels_with(below)
+    return {"allocated": allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
 
 
 def _status(
@@ -99,7 +101,7 @@ def _status(
     before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
         **before,
-        **counters.count(groups),
+        **count(groups),
         "state": str(went.state),
         # Older definitions refuse a status without `allocated`.
         **taken,
@@ -115,18 +117,18 @@ def _metadata(queue: Object, went: QueueTransitions, *, before: bool) -> tuple[P
     dies between the two, it opens again.
     """
     change: Object = {}
-    if before and not hierarchy.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
+    if before and not states.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
         change["spec"] = {"parent": references.ROOT_QUEUE}
-    if went.closed_by_parent != hierarchy.closed_by_parent(queue) and went.closed_by_parent == before:
+    if went.closed_by_parent != states.closed_by_parent(queue) and went.closed_by_parent == before:
         text = "true" if went.closed_by_parent else "false"
-        change["metadata"] = {"annotations": {hierarchy.CLOSED_BY_PARENT: text}}
+        change["metadata"] = {"annotations": {states.CLOSED_BY_PARENT: text}}
     version = queue["metadata"]["resourceVersion"]
     return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
 
 
 def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
     """A queue below one that is not there stands alone, and says so with every change."""
-    above = hierarchy.parent_of(snapshot.body) if snapshot.body else None
+    above = states.parent_of(snapshot.body) if snapshot.body else None
     # The root queue is made when we start: nobody needs to be told that it is not there yet.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
         return ()
@@ -144,7 +146,7 @@ def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[S
     before = queue.get("status") or {}
     other_state = before.get("state") != went.state
     below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
-    fewer = went.groups < sum(before.get(field) or 0 for field in counters.FIELDS.values())
+    fewer = went.groups < sum(before.get(field) or 0 for field in FIELDS.values())
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
     taken = before.get("allocated") != status["allocated"]
     marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
@@ -154,3 +156,40 @@ def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[S
 def _why(queue: Object, went: QueueTransitions) -> str:
     before = (queue.get("status") or {}).get("state") or "new"
     return f"{before} -> {went.state}, {went.groups} PodGroups" if before != went.state else f"{went.groups} PodGroups"
+
+
+#: In a circle of queues levels never end. What has so many does not count for the queue above it, or its sums would
+#: not end either.
+MOST_LEVELS = 16
+#: By phase, the field of a Queue's status. A PodGroup without a phase counts nowhere yet.
+FIELDS = {
+    "Pending": "pending",
+    "Inqueue": "inqueue",
+    "Running": "running",
+    "Unknown": "unknown",
+    "Completed": "completed",
+}
+
+
+def count(groups: Iterable[Object]) -> dict[str, int]:
+    """All five counters of a Queue's status."""
+    phases = Counter((group.get("status") or {}).get("phase") or "" for group in groups)
+    return {field: phases[phase] for phase, field in FIELDS.items()}
+
+
+def allocated(groups: Iterable[Object], below: Iterable[Object] = ()) -> dict[str, str]:
+    """What the pods of all groups take of nodes, and those of the queues below, as their own statuses say."""
+    counted = (*groups, *(queue for queue in below if levels(queue) < MOST_LEVELS))
+    return vectors.render(
+        vectors.total(vectors.readable((each.get("status") or {}).get("allocated")) for each in counted)
+    )
+
+
+def levels(queue: Object) -> int:
+    """Levels of queues from this one down, itself included, as its status says."""
+    return int((queue.get("status") or {}).get("levels") or 1)
+
+
+def levels_with(below: Iterable[Object]) -> int:
+    """The levels of a queue above these."""
+    return min(MOST_LEVELS, 1 + max(map(levels, below), default=0))

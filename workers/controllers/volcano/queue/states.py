@@ -1,9 +1,17 @@
 """The states of a Queue, and what each action makes of each of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
+
+from workers.api import references
+from workers.api.kinds import QUEUE, Object, Ref
+from workers.reconcile.plan import RecordEvent
+from workers.reconcile.snapshot import Snapshot
+
+#: An annotation: ``true`` on a queue that was closed because the one above it was, and opens again with it.
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 
 class Action(StrEnum):
@@ -34,6 +42,28 @@ def state_of(queue: Mapping[str, object]) -> QueueState:
     status = queue.get("status") or {}
     told = status.get("state") or "" if isinstance(status, Mapping) else ""
     return QueueState(told) if told in list(QueueState) else QueueState.UNKNOWN
+
+
+def is_root(queue: Object) -> bool:
+    """Whether this is the queue above all others."""
+    return bool(queue["metadata"]["name"] == references.ROOT_QUEUE)
+
+
+def parent_of(queue: Object) -> Ref | None:
+    """The queue above; None for the highest one, and for one that names itself."""
+    parent = (queue.get("spec") or {}).get("parent") or references.ROOT_QUEUE
+    return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
+
+
+def parent_state(snapshot: Snapshot) -> QueueState | None:
+    """The state of the queue above, None if there is none of that name, or none above at all."""
+    parent = snapshot.relatives.get(ref) if snapshot.body and (ref := parent_of(snapshot.body)) else None
+    return state_of(parent) if parent else None
+
+
+def closed_by_parent(queue: Object) -> bool:
+    """Whether the annotation says that the queue opens again with the one above it."""
+    return (queue["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT) == "true"
 
 
 #: How a cell is carried out. A Queue that is opened or closed says so in an Event.
@@ -74,3 +104,82 @@ TABLE: Mapping[tuple[QueueState, Action], QueueTransition] = {
     (QueueState.UNKNOWN, Action.OPEN): _OPENS,
     (QueueState.UNKNOWN, Action.CLOSE): _CLOSES,
 }
+
+
+_SUCCESS = {
+    "open": RecordEvent("Normal", "OpenQueue", "Open queue succeed"),
+    "close": RecordEvent("Normal", "CloseQueue", "Close queue succeed"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTransitions:
+    """A queue's state as it changes step by step.
+
+    groups: how many PodGroups name the queue. above: the state of the queue above, None for nobody's. closed_by_parent:
+    the queue opens again with the one above. told: what is recorded, in order.
+    """
+
+    state: QueueState
+    groups: int
+    above: QueueState | None
+    closed_by_parent: bool
+    told: tuple[RecordEvent, ...] = ()
+
+    def say(self, *records: RecordEvent) -> "QueueTransitions":
+        return replace(self, told=(*self.told, *records))
+
+    def move(self, action: Action) -> "QueueTransitions":
+        """One cell of the table."""
+        cell = TABLE[self.state, action]
+        moved = replace(self, state=cell.state(self.groups))
+        return moved.say(_SUCCESS[cell.operation]) if cell.operation in _SUCCESS else moved
+
+
+def run(queue: Object, groups: int, above: QueueState | None, commands: Sequence[Object]) -> QueueTransitions:
+    """The queue's state in the end. commands: those that have had no effect yet, in order."""
+    state = state_of(queue)
+    # What stands beside an open queue is left over from a plan that did not come to its end.
+    course = QueueTransitions(state, groups, above, closed_by_parent(queue) and state.shut)
+    for command in commands:
+        course = _obeyed(course, command, queue)
+    course = _followed(course)
+    return course.move(Action.SYNC)
+
+
+def _obeyed(course: QueueTransitions, command: Object, queue: Object) -> QueueTransitions:
+    name, wanted = command["metadata"]["name"], str(command.get("action") or "")
+    meant = (command.get("target") or {}).get("uid")
+    if meant and meant != queue["metadata"]["uid"]:
+        return course.say(
+            RecordEvent("Warning", "CommandIgnored", f"Command {name} is for another Queue of this name, now gone")
+        )
+    if wanted not in list(Action):
+        known = ", ".join(Action)
+        return course.say(
+            RecordEvent("Warning", "CommandIgnored", f"Command {name}: {wanted or 'no action'} is none of {known}")
+        )
+    course = course.say(RecordEvent("Normal", "CommandIssued", f"Command {name}: {wanted}"))
+    return _asked(course, Action(wanted), queue)
+
+
+def _asked(course: QueueTransitions, action: Action, queue: Object) -> QueueTransitions:
+    """A user's own wish: the root queue is never closed, and nobody opens below a queue that is closed."""
+    if action is Action.CLOSE and is_root(queue):
+        return course.say(RecordEvent("Warning", "CloseQueue", "Close queue failed: the root queue is never closed"))
+    if action is Action.OPEN and course.state.shut and course.above is not None and course.above.shut:
+        above = parent_of(queue)
+        return course.say(RecordEvent("Warning", "OpenQueue", f"Open queue failed: {above} is {course.above}"))
+    moved = course.move(action)
+    return moved if moved.state.shut else replace(moved, closed_by_parent=False)
+
+
+def _followed(course: QueueTransitions) -> QueueTransitions:
+    """The queue closes with the one above, and opens with it again unless somebody had closed it for itself."""
+    if course.above is None:
+        return course
+    if course.above.shut and not course.state.shut:
+        return replace(course.move(Action.CLOSE), closed_by_parent=True)
+    if course.above is QueueState.OPEN and course.state.shut and course.closed_by_parent:
+        return replace(course.move(Action.OPEN), closed_by_parent=False)
+    return course

@@ -83,7 +83,7 @@ def test_a_plan_cut_short_is_taken_up_where_it_stopped(pods, released, succeeded
 
 def test_an_end_that_is_all_that_was_missing_ends_the_job_in_the_same_plan():
     plan = run(job(status=STARTED, completions=1), pod("s", "Succeeded"))
-    assert shape(plan) == ["PatchStatus", "Unfinalizes", "PatchStatus", "Record"]
+    assert shape(plan) == ["PatchStatus", "Unfinalizes", "PatchStatus", "RecordEvent"]
     early, late = statuses(plan)
     assert [each["type"] for each in early["conditions"]] == ["SuccessCriteriaMet"]
     assert "completionTime" not in early

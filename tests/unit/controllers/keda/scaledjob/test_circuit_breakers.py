@@ -54,7 +54,7 @@ def test_without_a_reading_nothing_is_told_and_what_was_known_stays():
     body = scaled_job()
     body = after(body, decided(body, sample(**ALONE))[0])
     plan = decide(snapshot(body), NOW)
-    assert shape(plan) == ["Poll"]
+    assert shape(plan) == ["PollNow"]
 
 
 def test_an_object_whose_servers_answer_has_no_such_field():

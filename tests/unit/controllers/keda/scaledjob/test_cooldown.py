@@ -62,10 +62,10 @@ def test_when_jobs_are_made(jobs, more, expected):
 def test_it_comes_back_when_the_cool_down_is_over_and_asks_for_a_reading_then():
     early = decided(child(made_at(-5), "Complete"))
     assert early.steps[-1] == ComeBack(NOW + timedelta(seconds=5))
-    assert "Poll" not in shape(early)
+    assert "PollNow" not in shape(early)
     late = decided(child(made_at(-12), "Complete"), started=-3)
     assert created(late) == []
-    assert "Poll" in shape(late)
+    assert "PollNow" in shape(late)
     assert "cool-down" in late.why
 
 

@@ -50,8 +50,8 @@ def test_counting_per_poll(strategy, events, counts, ours, kedas):
 
 def test_counting_per_poll_asks_for_no_reading_out_of_turn():
     seen = snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3)))
-    assert "Poll" in shape(decide(seen, NOW))
-    assert "Poll" not in shape(decide(seen, NOW, COUNTING))
+    assert "PollNow" in shape(decide(seen, NOW))
+    assert "PollNow" not in shape(decide(seen, NOW, COUNTING))
     assert len(created(decide(seen, NOW, COUNTING))) == 2
 
 
@@ -97,4 +97,4 @@ def test_quirks_are_asked_for_by_name(monkeypatch):
 def test_the_controller_decides_with_them():
     seen = snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3)))
     with_them = registry.controllers("managed", cronjobs=False, quirks=COUNTING)["scaledjobs.keda.sh"]
-    assert "Poll" not in shape(with_them.decide(seen, NOW))
+    assert "PollNow" not in shape(with_them.decide(seen, NOW))

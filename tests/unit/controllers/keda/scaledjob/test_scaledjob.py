@@ -63,7 +63,7 @@ def settled(body, *children, **more):
 
 def test_without_a_reading_it_asks_for_one_and_creates_nothing():
     plan = decide(snapshot(scaled_job(minReplicaCount=2)), NOW)
-    assert shape(plan) == ["Poll", "PatchStatus"]
+    assert shape(plan) == ["PollNow", "PatchStatus"]
     assert statuses(plan)[0]["conditions"] == [
         {"type": "Ready", "status": "Unknown"},
         {"type": "Active", "status": "Unknown"},
@@ -77,7 +77,7 @@ def test_a_reading_of_another_generation_is_none():
     body = settled(scaled_job(), reading=reading(sample(5)))
     changed = {**body, "metadata": {**body["metadata"], "generation": 2}}
     plan = decide(snapshot(changed, reading=reading(sample(5), generation=1)), NOW)
-    assert shape(plan) == ["Poll"]
+    assert shape(plan) == ["PollNow"]
 
 
 def test_jobs_are_created_before_anything_that_can_wait():
@@ -108,14 +108,14 @@ def test_a_decision_that_changes_nothing_has_no_steps():
 def test_a_job_that_ended_since_the_reading_calls_for_a_fresh_one():
     plan = decide(snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3))), NOW)
     assert created(plan) == ["work-10-0", "work-10-1"]
-    assert shape(plan)[:2] == ["Together", "Poll"]
+    assert shape(plan)[:2] == ["Together", "PollNow"]
 
 
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
     old = reading(sample(3), started=-READING_LIFE / 1_000_000 - 1)
     plan = decide(snapshot(scaled_job(), reading=old), NOW)
     assert created(plan) == []
-    assert shape(plan)[0] == "Poll"
+    assert shape(plan)[0] == "PollNow"
     young = reading(sample(3), started=-READING_LIFE / 1_000_000 + 1)
     assert len(created(decide(snapshot(scaled_job(), reading=young), NOW))) == 3
 
@@ -292,7 +292,7 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
     paused = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": "true"}})
     status = statuses(decide(snapshot(paused), NOW))[0]
     plan = decide(snapshot(scaled_job(status=status), reading=reading(sample(3))), NOW)
-    assert shape(plan)[0] == "Poll"
+    assert shape(plan)[0] == "PollNow"
     assert created(plan) == []
     assert condition_of(plan, "Paused") == ("False", "ScaledJobUnpaused")
     assert "ScaledJobUnpaused" in events(plan)
@@ -373,7 +373,7 @@ def test_history_keeps_a_hundred_when_nothing_is_said_and_none_at_zero():
 def test_a_fresh_reading_comes_after_the_clean_up_that_it_must_see():
     body = scaled_job(successfulJobsHistoryLimit=0)
     plan = decide(snapshot(body, child("work-z-0", "Complete", seen=0), reading=reading(sample(1))), NOW)
-    assert shape(plan)[:2] == ["Together", "Poll"]
+    assert shape(plan)[:2] == ["Together", "PollNow"]
     assert deleted(plan) == ["work-z-0"]
 
 

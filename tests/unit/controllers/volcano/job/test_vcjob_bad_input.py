@@ -6,8 +6,8 @@ from tests.unit.apiserver import odd
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, task, vcjob
 from workers.admission.volcano.job import defaulted
 from workers.api.volcano.job import parse
-from workers.controllers.volcano.job import dependencies, plugins, podgroup, pods, volumes
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job import plugins, podgroup, pods, sync, volumes
+from workers.controllers.volcano.job.names import Site
 from workers.errors import UserError
 
 CONTAINER = {
@@ -65,4 +65,4 @@ def test_nonsense_is_refused_by_name_or_everything_can_be_made(path):
             assert podgroup.patch(wanted, wanted) is None
             assert len({(step.kind, step.body["metadata"]["name"]) for step in steps}) == len(steps)
             volumes.claims(job, {})
-            dependencies.waiting(job, {})
+            sync.waiting_tasks(job, {})

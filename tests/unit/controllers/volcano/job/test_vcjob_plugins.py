@@ -10,7 +10,7 @@ from workers.api import loopback_addresses
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.api.volcano.arguments import parse
 from workers.controllers.volcano.job import plugins, pods
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.plan import Create, Delete, Discard, Patch
 
 SITE = Site()

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
 from workers.controllers.volcano.job import names, pods
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 
 SITE = Site()
 

@@ -10,8 +10,8 @@ from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
 from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
 from workers.api.volcano.job import Delayed, RestartBackoff
-from workers.controllers.volcano.job import policies, restarts, timers
-from workers.controllers.volcano.job.happenings import Happening
+from workers.controllers.volcano.job import policies, timers, transitions
+from workers.controllers.volcano.job.policies import JobEvent
 
 PAIR = ("train-ps-0", "train-worker-0", "train-worker-1")
 
@@ -75,7 +75,7 @@ JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "
 )
 def test_the_first_policy_that_matches_answers(job, worker, event, exit_code, action):
     spec = parsed(task("worker", policies=worker), policies=job).spec
-    happening = Happening(event, NOW, "", task="worker", exit_code=exit_code)
+    happening = JobEvent(event, NOW, "", task="worker", exit_code=exit_code)
     policy = policies.chosen(spec, happening)
     assert (policy.action if policy else None) == action
 
@@ -503,7 +503,7 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
 )
 def test_how_long_restarts_wait(backoff, waits):
     given = RestartBackoff.model_validate(backoff) if backoff else None
-    found = [restarts.ready_at(given, number, NOW) for number in (1, 2, 3)]
+    found = [transitions.restart_at(given, number, NOW) for number in (1, 2, 3)]
     assert found == [NOW + timedelta(seconds=wait) if wait else None for wait in waits]
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.volcano.job.test_vcjob_policies import begun, code, on
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
-from workers.controllers.volcano.job import remarks
+from workers.controllers.volcano.job import policies
 
 PARTS = {"totalPartitions": 1, "partitionSize": 1}
 AGAIN = {"spec": {"restartPolicy": "OnFailure"}}
@@ -33,14 +33,14 @@ AGAIN = {"spec": {"restartPolicy": "OnFailure"}}
 def test_policies_that_are_never_carried_out(policy, more, told, level):
     of_job = {"policies": [policy]} if level == "job" else {}
     of_task = {"policies": [policy]} if level == "task" else {}
-    found = [record.message for record in remarks.of(parsed(task("worker", **more, **of_task), **of_job).spec)]
+    found = [record.message for record in policies.warnings(parsed(task("worker", **more, **of_task), **of_job).spec)]
     where = "policies[0]: " if level == "job" else "tasks[worker].policies[0]: "
     assert [text.startswith(where) and told in text for text in found] == ([True] if told else [])
 
 
 @pytest.mark.parametrize(("least", "told"), [(None, []), (2, []), (3, ["MinSuccessTooHigh"])])
 def test_more_successes_than_pods(least, told):
-    assert [record.reason for record in remarks.of(parsed(task(replicas=2), minSuccess=least).spec)] == told
+    assert [record.reason for record in policies.warnings(parsed(task(replicas=2), minSuccess=least).spec)] == told
 
 
 def test_it_is_told_once_when_the_job_begins():

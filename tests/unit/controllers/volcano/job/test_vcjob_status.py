@@ -13,7 +13,7 @@ from tests.unit.controllers.volcano.job.vcjobs import task, vcjob, vcpod
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.volcano.job import counting, failures, status
+from workers.controllers.volcano.job import failures, phases, status
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, observe
 
 
@@ -37,7 +37,7 @@ def test_durations_are_written_as_go_does(seconds, text):
 
 
 def test_pods_are_counted_by_task_and_phase():
-    tally = counting.tally(
+    tally = phases.tally(
         [
             pod("ps", 0),
             pod("worker", 0, "Succeeded", version=0),
@@ -69,7 +69,7 @@ def test_every_pod_is_counted_once(drawn, version):
     pods = [
         pod("worker", index, phase, leaving=leaving, version=made) for index, (phase, leaving, made) in enumerate(drawn)
     ]
-    tally = counting.tally(pods, version)
+    tally = phases.tally(pods, version)
     counts = tally.counts
     staying = counts.pending + counts.running + counts.succeeded + counts.failed + counts.unknown
     assert staying + counts.terminating == len(pods)

@@ -6,7 +6,7 @@ from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Ref
 from workers.controllers.volcano.job import pods, volumes
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 
 SPEC = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 OURS = {"mountPath": "/out", "volumeClaim": SPEC}

@@ -10,8 +10,8 @@ from workers.api import times
 from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.job import decide
-from workers.controllers.volcano.job.controlling import glances, relatives
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.decide import glances, relatives
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.plan import (
     ComeBack,
     CountMetric,

@@ -10,9 +10,9 @@ from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
-from workers.controllers.volcano.jobflow import job_status, status
+from workers.controllers.volcano.jobflow import status
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
-from workers.controllers.volcano.jobflow.patching import merged
+from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
 from workers.reconcile.snapshot import Reading, TriggerSample
 
@@ -122,7 +122,7 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
 )
 def test_patches(base: Object, patch: Object, expected: Object) -> None:
     before = repr(base)
-    assert merged(base, patch) == expected
+    assert patched(base, patch) == expected
     assert repr(base) == before
 
 
@@ -436,14 +436,14 @@ def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
 
 
 def test_a_long_flow_tells_of_phases_a_little_later_and_of_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_status, "FEW", 0)
+    monkeypatch.setattr(status, "SHORT", 0)
     cluster = Cluster(entry("a"), entry("b", "a"))
     cluster.reconcile()
     written = cluster.status
     for phase in ("Pending", "Restarting", "Aborting"):
         cluster.end("f-a", phase)
         cluster.reconcile()
-        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + job_status.WAIT, 0)
+        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + status.JOB_DELAY, 0)
     cluster.wait(2)
     cluster.reconcile()
     assert (cluster.entry("a")["phase"], cluster.told["Created"]) == ("Aborting", 1)
@@ -456,7 +456,7 @@ def test_a_long_flow_tells_of_phases_a_little_later_and_of_ends_at_once(monkeypa
 
 def test_what_is_told_of_a_long_flow_never_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another Job changes all the time, or no Job says since when it is as it is."""
-    monkeypatch.setattr(job_status, "FEW", 0)
+    monkeypatch.setattr(status, "SHORT", 0)
     cluster = settled(Cluster(entry("a"), entry("b")))
     cluster.end("f-b", "Running")
     for _ in range(4):

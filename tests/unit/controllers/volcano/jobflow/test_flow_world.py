@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.volcano.jobflow.flow_cluster import ENDED, Cluster
 from workers.admission.volcano import jobflow as admission
 from workers.api.volcano import jobflow as manifest
-from workers.controllers.volcano.jobflow import dependencies, job_status, tracks
+from workers.controllers.volcano.jobflow import dependencies, status, tracks
 from workers.controllers.volcano.jobflow import graph as graphs
 
 MEDDLING = ("suspend", "resume", "cancel")
@@ -136,7 +136,7 @@ def happen(cluster: Cluster, data: st.DataObject, ended: dict[str, str]) -> None
 @given(flows=entries(), ttl=st.sampled_from([None, 0, 30]), data=st.data())
 def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
     """Also of flows so long that what is told of their Jobs waits."""
-    with patch.object(job_status, "FEW", data.draw(st.sampled_from([0, 100]))):
+    with patch.object(status, "SHORT", data.draw(st.sampled_from([0, 100]))):
         check(flows, ttl, data)
 
 

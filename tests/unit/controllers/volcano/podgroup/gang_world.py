@@ -17,8 +17,8 @@ from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import Member, member
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Together
 
 PATIENCE = timedelta(seconds=60)
@@ -34,7 +34,7 @@ class World:
         seed: int = 0,
         *,
         cut: float = 0.0,
-        overtaking: timedelta = DEFAULT.overtaking,
+        overtaking: timedelta = DEFAULT_RULES.overtaking,
     ) -> None:
         self.queues = queues
         self.nodes = {name: node(name, cpu=cpu, pods=50, labels={"name": name}) for name, cpu in cpus.items()}

@@ -8,9 +8,9 @@ from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import TASK, TASK_INDEX
 from workers.controllers.volcano.podgroup.round import RoundOutcome
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.snapshot import CachedObject, Snapshot
 
 Amounts = Mapping[str, str | int]
@@ -153,7 +153,7 @@ def everything(**of: Iterable[Object]) -> Snapshot:
     )
 
 
-def outcome(rules: GangRules = DEFAULT, **of: Iterable[Object]) -> RoundOutcome:
+def outcome(rules: GangRules = DEFAULT_RULES, **of: Iterable[Object]) -> RoundOutcome:
     """What a round decides."""
     return rounds.held(rounds.observe(everything(**of)), NOW, rules)
 

@@ -10,11 +10,10 @@ from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.volcano.podgroup import phases
+from workers.controllers.volcano.podgroup import status
 from workers.controllers.volcano.podgroup.decide import ROUND, Gangs
-from workers.controllers.volcano.podgroup.group import observe
+from workers.controllers.volcano.podgroup.group import GangRules, observe
 from workers.controllers.volcano.podgroup.members import member
-from workers.controllers.volcano.podgroup.rules import GangRules
 from workers.reconcile.plan import Delete, MarkObject, Patch, Plan, Together
 
 ONE = 10**9
@@ -75,7 +74,7 @@ def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | Non
 )
 def test_phases(before: str, states: list[str], least: int, after: str) -> None:
     found = observe(group(phase=before, least=least), [member(each) for each in pods(*states)])
-    assert phases.phase(found) == after
+    assert status.phase(found) == after
 
 
 def test_the_status_counts_pods_and_what_they_take() -> None:
@@ -210,7 +209,7 @@ def test_a_group_is_let_through_for_what_it_asked_for_then(
 ) -> None:
     body, made = group(phase="Inqueue", least=least, status=FOR_ONE), pods(*states)
     plan = decide(body, *made)
-    assert phases.phase(observe(body, map(member, made))) == after
+    assert status.phase(observe(body, map(member, made))) == after
     assert let_go(plan) == going
     assert (back(plan) == 0.0) == again
 
@@ -279,7 +278,7 @@ def test_an_admitted_gang_has_so_much_time() -> None:
 def test_a_gang_without_enough_nodes_gives_back_what_it_holds() -> None:
     body = group(phase="Inqueue", least=6, status=ADMITTED)
     plan = decide(body, *pods("running", "bound", "waiting", "leaving", "succeeded"))
-    assert shape(plan) == ["PatchStatus", "Record", "Patchs", "Deletes", "MarkObject"]
+    assert shape(plan) == ["PatchStatus", "RecordEvent", "Patchs", "Deletes", "MarkObject"]
     status = status_of(plan)
     assert (status["phase"], "admitted" in status) == ("Pending", False)
     assert status["backOff"] == {"count": 1, "since": at(0), "until": at(10)}
@@ -346,7 +345,7 @@ def test_what_was_cut_short_goes_on() -> None:
 
 def test_a_back_out_without_pods_is_a_wait() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED))
-    assert shape(plan) == ["PatchStatus", "Record", "MarkObject"]
+    assert shape(plan) == ["PatchStatus", "RecordEvent", "MarkObject"]
 
 
 @pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])

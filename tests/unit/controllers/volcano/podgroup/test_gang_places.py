@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.volcano.podgroup.gangs import group, names, node, outcome, pod, reasons, words
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import places, shapes
-from workers.controllers.volcano.podgroup.bins import Bins
-from workers.controllers.volcano.podgroup.places import Machine
-from workers.controllers.volcano.podgroup.rules import GangRules
-from workers.controllers.volcano.podgroup.shapes import PodShape, shape
+from workers.controllers.volcano.podgroup import places
+from workers.controllers.volcano.podgroup.group import GangRules
+from workers.controllers.volcano.podgroup.nodes import Bins
+from workers.controllers.volcano.podgroup.places import Machine, PodShape, shape
 
 GPU = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
 
@@ -183,7 +182,7 @@ def test_what_is_placed_fits_and_the_order_says_nothing(cpus: list[int], asked: 
     assert taken <= (sum(asked) <= sum(cpus))
     # What is left is for as many small pods as there is room, and no more.
     left = sum(cpus) - (sum(asked) if taken else 0)
-    assert bins.take(shapes.pieces({"cpu": left}, left) if left else ())
+    assert bins.take(places.pieces({"cpu": left}, left) if left else ())
     assert not bins.take((shape({"cpu": 1}),))
 
 

@@ -12,12 +12,11 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup import shares, vectors
-from workers.controllers.volcano.podgroup.group import Group
+from workers.controllers.volcano.podgroup import tree, vectors
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.round import RoundOutcome, Scene
-from workers.controllers.volcano.podgroup.rules import DEFAULT
-from workers.controllers.volcano.podgroup.shares import QueueDemand
+from workers.controllers.volcano.podgroup.tree import QueueDemand
 
 Objects = dict[str, list[Object]]
 
@@ -73,7 +72,7 @@ def _held(cluster: Objects) -> tuple[Scene, RoundOutcome]:
 
 
 def _books(scene: Scene, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
-    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, DEFAULT.overcommit)
+    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, DEFAULT_RULES.overcommit)
     for each in admitted:
         ledger.promise(each)
     return ledger
@@ -170,7 +169,7 @@ _claims = st.dictionaries(
 @settings(max_examples=500)
 @given(st.integers(0, 200), _claims)
 def test_shares_fill_like_water(whole: int, claims: dict[str, QueueDemand]) -> None:
-    found = shares.filled(whole, claims)
+    found = tree.filled(whole, claims)
     for name, each in claims.items():
         assert each.least <= found[name] <= max(each.most, each.least)
     least = sum(each.least for each in claims.values())

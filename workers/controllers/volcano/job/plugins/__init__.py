@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref, ref_of
 from workers.api.volcano.job import Job
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.env import Env
 from workers.controllers.volcano.job.plugins.hcclrank import Hcclrank
 from workers.controllers.volcano.job.plugins.mpi import Mpi
@@ -13,7 +14,6 @@ from workers.controllers.volcano.job.plugins.ray import Ray
 from workers.controllers.volcano.job.plugins.ssh import Ssh
 from workers.controllers.volcano.job.plugins.svc import Svc
 from workers.controllers.volcano.job.plugins.tensorflow import Tensorflow
-from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import Create, Delete, Discard, Patch
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import ClassVar
 from workers.api.kinds import Object
 from workers.api.volcano.arguments import Value, parse
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.errors import UserError
 from workers.reconcile.plan import Create
 

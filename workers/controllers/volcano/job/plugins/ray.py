@@ -7,9 +7,9 @@ from workers.api.kinds import SERVICE, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins import containers
 from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, Seat
-from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import Create
 
 

@@ -8,9 +8,9 @@ from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SERVICE, Kind, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.containers import with_variables, with_volume
 from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
-from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import Create
 
 #: Where every container finds the names of all hosts.

@@ -10,17 +10,17 @@ from workers.api import times
 from workers.api.kinds import Object
 from workers.api.volcano.job import Delayed, LifecyclePolicy
 from workers.api.volcano.podgroup import GIVEN_UP
-from workers.controllers.volcano.job import happenings, phases, policies, timers
+from workers.controllers.volcano.job import phases, policies, timers
 from workers.controllers.volcano.job import transitions as courses
-from workers.controllers.volcano.job.happenings import Happening
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
+from workers.controllers.volcano.job.policies import JobEvent
 from workers.controllers.volcano.job.transitions import SUSPENDED, JobRequest, JobTransitions
 
 #: What a policy for an exit code may say so that nothing is done about it.
 _SILENT = frozenset(("", "SyncJob", "EnqueueJob"))
 
 
-def answered(sight: ObservedJob, now: datetime) -> JobTransitions:
+def requested(sight: ObservedJob, now: datetime) -> JobTransitions:
     """The course of the job after everything that has been asked for, and has happened."""
     course = courses.remembered(sight)
     course = _commanded(course, sight, now)
@@ -79,10 +79,10 @@ def _suspended(course: JobTransitions, sight: ObservedJob, now: datetime) -> Job
 def _policed(course: JobTransitions, sight: ObservedJob, now: datetime) -> JobTransitions:
     """Policies answer what has happened, unless it is about a pod that is to go already."""
     answers = sight.job.spec.policies or any(task.policies for task in sight.job.spec.tasks)
-    found = happenings.all_of(sight, now) if answers and course.phase in phases.AT_WORK else []
+    found = policies.events(sight, now) if answers and course.phase in phases.AT_WORK else []
     pods = {pod.name: pod for pod in sight.pods}
     course = replace(course, timers=timers.running(course.timers, sight.pods))
-    waiting: list[tuple[LifecyclePolicy, Happening]] = []
+    waiting: list[tuple[LifecyclePolicy, JobEvent]] = []
     for one in found:
         if course.version != sight.version or course.phase not in phases.AT_WORK:
             break
@@ -103,13 +103,13 @@ def _policed(course: JobTransitions, sight: ObservedJob, now: datetime) -> JobTr
     return _delayed(course, waiting, found)
 
 
-def _request(policy: LifecyclePolicy, one: Happening) -> JobRequest:
+def _request(policy: LifecyclePolicy, one: JobEvent) -> JobRequest:
     message = f"{one.why}; the policy for {_cause(one, policy.exit_code)} is {policy.action}"
     return JobRequest(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
 
 
 def _delayed(
-    course: JobTransitions, waiting: list[tuple[LifecyclePolicy, Happening]], found: list[Happening]
+    course: JobTransitions, waiting: list[tuple[LifecyclePolicy, JobEvent]], found: list[JobEvent]
 ) -> JobTransitions:
     """Actions that wait for their policy's timeout."""
     started = timers.started(course.timers, waiting, found)
@@ -123,7 +123,7 @@ def _delayed(
     return course
 
 
-def _cause(one: Happening, exit_code: int | None) -> str:
+def _cause(one: JobEvent, exit_code: int | None) -> str:
     return one.event if exit_code is None else f"exit code {exit_code}"
 
 

@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_of
-from workers.controllers.volcano.job import dependencies, names, plugins, podgroup, pods, volumes
-from workers.controllers.volcano.job.counting import Place
+from workers.api.volcano.job import Job, Task
+from workers.controllers.volcano.job import names, plugins, podgroup, pods, volumes
 from workers.controllers.volcano.job.killing import HELPING, deletion, is_plugin
-from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
+from workers.controllers.volcano.job.observed import OUT_OF_SYNC, ObservedJob, ObservedPod, queue_of
+from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobTransitions
 from workers.reconcile.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
@@ -62,7 +63,7 @@ def work(sight: ObservedJob, course: JobTransitions, site: Site, now: datetime) 
         return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
     first = tuple(_needs(sight, site, claims))
     # An action that is delayed may bring back what failed.
-    lost = 0 if course.timers else dependencies.unmade(sight.job, _by_name(sight))
+    lost = 0 if course.timers else unmade(sight.job, _by_name(sight))
     if _group_waits(sight):
         waits = _waiting(sight, lost) if lost else _group_problem(sight)
         return TaskWork(first=first, lost=lost, resources=resources, problem=waits)
@@ -80,8 +81,8 @@ def _waiting(sight: ObservedJob, lost: int) -> TaskProblem | None:
     """Which tasks wait for which. lost: pods for which that is in vain."""
     there = _by_name(sight)
     if lost:
-        return TaskProblem("DependencyFailed", "DependencyFailed", dependencies.told(sight.job, there))
-    found = {task.name: dependencies.waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
+        return TaskProblem("DependencyFailed", "DependencyFailed", stalled_message(sight.job, there))
+    found = {task.name: waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
     texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
     return TaskProblem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
 
@@ -123,7 +124,7 @@ def _later(sight: ObservedJob) -> Set[str]:
 
     One whose pods are there does, whatever has become of those it waited for.
     """
-    return dependencies.waiting(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
+    return waiting_tasks(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
 
 
 def priorities(sight: ObservedJob) -> dict[str, int]:
@@ -203,7 +204,7 @@ def _is_surplus(pod: ObservedPod, replicas: int, version: int) -> bool:
 def _free(sight: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
     """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
     there = _by_name(sight)
-    ready = [task for task in sight.job.spec.tasks if dependencies.ready(sight.job, task, there)]
+    ready = [task for task in sight.job.spec.tasks if may_start(sight.job, task, there)]
     first = [(task, range(min(gang.get(task.name, 0), task.replicas))) for task in ready]
     rest = [(task, range(len(indexes), task.replicas)) for task, indexes in first]
     for task, indexes in (*first, *rest):
@@ -234,3 +235,98 @@ def _create(sight: ObservedJob, course: JobTransitions, site: Site, place: Place
 
 def _by_name(sight: ObservedJob) -> dict[str, Object]:
     return {pod.name: pod.body for pod in sight.pods}
+
+
+def may_start(job: Job, task: Task, pods: Mapping[str, Object]) -> bool:
+    """Whether the task's pods may be made. pods: those the job has, by name."""
+    return not waiting_for(job, task, pods)
+
+
+def waiting_for(job: Job, task: Task, pods: Mapping[str, Object]) -> tuple[str, ...]:
+    """The tasks that this one waits for; none when it may start. A task that does not exist is waited for as well."""
+    depends = task.depends_on
+    if depends is None or not depends.name:
+        return ()
+    late = tuple(name for name in dict.fromkeys(depends.name) if not _is_up(job, name, pods))
+    if depends.iteration == "any" and len(late) < len(set(depends.name)):
+        return ()
+    return late
+
+
+def waiting_tasks(job: Job, pods: Mapping[str, Object]) -> frozenset[str]:
+    """The tasks that may not start yet."""
+    return frozenset(task.name for task in job.spec.tasks if waiting_for(job, task, pods))
+
+
+def stalled(job: Job, pods: Mapping[str, Object]) -> Mapping[str, tuple[str, ...]]:
+    """The tasks whose missing pods are never made as things stand, each with those it waits for in vain.
+
+    A pod that failed keeps its name: unless a restart or somebody deletes it, its place gets no other.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    while news := {
+        task.name: late
+        for task in job.spec.tasks
+        if task.name not in found and (late := _in_vain(job, task, pods, found.keys()))
+    }:
+        found |= news
+    return found
+
+
+def unmade(job: Job, pods: Mapping[str, Object]) -> int:
+    """How many pods are missing that are never made."""
+    tasks = (job.spec.task(name) for name in stalled(job, pods))
+    return sum(
+        names.pod(job, task, index) not in pods for task in tasks if task is not None for index in range(task.replicas)
+    )
+
+
+def stalled_message(job: Job, pods: Mapping[str, Object]) -> str:
+    """Which tasks can never start, for people."""
+    found = stalled(job, pods)
+    return "; ".join(f"task {name} can never start: {_fates(late, found)}" for name, late in found.items())
+
+
+def _fates(late: tuple[str, ...], gone: Mapping[str, tuple[str, ...]]) -> str:
+    return ", ".join(f"{name} cannot either" if name in gone else f"{name} failed" for name in late)
+
+
+def _in_vain(job: Job, task: Task, pods: Mapping[str, Object], gone: Set[str]) -> tuple[str, ...]:
+    """The tasks that this one waits for and that cannot serve any more, if it cannot start without them."""
+    late = waiting_for(job, task, pods)
+    vain = tuple(name for name in late if not _may_come(job, name, pods, gone))
+    hopes = task.depends_on is not None and task.depends_on.iteration == "any" and vain != late
+    return () if hopes else vain
+
+
+def _may_come(job: Job, name: str, pods: Mapping[str, Object], gone: Set[str]) -> bool:
+    """Whether enough pods of a task serve, or still may. lost: tasks that get no pods any more."""
+    task = job.spec.task(name)
+    if task is None:
+        return False
+    found = (pods.get(names.pod(job, task, index)) for index in range(task.replicas))
+    return sum(name not in gone if pod is None else not _is_over(pod) for pod in found) >= task.gang
+
+
+def _is_over(pod: Object) -> bool:
+    """Whether the pod failed, and nobody is about to make another in its place."""
+    metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
+    given_up = (metadata.get("annotations") or {}).get(OUT_OF_SYNC) == "true"
+    return phase == "Failed" and not metadata.get("deletionTimestamp") and not given_up
+
+
+def _is_up(job: Job, name: str, pods: Mapping[str, Object]) -> bool:
+    """Whether enough pods of a task serve, or have succeeded."""
+    task = job.spec.task(name)
+    if task is None:
+        return False
+    found = (pods.get(names.pod(job, task, index)) for index in range(task.replicas))
+    return sum(pod is not None and _serves(pod) for pod in found) >= task.gang
+
+
+def _serves(pod: Object) -> bool:
+    """Whether the pod succeeded, or runs with all its containers ready; one that tells nothing of them yet counts."""
+    status = pod.get("status") or {}
+    if status.get("phase") != "Running":
+        return bool(status.get("phase") == "Succeeded")
+    return all(container.get("ready") for container in status.get("containerStatuses") or ())

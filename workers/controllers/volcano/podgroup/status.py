@@ -1,11 +1,47 @@
 """The phase of a PodGroup, and what its status says of its pods."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import conditions, vectors
+from workers.controllers import conditions
+from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group
+
+UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
+
+#: The reason with which Volcano says that a gang is whole.
+READY = "tasks in gang are ready to be scheduled"
+ADMITTED = "Admitted"
+
+
+def with_condition(group: Object, type_: str, status: str, reason: str, message: str, now: datetime) -> list[Object]:
+    """All conditions of the group, with this one among them."""
+    known: Sequence[Object] = (group.get("status") or {}).get("conditions") or ()
+    old = conditions.find(group, type_)
+    if old and (old.get("status"), old.get("reason"), old.get("message", "")) == (status, reason, message):
+        return list(known)
+    new = {
+        "type": type_,
+        "status": status,
+        "transitionID": f"{int(now.timestamp() * 1000):x}",
+        "lastTransitionTime": times.render(now),
+        "reason": reason,
+        "message": message,
+    }
+    return [*(each for each in known if each.get("type") != type_), new]
+
+
+def waiting_reason(group: Object) -> str | None:
+    """The reason why the group waits, as it is written down; None when nothing says so."""
+    found = conditions.find(group, UNSCHEDULABLE)
+    return str(found.get("reason") or "") if found and found.get("status") == "True" else None
+
+
+def was_whole(group: Object) -> bool:
+    """Whether the gang has been whole before: its pods may have done work."""
+    return conditions.holds(group, SCHEDULED)
 
 
 def phase(group: Group) -> str:
@@ -58,11 +94,11 @@ def _told(group: Group, phase: str, now: datetime) -> list[Object]:
     """The conditions: that the gang is whole, or that it is not any more. Why one waits is the round's to say."""
     known = list(group.status.get("conditions") or ())
     if phase in (RUNNING, COMPLETED) and group.members:
-        known = conditions.written(group.body, conditions.SCHEDULED, "True", conditions.READY, "", now)
-        if conditions.waits(group.body) is None:
+        known = with_condition(group.body, SCHEDULED, "True", READY, "", now)
+        if waiting_reason(group.body) is None:
             return known
         body = {**group.body, "status": {"conditions": known}}
-        return conditions.written(body, conditions.UNSCHEDULABLE, "False", conditions.READY, "", now)
+        return with_condition(body, UNSCHEDULABLE, "False", READY, "", now)
     if phase == UNKNOWN or (phase == PENDING and group.phase in (RUNNING, UNKNOWN)):
         missing, all_ = len(group.waiting), len(group.members)
         text, reason = f"pod group is not ready, {group.placed} of {group.least} have a node", "NotEnoughResources"
@@ -70,5 +106,5 @@ def _told(group: Group, phase: str, now: datetime) -> list[Object]:
             text = f"{missing}/{all_} tasks in gang unschedulable: {text}"
         else:
             text, reason = f"{text}, and the others are not there yet", "NotEnoughTasks"
-        return conditions.written(group.body, conditions.UNSCHEDULABLE, "True", reason, text, now)
+        return with_condition(group.body, UNSCHEDULABLE, "True", reason, text, now)
     return known

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
-from workers.controllers.volcano.podgroup import conditions, vectors
+from workers.controllers.volcano.podgroup import status, vectors
 from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
@@ -31,7 +31,7 @@ class Refusal:
     scattered: bool = False
 
 
-class Voting:
+class AdmissionChecks:
     """The rules, and what they look at."""
 
     def __init__(self, tree: QueueTree, ledger: PlacementLedger, quotas: NamespaceQuotas, now: datetime) -> None:
@@ -96,7 +96,7 @@ class Voting:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
 
     def _given_up(self, group: Group) -> Refusal | None:
-        if not group.elapsed(WAITING_LIMIT, self._now) or conditions.was_whole(group.body):
+        if not group.elapsed(WAITING_LIMIT, self._now) or status.was_whole(group.body):
             return None
         waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
         text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"

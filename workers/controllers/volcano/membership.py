@@ -1,0 +1,293 @@
+"""Ordinary pods that ask for one of our schedulers: each is put into the PodGroup of its owner, or its own."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from workers.admission.pod import gated
+from workers.api.kinds import (
+    JOB,
+    POD,
+    POD_GROUP,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Object,
+    Ref,
+    by_manifest,
+    controller_of,
+)
+from workers.api.references import GROUP_NAME
+from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
+from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
+from workers.reconcile.controller import Controller
+from workers.reconcile.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Patch,
+    Plan,
+    RecordEvent,
+    Step,
+    Together,
+)
+from workers.reconcile.snapshot import Snapshot
+
+#: A pod's annotation: the queue it waits in.
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+#: An owner's annotation: how many of its pods start together.
+MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+#: Pods' annotations: how close to each other they must stand.
+TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
+TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
+#: Annotations of an owner that begin like this stand on the PodGroup as well, unless its pods say otherwise.
+INHERITED = "volcano.sh/"
+
+_ANNOTATIONS = (PREEMPTABLE, COOLDOWN, REVOCABLE, SLA, WAITING_LIMIT, PATIENCE)
+_LABELS = (PREEMPTABLE, COOLDOWN)
+
+
+def group_name(pod: Object) -> str:
+    """What the PodGroup of a pod is called: all pods of one owner have the same."""
+    controller = controller_of(pod)
+    return f"podgroup-{controller['uid'] if controller else pod['metadata']['uid']}"
+
+
+def wanted(pod: Object, owner: Object | None) -> Object:
+    """The PodGroup of this pod as it is created. owner: the object that controls the pod, None if it is not known."""
+    metadata = pod["metadata"]
+    least = _min_member(owner)
+    spec = {
+        "minMember": least,
+        "priorityClassName": pod["spec"].get("priorityClassName") or None,
+        "minResources": amounts.render(amounts.multiplied(demand.usage(pod["spec"]), least)),
+        "queue": _annotations(pod).get(QUEUE_NAME) or None,
+        "networkTopology": _topology(_annotations(pod)),
+    }
+    return {
+        "apiVersion": POD_GROUP.api_version,
+        "kind": POD_GROUP.kind,
+        "metadata": {
+            "name": group_name(pod),
+            "namespace": metadata["namespace"],
+            "labels": {key: text for key, text in (metadata.get("labels") or {}).items() if key in _LABELS},
+            "annotations": _copied(pod, owner),
+            "ownerReferences": _owner_references(pod),
+        },
+        "spec": {field: value for field, value in spec.items() if value is not None},
+        "status": {"phase": PENDING},
+    }
+
+
+def patch(existing: Object, wanted: Object) -> Object | None:
+    """The merge patch after which an existing PodGroup says what is wanted; None if it does.
+
+    A queue that the pods do not name, and what others wrote beside, stay as they are.
+    """
+    metadata = {
+        field: news
+        for field in ("labels", "annotations")
+        if (news := _news(existing["metadata"].get(field) or {}, wanted["metadata"][field]))
+    }
+    old, new = existing.get("spec") or {}, wanted["spec"]
+    spec: Object = {
+        field: new.get(field)
+        for field in ("minMember", "priorityClassName", "networkTopology")
+        if old.get(field) != new.get(field)
+    }
+    if new.get("queue", old.get("queue")) != old.get("queue"):
+        spec["queue"] = new["queue"]
+    resources = old.get("minResources") or {}
+    if not amounts.same(resources, new["minResources"]):
+        spec["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}
+    body = {**({"metadata": metadata} if metadata else {}), **({"spec": spec} if spec else {})}
+    return body or None
+
+
+def _news(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in new.items() if old.get(key) != text}
+
+
+def _annotations(body: Object | None) -> Mapping[str, str]:
+    return (body or {"metadata": {}})["metadata"].get("annotations") or {}
+
+
+def _min_member(owner: Object | None) -> int:
+    """What the owner says, if that is a number, and 1 where it says nothing."""
+    text = _annotations(owner).get(MIN_MEMBER, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 1
+
+
+def _copied(pod: Object, owner: Object | None) -> dict[str, str]:
+    given = _annotations(pod)
+    found = {key: text for key, text in _annotations(owner).items() if key.startswith(INHERITED)}
+    found |= {key: given[key] for key in _ANNOTATIONS if key in given}
+    if budget := next((key for key in DISRUPTION_BUDGETS if key in given), None):
+        found[budget] = given[budget]
+    return found
+
+
+def _topology(annotations: Mapping[str, str]) -> Object | None:
+    mode, tier = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_TIER, "")
+    topology: Object = {"mode": mode} if mode in ("hard", "soft") else {}
+    if tier.isascii() and tier.isdigit() and len(tier) <= 9:
+        topology["highestTierAllowed"] = int(tier)
+    return topology or None
+
+
+def _owner_references(pod: Object) -> list[Object]:
+    """Whoever owns the pods owns their group; a pod that nobody controls owns it itself."""
+    if controller_of(pod) is not None:
+        return list(pod["metadata"]["ownerReferences"])
+    metadata = pod["metadata"]
+    itself = {"apiVersion": POD.api_version, "kind": POD.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    return [{**itself, "controller": True, "blockOwnerDeletion": True}]
+
+
+#: Owners whose annotations say something of the PodGroup of their pods.
+OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
+
+#: How often a pod that is held back looks whether its PodGroup is still there: nobody tells it when it is deleted.
+LOOK = timedelta(minutes=5)
+
+_REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
+
+
+def controller(schedulers: Set[str]) -> Controller:
+    """The controller of pods without a PodGroup. schedulers: whose pods are gathered in PodGroups."""
+    membership = _Membership(schedulers)
+    return Controller(
+        kind=POD,
+        decide=membership.decide,
+        relatives=_owners,
+        glances=_groups,
+        follows=(POD_GROUP, *OWNERS),
+        accepts=membership.accepts,
+    )
+
+
+@dataclass(frozen=True)
+class _Membership:
+    schedulers: Set[str]
+
+    def accepts(self, pod: Object) -> bool:
+        """Pods that are to start as a gang and have no PodGroup yet, or have lost it while they wait for it.
+
+        A gate stands on pods whose scheduler was replaced already by the one that places them.
+        """
+        held = gated(pod)
+        if pod["metadata"].get("deletionTimestamp") or _finished(pod):
+            return False
+        if not held and pod["spec"].get("schedulerName") not in self.schedulers:
+            return False
+        name = _group_of(pod)
+        return not name or (held and name == group_name(pod))
+
+    def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
+        """Make the PodGroup if it is missing, then tell the pod of it; a pod that waits looks after its group."""
+        pod = snapshot.body
+        if pod is None:
+            return NOTHING
+        name = group_name(pod)
+        group = Ref(POD_GROUP, pod["metadata"]["namespace"], name)
+        steps: list[Step] = []
+        if snapshot.relatives.get(group) is None:
+            made = Create(POD_GROUP, wanted(pod, _owner(pod, snapshot)))
+            steps.append(Together((made,), otherwise=_REFUSED))
+        if not _group_of(pod):
+            body = {"metadata": {"annotations": {GROUP_NAME: name}}}
+            steps.append(Patch(snapshot.ref, body, pod["metadata"]["resourceVersion"]))
+        if gated(pod):
+            steps.append(ComeBack(now + LOOK))
+        return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
+
+
+def owner_of(pod: Object) -> Ref | None:
+    """The owner whose annotations count, if it is of a kind that has such."""
+    controller = controller_of(pod)
+    kind = by_manifest(controller["apiVersion"], controller["kind"]) if controller else None
+    if controller is None or kind not in OWNERS:
+        return None
+    return Ref(kind, pod["metadata"]["namespace"], controller["name"])
+
+
+def _owners(pod: Object) -> tuple[Ref, ...]:
+    owner = owner_of(pod)
+    return (owner,) if owner else ()
+
+
+def _groups(pod: Object) -> tuple[Ref, ...]:
+    return (Ref(POD_GROUP, pod["metadata"]["namespace"], group_name(pod)),)
+
+
+def _owner(pod: Object, snapshot: Snapshot) -> Object | None:
+    ref, controller = owner_of(pod), controller_of(pod)
+    owner = snapshot.relatives.get(ref) if ref else None
+    return owner if owner and controller and owner["metadata"]["uid"] == controller["uid"] else None
+
+
+def _group_of(pod: Object) -> str:
+    return (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or ""
+
+
+def _finished(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+_KINDS = (REPLICA_SET, STATEFUL_SET)
+_REVISION = "controller-revision-hash"
+
+
+def accepts_group(group: Object) -> bool:
+    """PodGroups that were made for the pods of a ReplicaSet or of a StatefulSet."""
+    owner = controller_of(group)
+    return (
+        owner is not None
+        and group["metadata"]["name"] == f"podgroup-{owner['uid']}"
+        and any(owner["kind"] == kind.kind and owner["apiVersion"] == kind.api_version for kind in _KINDS)
+    )
+
+
+def decide_group(snapshot: Snapshot, _now: datetime) -> Plan:
+    """Delete the group of a workload that wants no pods; else bring it in line with the newest of them."""
+    group = snapshot.body
+    workload = _workload(snapshot) if group else None
+    if group is None or workload is None or group["metadata"].get("deletionTimestamp"):
+        return NOTHING
+    if (workload.get("spec") or {}).get("replicas") == 0:
+        return Plan((Delete(snapshot.ref, group["metadata"]["uid"]),), "its workload has no replicas")
+    pod = _newest(snapshot, workload)
+    change = patch(group, wanted(pod, workload)) if pod else None
+    if change is None:
+        return NOTHING
+    return Plan((Patch(snapshot.ref, change, group["metadata"]["resourceVersion"]),), "what its pods say has changed")
+
+
+#: One of two concerns of a PodGroup; the other is its gang.
+WORKLOADS = Controller(kind=POD_GROUP, decide=decide_group, tied=(POD, *_KINDS), accepts=accepts_group)
+
+
+def _workload(snapshot: Snapshot) -> Object | None:
+    """The workload that owns the group, if it is there."""
+    owner = controller_of(snapshot.body) if snapshot.body else None
+    found = (entry.body for kind in _KINDS for entry in snapshot.tied.get(kind.id, ()))
+    return next((body for body in found if owner and body and body["metadata"]["uid"] == owner["uid"]), None)
+
+
+def _newest(snapshot: Snapshot, workload: Object) -> Object | None:
+    """The youngest living pod of the workload; of a StatefulSet one of the revision that it goes to."""
+    revision = (workload.get("status") or {}).get("updateRevision")
+    pods = [
+        pod
+        for entry in snapshot.tied.get(POD.id, ())
+        if (pod := entry.body) is not None
+        and (controller_of(pod) or {}).get("uid") == workload["metadata"]["uid"]
+        and not pod["metadata"].get("deletionTimestamp")
+        and revision in (None, (pod["metadata"].get("labels") or {}).get(_REVISION))
+    ]
+    return max(pods, key=_pod_age, default=None)
+
+
+def _pod_age(pod: Object) -> tuple[str, str]:
+    return pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]
