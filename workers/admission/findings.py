@@ -14,6 +14,6 @@ class Finding(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-def told(found: Iterable[Finding]) -> str:
+def joined(found: Iterable[Finding]) -> str:
     """All findings as one text."""
     return "; ".join(map(str, found))

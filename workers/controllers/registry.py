@@ -57,7 +57,7 @@ def controllers(
         known += apps.CONTROLLERS
     if volcano:
         known += volcanos.controllers(site, rules)
-        pods = composed(pods, membership.controller(site.gathered))
+        pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
     return {controller.kind.id: controller for controller in known}
 
@@ -71,7 +71,7 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
         policies=settings.policies,
         volcano=settings.volcano,
         site=Site(
-            gathered=frozenset(settings.scheduler_names),
+            gang_schedulers=frozenset(settings.scheduler_names),
             scheduler=settings.pod_scheduler,
             addresses=settings.pod_addresses,
         ),

@@ -149,7 +149,7 @@ def _owner_references(pod: Object) -> list[Object]:
 OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
 
 #: How often a pod that is held back looks whether its PodGroup is still there: nobody tells it when it is deleted.
-LOOK = timedelta(minutes=5)
+RECHECK = timedelta(minutes=5)
 
 _REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
 
@@ -199,7 +199,7 @@ class _Membership:
             body = {"metadata": {"annotations": {GROUP_NAME: name}}}
             steps.append(Patch(snapshot.ref, body, pod["metadata"]["resourceVersion"]))
         if gated(pod):
-            steps.append(ComeBack(now + LOOK))
+            steps.append(ComeBack(now + RECHECK))
         return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
 
 

@@ -52,7 +52,7 @@ def finished(pod: ObservedPod) -> datetime:
     return times.parse(ready.get("lastTransitionTime") or pod.body["metadata"]["creationTimestamp"])
 
 
-def told(failure: Failure) -> str:
+def summary(failure: Failure) -> str:
     """One line for people."""
     text = f"pod {failure.pod}"
     if failure.container is not None:
@@ -61,21 +61,21 @@ def told(failure: Failure) -> str:
     return f"{text} ({details})" if details else f"{text} failed" if failure.container is None else text
 
 
-def worn(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
+def restart_counts(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
     """How often containers of each of a task's pods at work were started again; nothing while that is not too often."""
     found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
     return found if sum(found.values()) >= task.retries else {}
 
 
-def remembered(sight: ObservedJob) -> tuple[Failure, ...]:
+def remembered(view: ObservedJob) -> tuple[Failure, ...]:
     """The newest failures: those that were known, and those of pods that failed since."""
-    known = sight.memory.failures or ()
+    known = view.memory.failures or ()
     failures = {(failure.pod, failure.time): failure for failure in known}
-    for pod in sight.pods:
+    for pod in view.pods:
         if pod.phase == "Failed" and not pod.leaving:
             failure = of(pod)
             failures.setdefault((failure.pod, failure.time), failure)
-    for pod in _worn_out(sight):
+    for pod in _restarted_too_often(view):
         # Every further restart would be one more: of each pod the first is told.
         born = pod.body["metadata"]["creationTimestamp"]
         if not any(failure.pod == pod.name and (failure.time or "") > born for failure in known):
@@ -84,12 +84,12 @@ def remembered(sight: ObservedJob) -> tuple[Failure, ...]:
     return tuple(sorted(failures.values(), key=lambda one: (one.time or "", one.pod))[-REMEMBERED:])
 
 
-def _worn_out(sight: ObservedJob) -> Iterator[ObservedPod]:
+def _restarted_too_often(view: ObservedJob) -> Iterator[ObservedPod]:
     """The pods, of tasks whose containers restarted too often, of which a container ended badly."""
-    current = [pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving]
-    for task in sight.job.spec.tasks:
+    current = [pod for pod in view.pods if pod.version >= view.version and not pod.leaving]
+    for task in view.job.spec.tasks:
         pods = [pod for pod in current if pod.task == task.name]
-        restarts = worn(pods, task)
+        restarts = restart_counts(pods, task)
         yield from (pod for pod in pods if restarts.get(pod.name) and any(_ended_badly(pod.body)))
 
 

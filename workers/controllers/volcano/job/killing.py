@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workers.api.kinds import POD, POD_GROUP, Object, ref_of
-from workers.controllers.volcano.job import phases, plugins
-from workers.controllers.volcano.job import transitions as courses
+from workers.controllers.volcano.job import phases, plugins, transitions
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
-from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.controllers.volcano.job.transitions import JobProgress
 from workers.reconcile.plan import Delete, Discard, RecordEvent, Step, Together
 
 #: Pods created or deleted by one plan.
-HELPING = 500
+BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +34,19 @@ class Removal:
         return frozenset(pod.uid for pod in self.victims)
 
 
-def removal(sight: ObservedJob, course: JobTransitions, site: Site) -> Removal:
+def removal(view: ObservedJob, progress: JobProgress, site: Site) -> Removal:
     """What is left to take away, by the job's phase or by what its status says is to be killed."""
-    if course.killing:
+    if progress.killing:
         victims = tuple(
-            pod for pod in sight.pods if not pod.leaving and any(courses.is_target(one, pod) for one in course.killing)
+            pod
+            for pod in view.pods
+            if not pod.leaving and any(transitions.is_target(one, pod) for one in progress.killing)
         )
-        full = course.is_full_kill
+        full = progress.is_full_kill
     else:
-        victims = tuple(pod for pod in sight.pods if not pod.leaving and not pod.ended)
-        full = course.phase not in phases.AT_WORK
-    rest = tuple(_rest(sight, site)) if full else ()
+        victims = tuple(pod for pod in view.pods if not pod.leaving and not pod.ended)
+        full = progress.phase not in phases.AT_WORK
+    rest = tuple(_rest(view, site)) if full else ()
     return Removal(victims, (*deletion(victims), *rest))
 
 
@@ -58,32 +59,32 @@ def deletion(victims: Sequence[ObservedPod]) -> tuple[Step, ...]:
     """Delete pods, as many as one plan may."""
     if not victims:
         return ()
-    steps = tuple(Delete(ref_of(POD, pod.body), pod.uid) for pod in victims[:HELPING])
+    steps = tuple(Delete(ref_of(POD, pod.body), pod.uid) for pod in victims[:BATCH])
     return (Together(steps, otherwise=RecordEvent("Warning", "FailedDelete", "Error deleting pods: {error}")),)
 
 
-def _rest(sight: ObservedJob, site: Site) -> Iterator[Step]:
+def _rest(view: ObservedJob, site: Site) -> Iterator[Step]:
     """What plugins made, and the PodGroup."""
-    attached = tuple(_attached(sight, site))
+    attached = tuple(_attached(view, site))
     if attached:
         yield Together(
             attached, otherwise=RecordEvent("Warning", "PluginError", "Error removing what plugins made: {error}")
         )
-    groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in _staying(sight.groups))
+    groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in _staying(view.groups))
     if groups:
         yield Together(
             groups, otherwise=RecordEvent("Warning", "PodGroupError", "Error deleting the PodGroup: {error}")
         )
 
 
-def _attached(sight: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
+def _attached(view: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
     """Secrets are not observed: the status says whether plugins have made anything.
 
     A job at work may have made some in a plan that was cut short before it said so.
     """
-    made = sight.phase in ("Pending", "Running") or any(map(is_plugin, sight.memory.controlled_resources or ()))
-    seen = {ref: one for ref, one in sight.attached.items() if one is not None and _stays(one)}
-    for step in plugins.removals(sight.job, site, seen):
+    made = view.phase in ("Pending", "Running") or any(map(is_plugin, view.memory.controlled_resources or ()))
+    seen = {ref: one for ref, one in view.attached.items() if one is not None and _stays(one)}
+    for step in plugins.removals(view.job, site, seen):
         if isinstance(step, Delete) or made:
             yield step
 

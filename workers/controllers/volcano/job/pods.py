@@ -37,7 +37,7 @@ def build(job: Job, task: Task, index: int, *, version: int, retries: int, site:
         "spec": _spec(job, task, site, held),
     }
     mounted = volumes.mounted(job, body)
-    return plugins.pod(plugins.Seat(job, site, task, index), mounted)
+    return plugins.pod(plugins.PodSlot(job, site, task, index), mounted)
 
 
 def _metadata(job: Job, task: Task, index: int, version: int, retries: int) -> Object:

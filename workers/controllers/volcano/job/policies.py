@@ -31,25 +31,25 @@ class JobEvent:
     exit_code: int = 0
 
 
-def events(sight: ObservedJob, now: datetime) -> list[JobEvent]:
+def events(view: ObservedJob, now: datetime) -> list[JobEvent]:
     """What has happened, in order. Pods of older versions and those on their way out have no part in it."""
     found: list[JobEvent] = []
-    current = {pod.name: pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving}
-    for task in sight.job.spec.tasks:
+    current = {pod.name: pod for pod in view.pods if pod.version >= view.version and not pod.leaving}
+    for task in view.job.spec.tasks:
         pods = tuple(pod for pod in current.values() if pod.task == task.name)
         found += map(_failed, (pod for pod in pods if pod.phase == "Failed"))
         found += map(_pending, (pod for pod in pods if pod.phase == "Pending"))
-        found += _evicted(sight, task, current, now)
-        found += _completed(sight.of(task), task, sight.version)
+        found += _evicted(view, task, current, now)
+        found += _completed(view.of(task), task, view.version)
         found += _restarted_too_often(pods, task, now)
-    if sight.group_phase == "Unknown" and sight.memory.group_phase != "Unknown":
+    if view.group_phase == "Unknown" and view.memory.group_phase != "Unknown":
         found.append(JobEvent("Unknown", now, "pods of the gang run, and others cannot be placed"))
     return sorted(found, key=lambda one: (one.at, _ORDER.index(one.event), one.pod or ""))
 
 
 def _failed(pod: ObservedPod) -> JobEvent:
     failure = failures.of(pod)
-    return _event(pod, "PodFailed", failures.finished(pod), failures.told(failure), failures.exit_code(pod))
+    return _event(pod, "PodFailed", failures.finished(pod), failures.summary(failure), failures.exit_code(pod))
 
 
 def _pending(pod: ObservedPod) -> JobEvent:
@@ -62,13 +62,13 @@ def _event(pod: ObservedPod, event: Event, at: datetime, why: str, exit_code: in
     return JobEvent(event, at, why, pod.task, pod.name, pod.uid, pod.partition, exit_code)
 
 
-def _evicted(sight: ObservedJob, task: Task, current: dict[str, ObservedPod], now: datetime) -> Iterator[JobEvent]:
+def _evicted(view: ObservedJob, task: Task, current: dict[str, ObservedPod], now: datetime) -> Iterator[JobEvent]:
     """Pods that the status remembers and somebody else has deleted. The status forgets those that we delete."""
-    if sight.backed_out:
+    if view.backed_out:
         return
-    pods = {pod.name: pod for pod in sight.pods}
-    for index in Indexes.parse((sight.memory.present or {}).get(task.name), task.replicas):
-        name = names.pod(sight.job, task, index)
+    pods = {pod.name: pod for pod in view.pods}
+    for index in Indexes.parse((view.memory.present or {}).get(task.name), task.replicas):
+        name = names.pod(view.job, task, index)
         if name not in current:
             leaving = pods.get(name)
             if leaving is not None and leaving.given_up:
@@ -93,10 +93,10 @@ def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Itera
 
 def _restarted_too_often(pods: tuple[ObservedPod, ...], task: Task, now: datetime) -> Iterator[JobEvent]:
     """Containers have been started again too often in the pods at work."""
-    if restarts := failures.worn(pods, task):
+    if restarts := failures.restart_counts(pods, task):
         worst = max((pod for pod in pods if pod.name in restarts), key=lambda pod: (restarts[pod.name], pod.name))
         text = f"containers of task {task.name} restarted {sum(restarts.values())} times, maxRetry is {task.retries}"
-        yield _event(worst, "TaskFailed", now, f"{text}; {failures.told(failures.of(worst))}")
+        yield _event(worst, "TaskFailed", now, f"{text}; {failures.summary(failures.of(worst))}")
 
 
 #: What an action is about: timers of a level end when an action of the same level is taken.
@@ -106,10 +106,10 @@ _LEVELS: dict[str, Level] = {"RestartTask": "task", "RestartPod": "pod", "Restar
 _ANY = "*"
 
 
-def chosen(spec: JobSpec, happening: JobEvent) -> LifecyclePolicy | None:
+def chosen(spec: JobSpec, event: JobEvent) -> LifecyclePolicy | None:
     """The policy that answers what has happened; None: nothing is done about it."""
-    task = spec.task(happening.task) if happening.task else None
-    return _first(task.policies or () if task else (), happening) or _first(spec.policies or (), happening)
+    task = spec.task(event.task) if event.task else None
+    return _first(task.policies or () if task else (), event) or _first(spec.policies or (), event)
 
 
 def level(action: str) -> Level:
@@ -117,18 +117,18 @@ def level(action: str) -> Level:
     return _LEVELS.get(action, "job")
 
 
-def _first(policies: Iterable[LifecyclePolicy], happening: JobEvent) -> LifecyclePolicy | None:
-    return next((policy for policy in policies if _matches(policy, happening)), None)
+def _first(policies: Iterable[LifecyclePolicy], event: JobEvent) -> LifecyclePolicy | None:
+    return next((policy for policy in policies if _matches(policy, event)), None)
 
 
-def _matches(policy: LifecyclePolicy, happening: JobEvent) -> bool:
-    if policy.exit_code is not None and policy.exit_code == happening.exit_code:
+def _matches(policy: LifecyclePolicy, event: JobEvent) -> bool:
+    if policy.exit_code is not None and policy.exit_code == event.exit_code:
         # Admission refuses 0, which would match everything but a failure.
-        return happening.exit_code != 0
-    if not policy.all_events & {happening.event, _ANY}:
+        return event.exit_code != 0
+    if not policy.all_events & {event.event, _ANY}:
         return False
     # Every pod is pending at first: only one that stays so is worth an action.
-    return happening.event != "PodPending" or bool(policy.delay)
+    return event.event != "PodPending" or bool(policy.delay)
 
 
 def warnings(spec: JobSpec) -> Iterator[RecordEvent]:

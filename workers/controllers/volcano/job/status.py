@@ -9,7 +9,7 @@ from workers.api.model import Model
 from workers.controllers.volcano.job import failures, phases, timers
 from workers.controllers.volcano.job.observed import ObservedJob
 from workers.controllers.volcano.job.phases import TaskCounts
-from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.controllers.volcano.job.transitions import JobProgress
 
 #: Phases that the history keeps: a job that is suspended every night would fill its status otherwise.
 HISTORY = 50
@@ -18,9 +18,9 @@ _SECOND = timedelta(seconds=1)
 
 
 def render(
-    sight: ObservedJob,
+    view: ObservedJob,
     seen: Object,
-    course: JobTransitions,
+    progress: JobProgress,
     tally: TaskCounts,
     resources: Mapping[str, str],
     now: datetime,
@@ -30,39 +30,39 @@ def render(
     Numbers of zero are left out, as Volcano does. A finished job keeps the numbers it had when its last pod was gone,
     whatever becomes of the pods that were left.
     """
-    state = _state(seen.get("state") or {}, course, now)
+    state = _state(seen.get("state") or {}, progress, now)
     computed: Object = {
         "state": state,
-        "minAvailable": sight.job.spec.gang,
-        "version": course.version,
-        "retryCount": course.retries,
-        "runningDuration": _duration(sight, course, state),
+        "minAvailable": view.job.spec.gang,
+        "version": progress.version,
+        "retryCount": progress.retries,
+        "runningDuration": _duration(view, progress, state),
         "controlledResources": dict(resources),
         "conditions": _history(seen.get("conditions") or [], state),
-        "killing": [_dump(one) for one in course.killing],
-        "delayed": [_dump(one) for one in timers.stored(course.timers)],
-        "failures": [_dump(one) for one in failures.remembered(sight)],
-        "handled": list(course.handled),
-        "restartTime": times.render(course.ready_at) if course.ready_at else None,
-        "startTime": times.render(course.started) if course.started else None,
-        "groupPhase": "Unknown" if sight.group_phase == "Unknown" else None,
-        "observedGeneration": sight.body["metadata"].get("generation"),
+        "killing": [_dump(one) for one in progress.killing],
+        "delayed": [_dump(one) for one in timers.stored(progress.timers)],
+        "failures": [_dump(one) for one in failures.remembered(view)],
+        "handled": list(progress.handled),
+        "restartTime": times.render(progress.ready_at) if progress.ready_at else None,
+        "startTime": times.render(progress.started) if progress.started else None,
+        "groupPhase": "Unknown" if view.group_phase == "Unknown" else None,
+        "observedGeneration": view.body["metadata"].get("generation"),
     }
-    if not is_settled(sight, course):
+    if not is_settled(view, progress):
         computed |= _numbers(tally)
     merged = {**seen, **computed}
     return {name: value for name, value in merged.items() if value or name == "minAvailable"}
 
 
-def is_settled(sight: ObservedJob, course: JobTransitions) -> bool:
+def is_settled(view: ObservedJob, progress: JobProgress) -> bool:
     """Whether the job had finished before, and no pod was left whose end was waited for."""
-    counters = (sight.memory.terminating, sight.memory.running, sight.memory.pending)
-    return course.phase in phases.FINAL and sight.phase == course.phase and not any(counters)
+    counters = (view.memory.terminating, view.memory.running, view.memory.pending)
+    return progress.phase in phases.FINAL and view.phase == progress.phase and not any(counters)
 
 
-def transition(sight: ObservedJob) -> datetime | None:
+def transition(view: ObservedJob) -> datetime | None:
     """When the job came to its phase."""
-    state = sight.memory.state
+    state = view.memory.state
     return times.parse(state.last_transition_time) if state and state.last_transition_time else None
 
 
@@ -76,12 +76,12 @@ def duration(span: timedelta) -> str:
     return f"{minute}m{second}s" if minute else f"{second}s"
 
 
-def _state(seen: Object, course: JobTransitions, now: datetime) -> Object:
-    same = seen.get("phase") == course.phase and seen.get("lastTransitionTime")
+def _state(seen: Object, progress: JobProgress, now: datetime) -> Object:
+    same = seen.get("phase") == progress.phase and seen.get("lastTransitionTime")
     state = {
-        "phase": course.phase,
-        "reason": course.reason,
-        "message": course.message[:1024] if course.message else None,
+        "phase": progress.phase,
+        "reason": progress.reason,
+        "message": progress.message[:1024] if progress.message else None,
         "lastTransitionTime": seen["lastTransitionTime"] if same else times.render(now),
     }
     return {name: value for name, value in state.items() if value}
@@ -94,11 +94,11 @@ def _history(seen: list[Object], state: Object) -> list[Object]:
     return [*seen, {"status": state["phase"], "lastTransitionTime": state["lastTransitionTime"]}][-HISTORY:]
 
 
-def _duration(sight: ObservedJob, course: JobTransitions, state: Object) -> str | None:
+def _duration(view: ObservedJob, progress: JobProgress, state: Object) -> str | None:
     """From the job's creation to its end; nothing while it is at work."""
-    if course.phase in phases.AT_WORK:
+    if progress.phase in phases.AT_WORK:
         return None
-    return duration(times.parse(state["lastTransitionTime"]) - sight.created)
+    return duration(times.parse(state["lastTransitionTime"]) - view.created)
 
 
 def _numbers(tally: TaskCounts) -> Object:
@@ -119,22 +119,22 @@ def _dump(one: Model) -> Object:
     return one.model_dump(by_alias=True, exclude_none=True)
 
 
-def expiry(sight: ObservedJob, course: JobTransitions, now: datetime) -> datetime | None:
+def expiry(view: ObservedJob, progress: JobProgress, now: datetime) -> datetime | None:
     """When the job may go; None: it stays. now: when it came to a phase that is not written yet."""
-    spec = sight.job.spec
-    if course.phase in phases.FINAL:
+    spec = view.job.spec
+    if progress.phase in phases.FINAL:
         seconds = spec.ttl_seconds_after_finished
-    elif course.phase == "Aborted":
+    elif progress.phase == "Aborted":
         seconds = spec.ttl_seconds_after_aborted
     else:
         return None
     if seconds is None:
         return None
-    ended = transition(sight) if sight.phase == course.phase else None
+    ended = transition(view) if view.phase == progress.phase else None
     return (ended or now) + timedelta(seconds=seconds)
 
 
-def expired(sight: ObservedJob, course: JobTransitions, now: datetime) -> bool:
+def expired(view: ObservedJob, progress: JobProgress, now: datetime) -> bool:
     """Whether the job has been over for long enough, and was seen to be."""
-    end = expiry(sight, course, now)
-    return end is not None and sight.phase == course.phase and end <= now
+    end = expiry(view, progress, now)
+    return end is not None and view.phase == progress.phase and end <= now

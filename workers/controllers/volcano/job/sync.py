@@ -8,15 +8,15 @@ from itertools import islice
 from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_of
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, pods, volumes
-from workers.controllers.volcano.job.killing import HELPING, deletion, is_plugin
+from workers.controllers.volcano.job.killing import BATCH, deletion, is_plugin
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import OUT_OF_SYNC, ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
-from workers.controllers.volcano.job.transitions import JobTransitions
+from workers.controllers.volcano.job.transitions import JobProgress
 from workers.reconcile.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
-LOOK_AGAIN = timedelta(seconds=5)
+RECHECK = timedelta(seconds=5)
 _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins need: {error}")
 
 
@@ -46,92 +46,92 @@ class TaskWork:
     back: datetime | None = None
 
 
-def work(sight: ObservedJob, course: JobTransitions, site: Site, now: datetime) -> TaskWork:
+def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -> TaskWork:
     """What a job that is Pending, Running or Restarting needs now.
 
     A Restarting job only gets its pods back: what they need was kept, or is made again when it is Pending. Raises
     PluginError, or ValueError for a malformed quantity.
     """
-    missing = _missing(sight)
-    if course.phase == "Restarting":
-        return _pods(sight, course, site, now) if sight.group else TaskWork()
-    claims = volumes.claims(sight.job, sight.relatives)
-    resources = {**plugins.resources(sight.job), **claims.resources}
-    if missing and not sight.group:
-        return TaskWork(problem=missing, back=now + LOOK_AGAIN)
-    if claims.problem and not sight.group:
-        return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + LOOK_AGAIN)
-    first = tuple(_needs(sight, site, claims))
+    missing = _missing(view)
+    if progress.phase == "Restarting":
+        return _pods(view, progress, site, now) if view.group else TaskWork()
+    claims = volumes.claims(view.job, view.relatives)
+    resources = {**plugins.resources(view.job), **claims.resources}
+    if missing and not view.group:
+        return TaskWork(problem=missing, back=now + RECHECK)
+    if claims.problem and not view.group:
+        return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + RECHECK)
+    first = tuple(_needs(view, site, claims))
     # An action that is delayed may bring back what failed.
-    lost = 0 if course.timers else unmade(sight.job, _by_name(sight))
-    if _group_waits(sight):
-        waits = _waiting(sight, lost) if lost else _group_problem(sight)
+    lost = 0 if progress.timers else unmade(view.job, _by_name(view))
+    if _group_waits(view):
+        waits = _waiting(view, lost) if lost else _group_problem(view)
         return TaskWork(first=first, lost=lost, resources=resources, problem=waits)
-    done = _pods(sight, course, site, now)
-    return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(sight, lost))
+    done = _pods(view, progress, site, now)
+    return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(view, lost))
 
 
-def _missing(sight: ObservedJob) -> TaskProblem | None:
-    if sight.queue is not None:
+def _missing(view: ObservedJob) -> TaskProblem | None:
+    if view.queue is not None:
         return None
-    return TaskProblem("PodGroupError", "QueueNotFound", f"queue {queue_of(sight.body).name} does not exist")
+    return TaskProblem("PodGroupError", "QueueNotFound", f"queue {queue_of(view.body).name} does not exist")
 
 
-def _waiting(sight: ObservedJob, lost: int) -> TaskProblem | None:
+def _waiting(view: ObservedJob, lost: int) -> TaskProblem | None:
     """Which tasks wait for which. lost: pods for which that is in vain."""
-    there = _by_name(sight)
+    there = _by_name(view)
     if lost:
-        return TaskProblem("DependencyFailed", "DependencyFailed", stalled_message(sight.job, there))
-    found = {task.name: waiting_for(sight.job, task, there) for task in sight.job.spec.tasks}
+        return TaskProblem("DependencyFailed", "DependencyFailed", stalled_message(view.job, there))
+    found = {task.name: waiting_for(view.job, task, there) for task in view.job.spec.tasks}
     texts = [f"task {name} waits for {', '.join(late)}" for name, late in found.items() if late]
     return TaskProblem(None, "WaitsForTasks", "; ".join(texts)) if texts else None
 
 
-def _needs(sight: ObservedJob, site: Site, claims: volumes.JobVolumeClaims) -> Iterator[Step]:
+def _needs(view: ObservedJob, site: Site, claims: volumes.JobVolumeClaims) -> Iterator[Step]:
     """What pods need: what plugins make, claims, and the PodGroup."""
-    job = sight.job
-    forwarded = bool(((sight.queue or {}).get("spec") or {}).get("extendClusters"))
+    job = view.job
+    forwarded = bool(((view.queue or {}).get("spec") or {}).get("extendClusters"))
     if forwarded and not pods.is_forwarded(job):
         body = {"metadata": {"annotations": {pods.FORWARDING: "true"}}}
-        yield Patch(sight.ref, body, sight.body["metadata"]["resourceVersion"])
-    secrets = () if _were_made(sight) else plugins.secrets(job, site)
-    attached = (*secrets, *plugins.repairs(job, site, sight.attached))
+        yield Patch(view.ref, body, view.body["metadata"]["resourceVersion"])
+    secrets = () if _were_made(view) else plugins.secrets(job, site)
+    attached = (*secrets, *plugins.repairs(job, site, view.attached))
     if attached:
         yield Together(attached, otherwise=_PLUGIN_ERROR)
     if claims.making:
         yield Together(claims.making, otherwise=RecordEvent("Warning", "PVCError", "Error creating claims: {error}"))
-    yield from _group(sight)
+    yield from _group(view)
 
 
-def _were_made(sight: ObservedJob) -> bool:
+def _were_made(view: ObservedJob) -> bool:
     """Whether plugins have made what they make for this start of the job."""
-    return any(map(is_plugin, sight.memory.controlled_resources or ()))
+    return any(map(is_plugin, view.memory.controlled_resources or ()))
 
 
-def _group(sight: ObservedJob) -> Iterator[Step]:
-    told = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
-    wanted = podgroup.wanted(sight.job, priorities(sight), _later(sight))
-    if sight.group is None:
-        if not any(group["metadata"]["name"] == names.group(sight.job) for group in sight.groups):
-            yield Together((Create(POD_GROUP, wanted),), otherwise=told)
-    elif patch := podgroup.patch(sight.group, wanted):
-        version = sight.group["metadata"]["resourceVersion"]
-        yield Together((Patch(ref_of(POD_GROUP, sight.group), patch, version),), otherwise=told)
+def _group(view: ObservedJob) -> Iterator[Step]:
+    event = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
+    wanted = podgroup.wanted(view.job, priorities(view), _later(view))
+    if view.group is None:
+        if not any(group["metadata"]["name"] == names.group(view.job) for group in view.groups):
+            yield Together((Create(POD_GROUP, wanted),), otherwise=event)
+    elif patch := podgroup.patch(view.group, wanted):
+        version = view.group["metadata"]["resourceVersion"]
+        yield Together((Patch(ref_of(POD_GROUP, view.group), patch, version),), otherwise=event)
 
 
-def _later(sight: ObservedJob) -> Set[str]:
+def _later(view: ObservedJob) -> Set[str]:
     """The tasks that do not belong to the gang yet, because of `dependsOn`.
 
     One whose pods are there does, whatever has become of those it waited for.
     """
-    return waiting_tasks(sight.job, _by_name(sight)) - {pod.task for pod in sight.pods}
+    return waiting_tasks(view.job, _by_name(view)) - {pod.task for pod in view.pods}
 
 
-def priorities(sight: ObservedJob) -> dict[str, int]:
+def priorities(view: ObservedJob) -> dict[str, int]:
     """By name, the values of the PriorityClasses that the tasks name; those that do not exist are left out."""
     return {
         ref.name: int(body.get("value") or 0)
-        for ref, body in sight.relatives.items()
+        for ref, body in view.relatives.items()
         if ref.kind == PRIORITY_CLASS and body is not None
     }
 
@@ -145,49 +145,49 @@ def priority_classes(tasks: object) -> tuple[Ref, ...]:
     return tuple(Ref(PRIORITY_CLASS, "", name) for name in dict.fromkeys(found))
 
 
-def _group_waits(sight: ObservedJob) -> bool:
+def _group_waits(view: ObservedJob) -> bool:
     """Whether the gang has not been admitted: no pod is made or removed before."""
-    return sight.group is None or sight.group_phase in (None, "Pending")
+    return view.group is None or view.group_phase in (None, "Pending")
 
 
-def _group_problem(sight: ObservedJob) -> TaskProblem | None:
+def _group_problem(view: ObservedJob) -> TaskProblem | None:
     """Why the gang is not admitted, as the newest condition of its PodGroup that holds says."""
     holding = [
-        one for one in ((sight.group or {}).get("status") or {}).get("conditions") or () if one.get("status") == "True"
+        one for one in ((view.group or {}).get("status") or {}).get("conditions") or () if one.get("status") == "True"
     ]
     newest = max(holding, key=lambda one: one.get("lastTransitionTime") or "", default=None)
     if newest is None or newest.get("type") == "Scheduled":
         return None
     why = newest.get("message") or newest.get("reason") or "no reason is given"
-    name = f"{sight.job.metadata.namespace}:{sight.job.metadata.name}"
+    name = f"{view.job.metadata.namespace}:{view.job.metadata.name}"
     if newest.get("reason") == "NotEnoughTasks":
         # The job's own pods: they are made when the gang is admitted.
         return TaskProblem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
     return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
 
 
-def _pods(sight: ObservedJob, course: JobTransitions, site: Site, now: datetime) -> TaskWork:
+def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -> TaskWork:
     """The pods too many, and those that are missing and may be made."""
-    if _group_waits(sight):
+    if _group_waits(view):
         return TaskWork()
-    replicas = {task.name: task.replicas for task in sight.job.spec.tasks}
+    replicas = {task.name: task.replicas for task in view.job.spec.tasks}
     victims = tuple(
-        pod for pod in sight.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), course.version)
+        pod for pod in view.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), progress.version)
     )
-    gang = _gang(sight)
-    places = list(islice(_free(sight, gang), HELPING + 1)) if sight.queue is not None else []
-    made = tuple(places[:HELPING])
-    bodies = tuple(_create(sight, course, site, place, gang) for place in made)
-    told = RecordEvent("Warning", "FailedCreate", "Error creating pods: {error}")
-    late = CountMetric("vcjob_pod_latency", max(0.0, (now - sight.created).total_seconds() * 1000), times=len(bodies))
-    making = (*_secrets(sight, site), Together(bodies, otherwise=told), late) if bodies else ()
-    more = len(places) > HELPING or len(victims) > HELPING
+    gang = _gang(view)
+    places = list(islice(_free(view, gang), BATCH + 1)) if view.queue is not None else []
+    made = tuple(places[:BATCH])
+    bodies = tuple(_create(view, progress, site, place, gang) for place in made)
+    event = RecordEvent("Warning", "FailedCreate", "Error creating pods: {error}")
+    late = CountMetric("vcjob_pod_latency", max(0.0, (now - view.created).total_seconds() * 1000), times=len(bodies))
+    making = (*_secrets(view, site), Together(bodies, otherwise=event), late) if bodies else ()
+    more = len(places) > BATCH or len(victims) > BATCH
     return TaskWork(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
 
 
-def _secrets(sight: ObservedJob, site: Site) -> Iterator[Step]:
+def _secrets(view: ObservedJob, site: Site) -> Iterator[Step]:
     """What new pods cannot do without, and nobody sees: it may have been deleted since the job started."""
-    if _were_made(sight) and (wanted := plugins.secrets(sight.job, site)):
+    if _were_made(view) and (wanted := plugins.secrets(view.job, site)):
         yield Together(wanted, otherwise=_PLUGIN_ERROR)
 
 
@@ -201,40 +201,40 @@ def _is_surplus(pod: ObservedPod, replicas: int, version: int) -> bool:
     return pod.version < version and not pod.ended
 
 
-def _free(sight: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
+def _free(view: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
     """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
-    there = _by_name(sight)
-    ready = [task for task in sight.job.spec.tasks if may_start(sight.job, task, there)]
+    there = _by_name(view)
+    ready = [task for task in view.job.spec.tasks if may_start(view.job, task, there)]
     first = [(task, range(min(gang.get(task.name, 0), task.replicas))) for task in ready]
     rest = [(task, range(len(indexes), task.replicas)) for task, indexes in first]
     for task, indexes in (*first, *rest):
         for index in indexes:
-            if names.pod(sight.job, task, index) not in there:
+            if names.pod(view.job, task, index) not in there:
                 yield task.name, index
 
 
-def _gang(sight: ObservedJob) -> Mapping[str, int]:
+def _gang(view: ObservedJob) -> Mapping[str, int]:
     """By task, of how many pods, those of the lowest indexes, the gang that was admitted consists."""
-    later = _later(sight)
-    admitted = ((sight.group or {}).get("spec") or {}).get("minMember")
-    if admitted != podgroup.members(sight.job, later):
+    later = _later(view)
+    admitted = ((view.group or {}).get("spec") or {}).get("minMember")
+    if admitted != podgroup.members(view.job, later):
         # It is about to ask for more, or for less: nobody has been let through for that yet.
         return {}
-    return podgroup.chosen(sight.job, priorities(sight), later)
+    return podgroup.chosen(view.job, priorities(view), later)
 
 
-def _create(sight: ObservedJob, course: JobTransitions, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
+def _create(view: ObservedJob, progress: JobProgress, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
     """A pod of the gang; others are held back until there is room for them besides everybody's gangs."""
     name, index = place
-    task = sight.job.spec.task(name)
+    task = view.job.spec.task(name)
     assert task is not None
     held = index >= gang.get(name, 0)
-    body = pods.build(sight.job, task, index, version=course.version, retries=course.retries, site=site, held=held)
+    body = pods.build(view.job, task, index, version=progress.version, retries=progress.retries, site=site, held=held)
     return Create(POD, body)
 
 
-def _by_name(sight: ObservedJob) -> dict[str, Object]:
-    return {pod.name: pod.body for pod in sight.pods}
+def _by_name(view: ObservedJob) -> dict[str, Object]:
+    return {pod.name: pod.body for pod in view.pods}
 
 
 def may_start(job: Job, task: Task, pods: Mapping[str, Object]) -> bool:

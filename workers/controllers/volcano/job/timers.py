@@ -43,12 +43,12 @@ def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, JobEvent]], al
     for timer in known:
         of_pod.setdefault(timer.pod, []).append(timer)
     news = False
-    for policy, happening in asked:
-        others = of_pod.get(happening.pod, [])
+    for policy, event in asked:
+        others = of_pod.get(event.pod, [])
         if any(timer.action == policy.action for timer in others):
             continue
         kept = [timer for timer in others if (timer.event, timer.pod) in still]
-        of_pod[happening.pod] = [*kept, _timer(policy, happening)]
+        of_pod[event.pod] = [*kept, _timer(policy, event)]
         news = True
     return tuple(chain.from_iterable(of_pod.values())) if news else known
 
@@ -117,16 +117,16 @@ def _turn(timer: Delayed) -> tuple[str, str]:
     return timer.due, timer.pod or ""
 
 
-def _timer(policy: LifecyclePolicy, happening: JobEvent) -> Delayed:
+def _timer(policy: LifecyclePolicy, event: JobEvent) -> Delayed:
     assert policy.delay is not None
     return Delayed(
         action=policy.action or "",
-        event=happening.event,
-        due=times.render(happening.at + policy.delay),
-        task=happening.task,
-        pod=happening.pod,
-        uid=happening.uid,
-        partition=happening.partition,
+        event=event.event,
+        due=times.render(event.at + policy.delay),
+        task=event.task,
+        pod=event.pod,
+        uid=event.uid,
+        partition=event.partition,
         level=policies.level(policy.action or ""),
     )
 

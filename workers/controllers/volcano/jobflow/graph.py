@@ -53,7 +53,7 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
     body = {"metadata": {"namespace": namespace, "name": name}, **({} if content is None else {"spec": content})}
     spec = manifest.parse(body).spec
     if wrong := admission.faults(name, spec):
-        raise UserError(findings.told(wrong))
+        raise UserError(findings.joined(wrong))
     by_name = {entry.name: entry for entry in spec.flows}
     sorter = TopologicalSorter({entry.name: entry.targets for entry in spec.flows})
     members: dict[str, list[FlowNode]] = {entry.name: [] for entry in spec.flows}

@@ -167,46 +167,46 @@ SHORT, JOB_DELAY = 100, timedelta(seconds=2)
 JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
 
 
-def job_lists(sight: ObservedFlow, known: Mapping[str, Track]) -> Object:
+def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
     """Histories and conditions. known: how far each node is."""
     places = {track.job: place for place, track in enumerate(known.values())}
     listed = sorted(
-        sight.jobs.values(),
+        view.jobs.values(),
         key=lambda job: (places.get(job["metadata"]["name"], len(places)), job["metadata"]["name"]),
     )
-    observed = sight.status.get("jobStatusList") or ()
-    found = histories(observed, listed, sight.now)
+    observed = view.status.get("jobStatusList") or ()
+    found = histories(observed, listed, view.now)
     if len(found) > LISTED:
-        found = shortened(found, observed, sight.settled)
+        found = shortened(found, observed, view.settled)
     names = {each["name"] for each in found}
     told = (job for job in listed if job["metadata"]["name"] in names)
     return {"jobStatusList": found, "conditions": conditions(told)}
 
 
-def held_back_until(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
+def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
     """Until when this status need not be written; None when it is written now. known: how far each node is."""
-    if len(sight.nodes) <= SHORT or _has_facts(sight, known, new):
+    if len(view.nodes) <= SHORT or _has_facts(view, known, new):
         return None
-    before, after = sight.status.get("conditions") or {}, new.get("conditions") or {}
+    before, after = view.status.get("conditions") or {}, new.get("conditions") or {}
     changed = [name for name, condition in after.items() if before.get(name) != condition]
     if not changed or not before.keys() <= after.keys():
         return None
-    due = min(min(_since(sight.jobs[name]) or sight.now for name in changed), sight.now) + JOB_DELAY
-    return due if due > sight.now else None
+    due = min(min(_since(view.jobs[name]) or view.now for name in changed), view.now) + JOB_DELAY
+    return due if due > view.now else None
 
 
-def _has_facts(sight: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
+def _has_facts(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
     """Whether a status says something new beside what phase Jobs are in that have not ended."""
-    observed = sight.status
+    observed = view.status
     if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - JOB_FIELDS):
         return True
-    changed = (id for id, track in known.items() if track is not sight.remembered[id])
-    return any(_fact(sight.remembered[id]) != _fact(known[id]) for id in changed)
+    changed = (id for id, track in known.items() if track is not view.remembered[id])
+    return any(_fact(view.remembered[id]) != _fact(known[id]) for id in changed)
 
 
 def _fact(track: Track) -> tuple[object, ...]:
     phase = track.phase if track.over or track.phase == tracks.RETRYING else None
-    return phase, track.job, track.attempts, track.before, track.ended, track.again, track.reason, track.message
+    return phase, track.job, track.attempts, track.before, track.ended, track.retry_at, track.reason, track.message
 
 
 def _since(job: Object) -> datetime | None:

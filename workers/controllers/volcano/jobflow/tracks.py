@@ -43,7 +43,7 @@ class Track:
     before: int = 0
     started: datetime | None = None
     ended: datetime | None = None
-    again: datetime | None = None
+    retry_at: datetime | None = None
     reason: str | None = None
     message: str | None = None
     lost: bool = False
@@ -79,7 +79,7 @@ class Track:
             "before": self.before or None,
             "startTime": times.render(self.started) if self.started else None,
             "completionTime": times.render(self.ended) if self.ended else None,
-            "retryTime": times.render(self.again) if self.again else None,
+            "retryTime": times.render(self.retry_at) if self.retry_at else None,
             "reason": self.reason,
             "message": self.message[:_TOLD] if self.message else None,
             "stale": self.stale or None,
@@ -89,7 +89,7 @@ class Track:
     def end(self, phase: str, now: datetime, reason: str | None = None, message: str | None = None) -> "Track":
         """The track once it ended."""
         return replace(
-            self, phase=phase, ended=now, again=None, reason=reason, message=message, lost=False, taken=False
+            self, phase=phase, ended=now, retry_at=None, reason=reason, message=message, lost=False, taken=False
         )
 
     def anew(self) -> "Track":
@@ -116,7 +116,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
         before=fields.get("before") or 0,
         started=moments["startTime"],
         ended=moments["completionTime"],
-        again=moments["retryTime"],
+        retry_at=moments["retryTime"],
         reason=fields.get("reason"),
         message=fields.get("message"),
         stale=bool(fields.get("stale")),
@@ -172,7 +172,7 @@ def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
         return _failed(node, track, ended, state.get("reason"), state.get("message"))
     if phase == TERMINATED:
         return track.end(TERMINATED, ended, state.get("reason"), state.get("message"))
-    return replace(track, phase=phase, again=None)
+    return replace(track, phase=phase, retry_at=None)
 
 
 def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
@@ -183,7 +183,7 @@ def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, m
     if track.phase == RETRYING:
         return track
     again = ended + backoff(retry, made)
-    return replace(track, phase=RETRYING, again=again, reason=reason, message=message)
+    return replace(track, phase=RETRYING, retry_at=again, reason=reason, message=message)
 
 
 def backoff(retry: FlowRetry, failed: int) -> timedelta:

@@ -59,25 +59,25 @@ class AdmissionChecks:
         self._quotas.promise(group)
         return None
 
-    def for_good(self, group: Group) -> Refusal | None:
+    def permanent_refusal(self, group: Group) -> Refusal | None:
         """Why the group will not start whatever there is room for, whoever comes before it; None if it may."""
         return self._malformed(group) or self._given_up(group)
 
-    def ask_one(self, group: Group, pod: Member) -> bool:
+    def check_pod(self, group: Group, pod: Member) -> bool:
         """Whether a pod beyond its gang may be let go now; it counts as given away then."""
         if group.queue not in self._tree or any(
             self._tree[name].state != OPEN for name in self._tree.chains[group.queue]
         ):
             return False
         ledger, shape = self._ledger, pod.shape
-        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.keeps(shape)):
+        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.is_reserved(shape)):
             return False
         if ledger.bins is not None and not ledger.bins.take((shape,)):
             return False
         ledger.give(group.queue, pod.requests)
         return True
 
-    def keep(self, group: Group, refusal: Refusal) -> None:
+    def reserve_room(self, group: Group, refusal: Refusal) -> None:
         """Whoever is asked from now on gets nothing of what this group waits for.
 
         Where a queue has too little left that is only what the queue may have. Where there is room in pieces nobody
@@ -90,7 +90,7 @@ class AdmissionChecks:
         elif not refusal.scattered:
             self._ledger.promise(group, running=False)
         elif self._ledger.bins is not None:
-            self._ledger.bins.hold(group.shapes or ())
+            self._ledger.bins.reserve(group.shapes or ())
 
     def _malformed(self, group: Group) -> Refusal | None:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
@@ -128,7 +128,7 @@ class AdmissionChecks:
         alone.
         """
         there = group.placed + len(group.waiting)
-        shown = group.minimum is None or group.gathered
+        shown = group.minimum is None or group.pods_first
         shown = shown or any(each.gated and not each.of_a_job for each in group.members)
         if not shown or there >= group.least:
             return None
@@ -194,7 +194,7 @@ class AdmissionChecks:
         bins = self._ledger.bins
         if bins is None or not group.shapes:
             return None
-        kept = any(map(bins.keeps, group.shapes))
+        kept = any(map(bins.is_reserved, group.shapes))
         if not kept and bins.take(group.shapes):
             return None
         never = ": it can never start as things are"

@@ -20,7 +20,7 @@ from workers.controllers.volcano.podgroup.group import (
     GroupBackOff,
     observe,
 )
-from workers.controllers.volcano.podgroup.members import Member, let_go, member
+from workers.controllers.volcano.podgroup.members import Member, member, ungate
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
@@ -103,7 +103,7 @@ ROUND = Ref(QUEUE, "", ROOT)
 
 
 @dataclass(frozen=True, slots=True)
-class Gangs:
+class GangDecision:
     """The decision, with what it takes from the settings."""
 
     rules: GangRules = DEFAULT_RULES
@@ -123,8 +123,8 @@ class Gangs:
         written = status.status(group, phase, now)
         steps: list[Step] = [PatchStatus(written)] if written != group.status else []
         # Not before the phase is written down: whoever is let go counts as admitted.
-        steps += _let_go(group) if phase != PENDING else []
-        steps += [MarkObject(ROUND)] if _is_news(group, phase) else []
+        steps += _ungate(group) if phase != PENDING else []
+        steps += [MarkObject(ROUND)] if _round_is_affected(group, phase) else []
         # A gang that is whole as it was let through, and has grown meanwhile, is asked anew.
         steps += [ComeBack(now)] if group.grows and phase != INQUEUE else []
         steps += [ComeBack(deadline)] if deadline else []
@@ -142,18 +142,18 @@ def _back_out(group: Group, now: datetime) -> Plan:
     return Plan((*steps, MarkObject(ROUND)), text)
 
 
-def _let_go(group: Group) -> list[Step]:
+def _ungate(group: Group) -> list[Step]:
     """The pods that make the gang whole, once all of them are there.
 
     The rest of them are let go by rounds, one by one, as there is room.
     """
-    if group.gathers:
+    if group.incomplete:
         return []
-    gated = tuple(let_go(each) for each in group.missing if each.gated)
+    gated = tuple(ungate(each) for each in group.missing if each.gated)
     return [Together(gated)] if gated else []
 
 
-def _is_news(group: Group, phase: str) -> bool:
+def _round_is_affected(group: Group, phase: str) -> bool:
     """Whether the round must hear of it: something waits that it has not judged yet, or there is room again."""
     if phase == PENDING and (group.phase != PENDING or status.waiting_reason(group.body) is None):
         return True

@@ -159,7 +159,7 @@ class Group:
         return self.phase in (INQUEUE, RUNNING, UNKNOWN)
 
     @property
-    def gathered(self) -> bool:
+    def pods_first(self) -> bool:
         """Whether it was made for pods that were there first; those of Volcano's Jobs come when it is admitted."""
         owner = controller_of(self.body)
         return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) != VC_JOB
@@ -194,7 +194,7 @@ class Group:
         return tuple(sorted(able, key=lambda each: each.gated)[:number])
 
     @property
-    def gathers(self) -> bool:
+    def incomplete(self) -> bool:
         """Whether pods of the gang are still to come: none that is held back goes alone."""
         return self.placed + len(self.missing) < self.least
 
@@ -207,7 +207,7 @@ class Group:
     @cached_property
     def allocated(self) -> Vector:
         """What its pods take of nodes now."""
-        return vectors.total(each.requests for each in self.members if each.holds)
+        return vectors.total(each.requests for each in self.members if each.occupies)
 
     @cached_property
     def need(self) -> Vector:
@@ -230,7 +230,7 @@ class Group:
         """
         if self.phase == PENDING:
             return EMPTY
-        free = vectors.total(each.requests for each in self._let_go)
+        free = vectors.total(each.requests for each in self._ungated)
         return vectors.most(self.need, free) if self.admitted and self.phase != RUNNING else free
 
     @cached_property
@@ -254,7 +254,7 @@ class Group:
         """Pods of an admitted group that will take room on nodes; of equal size where nobody knows better."""
         if self.phase == PENDING:
             return ()
-        free = tuple(each.shape for each in self._let_go)
+        free = tuple(each.shape for each in self._ungated)
         if self.phase != INQUEUE or self.least <= self.placed + len(free):
             return free
         if self.shapes is not None:
@@ -263,7 +263,7 @@ class Group:
         return (*free, *equal_shapes(self.need, self.least - self.placed - len(free)))
 
     @property
-    def _let_go(self) -> Iterator[Member]:
+    def _ungated(self) -> Iterator[Member]:
         return (each for each in self.waiting if not each.gated)
 
     @cached_property

@@ -37,7 +37,7 @@ class Member:
         return self.state in ("bound", "running", "succeeded", "failed") or self.releasing_place
 
     @property
-    def holds(self) -> bool:
+    def occupies(self) -> bool:
         """Whether it takes something of a node now."""
         return self.state in ("bound", "running") or self.releasing_place
 
@@ -100,7 +100,7 @@ class Member:
         return controller_of(self.pod) is not None
 
 
-def let_go(each: Member) -> Patch:
+def ungate(each: Member) -> Patch:
     """The step that holds the pod back no more."""
     rest = [gate for gate in each.pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
     metadata = each.pod["metadata"]

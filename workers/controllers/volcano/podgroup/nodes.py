@@ -39,7 +39,7 @@ def observe(bodies: Iterable[Object], members: Iterable[Member]) -> Nodes:
     taking = {node["metadata"]["name"]: node for node in known if _takes_pods(node)}
     used: dict[str, dict[str, int]] = {name: {} for name in taking}
     for each in members:
-        if each.holds and each.node in used:
+        if each.occupies and each.node in used:
             on = used[each.node]
             for name, value in each.requests.items():
                 on[name] = on.get(name, 0) + value
@@ -90,7 +90,7 @@ class Bins:
         self._first: dict[PodShape, int] = {}
         self._refused: set[Kinds] = set()
         self._alone: dict[Kinds, bool] = {}
-        self._held: set[int] = set()
+        self._reserved: set[int] = set()
 
     def take(self, pods: Sequence[PodShape]) -> bool:
         """Place all of these pods, or none; False if no room was found."""
@@ -132,14 +132,14 @@ class Bins:
         """Whether there is a pod among these that may go to no node, or is larger than every one it may go to."""
         return not all(map(self._candidates, set(pods)))
 
-    def hold(self, pods: Sequence[PodShape]) -> None:
+    def reserve(self, pods: Sequence[PodShape]) -> None:
         """Keep the nodes that these pods may go to for them."""
         for shape in set(pods):
-            self._held.update(self._candidates(shape))
+            self._reserved.update(self._candidates(shape))
 
-    def keeps(self, pod: PodShape) -> bool:
+    def is_reserved(self, pod: PodShape) -> bool:
         """Whether the pod might take room on a node that is kept for others."""
-        return bool(self._held) and not self._held.isdisjoint(self._candidates(pod))
+        return bool(self._reserved) and not self._reserved.isdisjoint(self._candidates(pod))
 
     def _place(
         self, shape: PodShape, number: int, placed: dict[int, Room], first: int, room: Sequence[Mapping[str, int]]

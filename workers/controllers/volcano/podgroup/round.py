@@ -22,7 +22,7 @@ from workers.controllers.volcano.podgroup.group import (
     instant,
 )
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.members import Member, let_go, member
+from workers.controllers.volcano.podgroup.members import Member, member, ungate
 from workers.controllers.volcano.podgroup.nodes import Nodes
 from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
@@ -35,7 +35,7 @@ MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
+class ExtraPod:
     """A pod beyond its gang."""
 
     group: Group
@@ -63,7 +63,7 @@ def growth(
     priorities: Mapping[str, int],
     tree: QueueTree,
     ledger: PlacementLedger,
-    voting: AdmissionChecks,
+    checks: AdmissionChecks,
 ) -> Growth:
     """Who may go, queue after queue as gangs do; the gangs of one queue by their rank, their pods by age.
 
@@ -71,15 +71,15 @@ def growth(
     """
     whole = (group for group in groups if group.phase in (RUNNING, COMPLETED) and group.rest)
     ranked = sorted(whole, key=lambda group: order.rank(group, priorities))
-    turns = order.GangOrder((Spare(group, pod) for group in ranked for pod in group.rest), tree, ledger)
+    turns = order.GangOrder((ExtraPod(group, pod) for group in ranked for pod in group.rest), tree, ledger)
     going: list[Member] = []
     refused: set[tuple[str, PodShape]] = set()
-    while len(going) < MOST and (spare := turns.take()) is not None:
-        kind = (spare.queue, spare.pod.shape)
+    while len(going) < MOST and (extra := turns.take()) is not None:
+        kind = (extra.queue, extra.pod.shape)
         if kind in refused:
             continue
-        if voting.ask_one(spare.group, spare.pod):
-            going.append(spare.pod)
+        if checks.check_pod(extra.group, extra.pod):
+            going.append(extra.pod)
             turns.changed()
         else:
             refused.add(kind)
@@ -89,16 +89,16 @@ def growth(
 #: What a round must see whole.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
 #: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
-AGAIN = timedelta(seconds=1)
+INTERVAL = timedelta(seconds=1)
 #: A round over many objects costs more than one over few, so it is followed by a longer rest (seconds for each object,
 #: and at most): what happens meanwhile is the next round's. Rounds take no more than about a third of a process.
-REST, LONGEST = 1e-4, 2.0
+PAUSE, LONGEST_PAUSE = 1e-4, 2.0
 #: Objects so few that no rest is needed.
 FEW = 100
 
 
 @dataclass(frozen=True)
-class Scene:
+class ClusterView:
     """All that a round looks at."""
 
     groups: tuple[Group, ...]
@@ -123,71 +123,71 @@ class RoundOutcome:
 
 def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -> Plan:
     """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
-    outcome = held(observe(snapshot), now, rules)
+    outcome = run(observe(snapshot), now, rules)
     steps = plan_steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.everywhere.values())
-    rest = (HoldKey(min(size * REST, LONGEST)),) if size > FEW else ()
+    rest = (HoldKey(min(size * PAUSE, LONGEST_PAUSE)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
     if not steps and not waits:
         return Plan(rest)
-    back = (ComeBack(now + AGAIN),) if waits else ()
+    back = (ComeBack(now + INTERVAL),) if waits else ()
     more = f", {len(outcome.growth.pods)} pods more" if outcome.growth.pods else ""
     return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
-def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:
+def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:
     """The round itself."""
-    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
-    voting = AdmissionChecks(scene.tree, ledger, NamespaceQuotas(scene.quotas, scene.groups, scene.pods), now)
-    asking = _Asking(voting, now, rules)
-    pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
-    first = order.overdue(pending, scene.priorities, now)
+    ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, rules.overcommit)
+    checks = AdmissionChecks(cluster.tree, ledger, NamespaceQuotas(cluster.quotas, cluster.groups, cluster.pods), now)
+    admission = _Admission(checks, now, rules)
+    pending = [group for group in cluster.groups if group.phase == PENDING and not _leaving(group)]
+    first = order.overdue(pending, cluster.priorities, now)
     for late in first:
-        asking.ask(late, last=True)
+        admission.ask(late, last=True)
     early = {group.ref for group in first}
     others = (each for each in pending if each.ref not in early)
-    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
+    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, cluster.priorities)), cluster.tree, ledger)
     while (group := turns.take()) is not None:
-        refusal = asking.ask(group)
+        refusal = admission.ask(group)
         if refusal is None:
             turns.changed()
-        elif _holds_up(scene.tree, group, refusal):
+        elif _blocks_queue(cluster.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
-            asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
-    asking.keep_the_rest()
-    grown = growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
-    return RoundOutcome(tuple(asking.admitted), tuple(asking.waiting), grown)
+            admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
+    admission.reserve_the_rest()
+    grown = growth(cluster.groups, cluster.priorities, cluster.tree, ledger, checks)
+    return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown)
 
 
-class _Asking:
+class _Admission:
     """Group after group is asked; for some of those that wait what they need is kept at once."""
 
-    def __init__(self, voting: AdmissionChecks, now: datetime, rules: GangRules) -> None:
+    def __init__(self, checks: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
         self._kept: set[Ref] = set()
-        self._voting, self._now, self._rules = voting, now, rules
+        self._checks, self._now, self._rules = checks, now, rules
 
     def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
         """Why the group waits, None if it may start. last: nobody goes past it, however long it has waited."""
-        refusal = self._voting.ask(group)
+        refusal = self._checks.ask(group)
         if refusal is None:
             self.admitted.append(group)
             return None
         self.waiting.append((group, refusal))
         if last or order.is_late(group, self._rules.overtaking, self._now):
-            self._voting.keep(group, refusal)
+            self._checks.reserve_room(group, refusal)
             self._kept.add(group.ref)
         return refusal
 
-    def keep_the_rest(self) -> None:
+    def reserve_the_rest(self) -> None:
         """From now on nobody gets what anybody waits for."""
         for group, refusal in self.waiting:
             if group.ref not in self._kept:
-                self._voting.keep(group, refusal)
+                self._checks.reserve_room(group, refusal)
 
 
-def observe(snapshot: Snapshot) -> Scene:
+def observe(snapshot: Snapshot) -> ClusterView:
     """What the snapshot of the queue `root` shows of queues, groups, nodes, pods and quotas."""
     pods = [member(pod) for pod in _all(snapshot, POD)]
     of: dict[tuple[str, str], list[Member]] = {}
@@ -195,7 +195,7 @@ def observe(snapshot: Snapshot) -> Scene:
         metadata = each.pod["metadata"]
         if name := (metadata.get("annotations") or {}).get(GROUP_NAME):
             of.setdefault((metadata["namespace"], name), []).append(each)
-    return Scene(
+    return ClusterView(
         groups=tuple(
             groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
             for body in _all(snapshot, POD_GROUP)
@@ -216,7 +216,7 @@ def _leaving(group: Group) -> bool:
     return bool(group.body["metadata"].get("deletionTimestamp"))
 
 
-def _holds_up(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
+def _blocks_queue(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
     """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
     return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
 
@@ -241,7 +241,7 @@ def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Mem
     """The steps, the admissions first. What the API server refuses is decided on again in the next round."""
     told = list(_to_report(waiting, now))[:REASONS]
     patches = [_admission_patch(group, now) for group in admitted]
-    patches += [let_go(pod) for pod in growth]
+    patches += [ungate(pod) for pod in growth]
     patches += [_refusal_patch(group, why, now) for group, why in told]
     staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
     return [

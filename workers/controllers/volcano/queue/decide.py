@@ -11,7 +11,7 @@ from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.controllers.volcano import commands
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.queue import states
-from workers.controllers.volcano.queue.states import QueueTransitions
+from workers.controllers.volcano.queue.states import QueueProgress
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
@@ -34,19 +34,19 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     asked = commands.in_order(snapshot)
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
-    went = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
-    status = _status(queue, went, groups, _handled(handled, asked), _taken(snapshot, groups))
+    progress = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
+    status = _status(queue, progress, groups, _handled(handled, asked), _taken(snapshot, groups))
     changed = status != (queue.get("status") or {})
     steps = (
-        *_metadata(queue, went, before=True),
+        *_metadata(queue, progress, before=True),
         PatchStatus(status),
-        *went.told,
-        *_orphaned(snapshot, changed=changed),
-        *_metadata(queue, went, before=False),
+        *progress.events,
+        *_orphan_event(snapshot, changed=changed),
+        *_metadata(queue, progress, before=False),
         *commands.consumed(asked),
-        *(_news(snapshot, went, status) if changed else ()),
+        *(_notified(snapshot, progress, status) if changed else ()),
     )
-    return Plan(steps, _why(queue, went)) if changed or len(steps) > 1 else NOTHING
+    return Plan(steps, _why(queue, progress)) if changed or len(steps) > 1 else NOTHING
 
 
 def controller(rounds: Round | None = None, **sees: Any) -> Controller:
@@ -95,14 +95,14 @@ def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
 
 
 def _status(
-    queue: Object, went: QueueTransitions, groups: Sequence[Object], handled: list[str], taken: Object
+    queue: Object, progress: QueueProgress, groups: Sequence[Object], handled: list[str], taken: Object
 ) -> Object:
     """What others wrote into the status (what a scheduler reserved) stays as it is."""
     before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
         **before,
         **count(groups),
-        "state": str(went.state),
+        "state": str(progress.state),
         # Older definitions refuse a status without `allocated`.
         **taken,
         "observedGeneration": queue["metadata"].get("generation", 0),
@@ -110,7 +110,7 @@ def _status(
     return {**status, "handled": handled} if handled else status
 
 
-def _metadata(queue: Object, went: QueueTransitions, *, before: bool) -> tuple[Patch, ...]:
+def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[Patch, ...]:
     """Writes of the queue's own metadata and spec, before its status or after it.
 
     That a queue is closed by the one above is written down before it is, and taken back after it is open: whatever
@@ -119,23 +119,23 @@ def _metadata(queue: Object, went: QueueTransitions, *, before: bool) -> tuple[P
     change: Object = {}
     if before and not states.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
         change["spec"] = {"parent": references.ROOT_QUEUE}
-    if went.closed_by_parent != states.closed_by_parent(queue) and went.closed_by_parent == before:
-        text = "true" if went.closed_by_parent else "false"
+    if progress.closed_by_parent != states.closed_by_parent(queue) and progress.closed_by_parent == before:
+        text = "true" if progress.closed_by_parent else "false"
         change["metadata"] = {"annotations": {states.CLOSED_BY_PARENT: text}}
     version = queue["metadata"]["resourceVersion"]
     return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
 
 
-def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
+def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
     """A queue below one that is not there stands alone, and says so with every change."""
     above = states.parent_of(snapshot.body) if snapshot.body else None
-    # The root queue is made when we start: nobody needs to be told that it is not there yet.
+    # The root queue is made when we start: nobody needs to be events that it is not there yet.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
         return ()
     return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
 
-def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[Step, ...]:
+def _notified(snapshot: Snapshot, progress: QueueProgress, status: Object) -> tuple[Step, ...]:
     """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
 
     A group that is there speaks for itself to those; one that has gone cannot. The queue above hears of it anyway, but
@@ -144,18 +144,22 @@ def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[S
     queue = snapshot.body
     assert queue is not None
     before = queue.get("status") or {}
-    other_state = before.get("state") != went.state
+    other_state = before.get("state") != progress.state
     below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
-    fewer = went.groups < sum(before.get(field) or 0 for field in FIELDS.values())
+    fewer = progress.groups < sum(before.get(field) or 0 for field in FIELDS.values())
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
     taken = before.get("allocated") != status["allocated"]
     marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
     return tuple(MarkObject(ref) for ref in marks if ref != snapshot.ref)
 
 
-def _why(queue: Object, went: QueueTransitions) -> str:
+def _why(queue: Object, progress: QueueProgress) -> str:
     before = (queue.get("status") or {}).get("state") or "new"
-    return f"{before} -> {went.state}, {went.groups} PodGroups" if before != went.state else f"{went.groups} PodGroups"
+    return (
+        f"{before} -> {progress.state}, {progress.groups} PodGroups"
+        if before != progress.state
+        else f"{progress.groups} PodGroups"
+    )
 
 
 #: In a circle of queues levels never end. What has so many does not count for the queue above it, or its sums would

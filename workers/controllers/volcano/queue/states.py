@@ -40,8 +40,8 @@ class QueueState(StrEnum):
 def state_of(queue: Mapping[str, object]) -> QueueState:
     """The state that a Queue's status tells. Whatever no state is called is not known."""
     status = queue.get("status") or {}
-    told = status.get("state") or "" if isinstance(status, Mapping) else ""
-    return QueueState(told) if told in list(QueueState) else QueueState.UNKNOWN
+    events = status.get("state") or "" if isinstance(status, Mapping) else ""
+    return QueueState(events) if events in list(QueueState) else QueueState.UNKNOWN
 
 
 def is_root(queue: Object) -> bool:
@@ -113,73 +113,77 @@ _SUCCESS = {
 
 
 @dataclass(frozen=True, slots=True)
-class QueueTransitions:
+class QueueProgress:
     """A queue's state as it changes step by step.
 
     groups: how many PodGroups name the queue. above: the state of the queue above, None for nobody's. closed_by_parent:
-    the queue opens again with the one above. told: what is recorded, in order.
+    the queue opens again with the one above. events: what is recorded, in order.
     """
 
     state: QueueState
     groups: int
     above: QueueState | None
     closed_by_parent: bool
-    told: tuple[RecordEvent, ...] = ()
+    events: tuple[RecordEvent, ...] = ()
 
-    def say(self, *records: RecordEvent) -> "QueueTransitions":
-        return replace(self, told=(*self.told, *records))
+    def with_events(self, *records: RecordEvent) -> "QueueProgress":
+        return replace(self, events=(*self.events, *records))
 
-    def move(self, action: Action) -> "QueueTransitions":
+    def move(self, action: Action) -> "QueueProgress":
         """One cell of the table."""
         cell = TABLE[self.state, action]
         moved = replace(self, state=cell.state(self.groups))
-        return moved.say(_SUCCESS[cell.operation]) if cell.operation in _SUCCESS else moved
+        return moved.with_events(_SUCCESS[cell.operation]) if cell.operation in _SUCCESS else moved
 
 
-def run(queue: Object, groups: int, above: QueueState | None, commands: Sequence[Object]) -> QueueTransitions:
+def run(queue: Object, groups: int, above: QueueState | None, commands: Sequence[Object]) -> QueueProgress:
     """The queue's state in the end. commands: those that have had no effect yet, in order."""
     state = state_of(queue)
     # What stands beside an open queue is left over from a plan that did not come to its end.
-    course = QueueTransitions(state, groups, above, closed_by_parent(queue) and state.shut)
+    progress = QueueProgress(state, groups, above, closed_by_parent(queue) and state.shut)
     for command in commands:
-        course = _obeyed(course, command, queue)
-    course = _followed(course)
-    return course.move(Action.SYNC)
+        progress = _apply_command(progress, command, queue)
+    progress = _follow_parent(progress)
+    return progress.move(Action.SYNC)
 
 
-def _obeyed(course: QueueTransitions, command: Object, queue: Object) -> QueueTransitions:
+def _apply_command(progress: QueueProgress, command: Object, queue: Object) -> QueueProgress:
     name, wanted = command["metadata"]["name"], str(command.get("action") or "")
     meant = (command.get("target") or {}).get("uid")
     if meant and meant != queue["metadata"]["uid"]:
-        return course.say(
+        return progress.with_events(
             RecordEvent("Warning", "CommandIgnored", f"Command {name} is for another Queue of this name, now gone")
         )
     if wanted not in list(Action):
         known = ", ".join(Action)
-        return course.say(
+        return progress.with_events(
             RecordEvent("Warning", "CommandIgnored", f"Command {name}: {wanted or 'no action'} is none of {known}")
         )
-    course = course.say(RecordEvent("Normal", "CommandIssued", f"Command {name}: {wanted}"))
-    return _asked(course, Action(wanted), queue)
+    progress = progress.with_events(RecordEvent("Normal", "CommandIssued", f"Command {name}: {wanted}"))
+    return _apply_request(progress, Action(wanted), queue)
 
 
-def _asked(course: QueueTransitions, action: Action, queue: Object) -> QueueTransitions:
+def _apply_request(progress: QueueProgress, action: Action, queue: Object) -> QueueProgress:
     """A user's own wish: the root queue is never closed, and nobody opens below a queue that is closed."""
     if action is Action.CLOSE and is_root(queue):
-        return course.say(RecordEvent("Warning", "CloseQueue", "Close queue failed: the root queue is never closed"))
-    if action is Action.OPEN and course.state.shut and course.above is not None and course.above.shut:
+        return progress.with_events(
+            RecordEvent("Warning", "CloseQueue", "Close queue failed: the root queue is never closed")
+        )
+    if action is Action.OPEN and progress.state.shut and progress.above is not None and progress.above.shut:
         above = parent_of(queue)
-        return course.say(RecordEvent("Warning", "OpenQueue", f"Open queue failed: {above} is {course.above}"))
-    moved = course.move(action)
+        return progress.with_events(
+            RecordEvent("Warning", "OpenQueue", f"Open queue failed: {above} is {progress.above}")
+        )
+    moved = progress.move(action)
     return moved if moved.state.shut else replace(moved, closed_by_parent=False)
 
 
-def _followed(course: QueueTransitions) -> QueueTransitions:
+def _follow_parent(progress: QueueProgress) -> QueueProgress:
     """The queue closes with the one above, and opens with it again unless somebody had closed it for itself."""
-    if course.above is None:
-        return course
-    if course.above.shut and not course.state.shut:
-        return replace(course.move(Action.CLOSE), closed_by_parent=True)
-    if course.above is QueueState.OPEN and course.state.shut and course.closed_by_parent:
-        return replace(course.move(Action.OPEN), closed_by_parent=False)
-    return course
+    if progress.above is None:
+        return progress
+    if progress.above.shut and not progress.state.shut:
+        return replace(progress.move(Action.CLOSE), closed_by_parent=True)
+    if progress.above is QueueState.OPEN and progress.state.shut and progress.closed_by_parent:
+        return replace(progress.move(Action.OPEN), closed_by_parent=False)
+    return progress

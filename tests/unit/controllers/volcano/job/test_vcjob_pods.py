@@ -102,12 +102,14 @@ def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
     ("template", "job", "site", "expected"),
     [
         pytest.param(None, "volcano", SITE, "default-scheduler", id="gangs are admitted here, then placed as usual"),
-        pytest.param(None, "volcano", Site(gathered=frozenset()), "volcano", id="Volcano's scheduler is there"),
+        pytest.param(None, "volcano", Site(gang_schedulers=frozenset()), "volcano", id="Volcano's scheduler is there"),
         pytest.param(None, "volcano", Site(scheduler="mine"), "mine", id="placed by a scheduler of the house"),
         pytest.param("volcano", "other", SITE, "default-scheduler", id="the template's counts, and is replaced too"),
         pytest.param("other", "volcano", SITE, "other", id="another scheduler keeps its pods"),
         pytest.param(None, None, SITE, "default-scheduler", id="nobody names one"),
-        pytest.param(None, "", Site(gathered=frozenset()), "volcano", id="nobody names one, and Volcano is there"),
+        pytest.param(
+            None, "", Site(gang_schedulers=frozenset()), "volcano", id="nobody names one, and Volcano is there"
+        ),
     ],
 )
 def test_who_places_a_pod(template, job, site, expected):

@@ -75,8 +75,8 @@ JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "
 )
 def test_the_first_policy_that_matches_answers(job, worker, event, exit_code, action):
     spec = parsed(task("worker", policies=worker), policies=job).spec
-    happening = JobEvent(event, NOW, "", task="worker", exit_code=exit_code)
-    policy = policies.chosen(spec, happening)
+    event = JobEvent(event, NOW, "", task="worker", exit_code=exit_code)
+    policy = policies.chosen(spec, event)
     assert (policy.action if policy else None) == action
 
 

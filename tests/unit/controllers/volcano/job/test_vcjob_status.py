@@ -116,7 +116,7 @@ def ended(code: int, **more: str) -> Object:
     ],
 )
 def test_why_a_pod_failed(given, told):
-    assert failures.told(failures.of(pod("worker", 0, "Failed", **given))) == told
+    assert failures.summary(failures.of(pod("worker", 0, "Failed", **given))) == told
 
 
 def seen(job: Object, *pods: ObservedPod, known: tuple[Failure, ...] = ()) -> ObservedJob:

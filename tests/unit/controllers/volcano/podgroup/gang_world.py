@@ -16,7 +16,7 @@ from workers.api.kinds import POD, POD_GROUP, Object
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import vectors
-from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import Member, member
 from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Together
@@ -46,7 +46,7 @@ class World:
         self._chance = random.Random(seed)
         self._cut = cut
         self._versions = 100
-        self._gangs = Gangs(GangRules(patience=PATIENCE, overtaking=overtaking))
+        self._gangs = GangDecision(GangRules(patience=PATIENCE, overtaking=overtaking))
 
     def arrive(
         self,
@@ -105,7 +105,7 @@ class World:
     def used(self, node_name: str) -> int:
         """Billionths of cpus that pods take of a node."""
         on = (member(each) for each in self.pods.values())
-        return sum(each.requests["cpu"] for each in on if each.holds and each.node == node_name)
+        return sum(each.requests["cpu"] for each in on if each.occupies and each.node == node_name)
 
     def _everything(self, *, mixed: bool = False) -> Any:
         known = {

@@ -155,7 +155,7 @@ def everything(**of: Iterable[Object]) -> Snapshot:
 
 def outcome(rules: GangRules = DEFAULT_RULES, **of: Iterable[Object]) -> RoundOutcome:
     """What a round decides."""
-    return rounds.held(rounds.observe(everything(**of)), NOW, rules)
+    return rounds.run(rounds.observe(everything(**of)), NOW, rules)
 
 
 def names(found: RoundOutcome) -> list[str]:

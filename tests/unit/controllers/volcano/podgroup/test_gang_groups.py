@@ -11,7 +11,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
 from workers.api.kinds import Object
 from workers.controllers import conditions
 from workers.controllers.volcano.podgroup import status
-from workers.controllers.volcano.podgroup.decide import ROUND, Gangs
+from workers.controllers.volcano.podgroup.decide import ROUND, GangDecision
 from workers.controllers.volcano.podgroup.group import GangRules, observe
 from workers.controllers.volcano.podgroup.members import member
 from workers.reconcile.plan import Delete, MarkObject, Patch, Plan, Together
@@ -37,7 +37,7 @@ def pods(*states: str, **more: Any) -> list[Object]:
 
 
 def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | None = None) -> Plan:
-    return Gangs(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
+    return GangDecision(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_admitted_group_lets_its_pods_go() -> None:
     assert (patch.ref.name, patch.body) == (held[-2]["metadata"]["name"], {"spec": {"schedulingGates": [other]}})
 
 
-def let_go(plan: Plan) -> list[str]:
+def ungate(plan: Plan) -> list[str]:
     stages = [step for step in plan.steps if isinstance(step, Together)]
     return [step.ref.name for stage in stages for step in stage.steps if isinstance(step, Patch)]
 
@@ -157,7 +157,7 @@ def let_go(plan: Plan) -> list[str]:
 )
 def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
     plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
-    assert let_go(plan) == going
+    assert ungate(plan) == going
     # The round must hear of pods that wait although their gang is whole.
     assert (MarkObject(ROUND) in plan.steps) == (phase != "Inqueue")
 
@@ -178,7 +178,7 @@ def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
     held = [pod(f"{task}-{index}", gated=True, place=(task, index)) for task, index in places]
     tasks = {"minTaskMember": {"a": 9, "b": 9}, "minTaskPods": first} if first else {}
     body = group(phase="Inqueue", status={"admitted": at(-1)}, least=len(going), **tasks)
-    assert let_go(decide(body, *held)) == going
+    assert ungate(decide(body, *held)) == going
 
 
 def test_the_last_gate_takes_the_list_with_it() -> None:
@@ -210,7 +210,7 @@ def test_a_group_is_let_through_for_what_it_asked_for_then(
     body, made = group(phase="Inqueue", least=least, status=FOR_ONE), pods(*states)
     plan = decide(body, *made)
     assert status.phase(observe(body, map(member, made))) == after
-    assert let_go(plan) == going
+    assert ungate(plan) == going
     assert (back(plan) == 0.0) == again
 
 
@@ -221,7 +221,7 @@ def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whol
     body = {**body, "status": status_of(decide(body, *made))}
     assert "admittedFor" not in body["status"]
     plan = decide(body, *made)
-    assert (status_of(plan)["phase"], let_go(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
+    assert (status_of(plan)["phase"], ungate(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
 
 
 @pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
@@ -352,7 +352,7 @@ def test_a_back_out_without_pods_is_a_wait() -> None:
 def test_what_is_gone_is_left_alone(body: Object | None) -> None:
     snapshot = seen(group(), *pods("gated"))
     gone = type(snapshot)(ref=snapshot.ref, body=body, tied=snapshot.tied)
-    assert Gangs().decide(gone, NOW).steps == ()
+    assert GangDecision().decide(gone, NOW).steps == ()
 
 
 def _going(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""Gangs of ordinary pods, which are there before they may start: all of them are waited for."""
+"""GangDecision of ordinary pods, which are there before they may start: all of them are waited for."""
 
 import pytest
 

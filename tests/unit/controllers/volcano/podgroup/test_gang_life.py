@@ -51,11 +51,11 @@ def _fits_alone(queues: list[Object], cpus: dict[str, int], name: str, spec: Obj
     nodes = [node(each, cpu=cpu, pods=50, labels={"name": each}) for each, cpu in cpus.items()]
     placement = {"minTaskMember": {"work": spec["minMember"]}, "minTaskPlacement": {"work": part(spec["where"])}}
     alone = group(name, least=spec["minMember"], asks=spec["minResources"], queue=spec["queue"], **placement)
-    return bool(rounds.held(rounds.observe(everything(queues=queues, nodes=nodes, groups=[alone])), NOW).admitted)
+    return bool(rounds.run(rounds.observe(everything(queues=queues, nodes=nodes, groups=[alone])), NOW).admitted)
 
 
 def _holding(world: World, name: str) -> list[Member]:
-    return [each for each in world.members(name) if each.holds]
+    return [each for each in world.members(name) if each.occupies]
 
 
 def _check(world: World, whole: set[str]) -> None:
@@ -149,7 +149,7 @@ def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> No
 
 
 def _forget(world: World) -> None:
-    """Gangs that are completed are of no more interest."""
+    """GangDecision that are completed are of no more interest."""
     for name, phase in world.phases().items():
         if phase == "Completed":
             del world.groups[name]

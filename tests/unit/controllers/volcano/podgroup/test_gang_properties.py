@@ -15,7 +15,7 @@ from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.round import RoundOutcome, Scene
+from workers.controllers.volcano.podgroup.round import ClusterView, RoundOutcome
 from workers.controllers.volcano.podgroup.tree import QueueDemand
 
 Objects = dict[str, list[Object]]
@@ -66,13 +66,13 @@ def _queue(draw: st.DrawFn, name: str, parent: str) -> Object:
     )
 
 
-def _held(cluster: Objects) -> tuple[Scene, RoundOutcome]:
-    scene = rounds.observe(everything(**cluster))
-    return scene, rounds.held(scene, NOW)
+def _held(cluster: Objects) -> tuple[ClusterView, RoundOutcome]:
+    cluster = rounds.observe(everything(**cluster))
+    return cluster, rounds.run(cluster, NOW)
 
 
-def _books(scene: Scene, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
-    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, DEFAULT_RULES.overcommit)
+def _books(cluster: ClusterView, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
+    ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, DEFAULT_RULES.overcommit)
     for each in admitted:
         ledger.promise(each)
     return ledger
@@ -85,13 +85,13 @@ def _cpu(vector: Mapping[str, int]) -> int:
 @settings(max_examples=300)
 @given(clusters())
 def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
-    before, after = _books(scene), _books(scene, outcome.admitted)
-    for name in scene.tree:
-        limit = scene.tree[name].capability.get("cpu")
+    cluster, outcome = _held(cluster)
+    before, after = _books(cluster), _books(cluster, outcome.admitted)
+    for name in cluster.tree:
+        limit = cluster.tree[name].capability.get("cpu")
         if limit is not None and _cpu(after.use[name]) > _cpu(before.use[name]):
             assert _cpu(after.use[name]) <= limit
-        most = scene.tree[name].limit
+        most = cluster.tree[name].limit
         if most is not None and after.running[name] > before.running[name]:
             assert after.running[name] <= most
 
@@ -99,28 +99,28 @@ def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
 @settings(max_examples=300)
 @given(clusters())
 def test_no_more_is_promised_than_there_is_and_guarantees_stay_free(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
-    if scene.nodes.total is None or not outcome.admitted:
+    cluster, outcome = _held(cluster)
+    if cluster.nodes.total is None or not outcome.admitted:
         return
-    total = _cpu(scene.nodes.total)
-    used = sum(_cpu(each.allocated) + _cpu(each.reserve) for each in scene.groups)
+    total = _cpu(cluster.nodes.total)
+    used = sum(_cpu(each.allocated) + _cpu(each.reserve) for each in cluster.groups)
     used += sum(_cpu(each.need) for each in outcome.admitted)
     assert used <= total
-    after = _books(scene, outcome.admitted).use
+    after = _books(cluster, outcome.admitted).use
     last = outcome.admitted[-1].queue
     # Whoever was let through last left to all beside its own queues what they are guaranteed and do not have.
     owed = 0
-    chain = scene.tree.chains[last]
+    chain = cluster.tree.chains[last]
     for child, parent in pairwise(chain):
-        for name in scene.tree.children[parent]:
+        for name in cluster.tree.children[parent]:
             if name != child:
-                owed += _owed(scene, after, name)
+                owed += _owed(cluster, after, name)
     assert used + owed <= total
 
 
-def _owed(scene: Scene, use: Mapping[str, Mapping[str, int]], name: str) -> int:
-    own = max(0, _cpu(scene.tree[name].guarantee) - _cpu(use[name]))
-    return max(own, sum(_owed(scene, use, child) for child in scene.tree.children[name]))
+def _owed(cluster: ClusterView, use: Mapping[str, Mapping[str, int]], name: str) -> int:
+    own = max(0, _cpu(cluster.tree[name].guarantee) - _cpu(use[name]))
+    return max(own, sum(_owed(cluster, use, child) for child in cluster.tree.children[name]))
 
 
 @settings(max_examples=200)
@@ -147,9 +147,9 @@ def test_nobody_is_overtaken_by_its_like(cluster: Objects) -> None:
 @settings(max_examples=300)
 @given(clusters())
 def test_everybody_is_asked_once_and_whoever_waits_could_not_start_after_all(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
+    cluster, outcome = _held(cluster)
     asked = [each.ref for each in outcome.admitted] + [each.ref for each, _ in outcome.waiting]
-    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in scene.groups if each.phase == "Pending")
+    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in cluster.groups if each.phase == "Pending")
     if not cluster["groups"]:
         return
     done = {each.ref.name for each in outcome.admitted}

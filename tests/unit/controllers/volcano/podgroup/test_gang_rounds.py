@@ -656,9 +656,9 @@ def test_new_numbers_are_told_now_and_then_and_without_an_event() -> None:
     waiting = group()
     status = _patches(rounds.admit(everything(groups=[waiting], nodes=[node(cpu=1, pods=9)]), NOW))["gang"]
     waiting = {**waiting, "status": status}
-    scene = everything(groups=[waiting], nodes=[node(cpu=2, pods=9)])
-    assert _patches(rounds.admit(scene, NOW + timedelta(seconds=9))) == {}
-    later = rounds.admit(scene, NOW + timedelta(seconds=10))
+    cluster = everything(groups=[waiting], nodes=[node(cpu=2, pods=9)])
+    assert _patches(rounds.admit(cluster, NOW + timedelta(seconds=9))) == {}
+    later = rounds.admit(cluster, NOW + timedelta(seconds=10))
     assert "2 of 2 cpu" in _patches(later)["gang"]["conditions"][0]["message"]
     assert not [step for step in later.steps if isinstance(step, RecordEvent)]
 

@@ -1,4 +1,4 @@
-"""Gangs that come and end, nodes that go, plans that are cut short: nothing is stuck, nothing is more than there is."""
+"""GangDecision that come and end, nodes that go, plans that are cut short: nothing is stuck, nothing is more than there is."""
 
 import random
 
@@ -22,7 +22,7 @@ def _check(world: World) -> None:
     for name, body in world.nodes.items():
         assert world.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
     small = [name for name, body in world.groups.items() if body["spec"]["queue"] == "small"]
-    assert sum(each.requests["cpu"] for name in small for each in world.members(name) if each.holds) <= 4 * ONE
+    assert sum(each.requests["cpu"] for name in small for each in world.members(name) if each.occupies) <= 4 * ONE
     for name, phase in world.phases().items():
         if phase == "Pending" and not world.groups[name]["status"].get("backOff"):
             lost = [each for each in world.members(name) if each.state == "running"]
@@ -56,7 +56,7 @@ def _live(world: World, chance: random.Random, *, seconds: int) -> None:
         _check(world)
         for name, phase in world.phases().items():
             if phase == "Running":
-                # Gangs work only as a whole: the pods of one that is not never end by themselves.
+                # GangDecision work only as a whole: the pods of one that is not never end by themselves.
                 for each in world.members(name):
                     if each.state == "running" and chance.random() < 0.2:
                         world.end(each.pod["metadata"]["name"])

@@ -8,7 +8,7 @@ from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.env import Env
 from workers.controllers.volcano.job.plugins.hcclrank import Hcclrank
 from workers.controllers.volcano.job.plugins.mpi import Mpi
-from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, PodSlot
 from workers.controllers.volcano.job.plugins.pytorch import Pytorch
 from workers.controllers.volcano.job.plugins.ray import Ray
 from workers.controllers.volcano.job.plugins.ssh import Ssh
@@ -19,7 +19,7 @@ from workers.reconcile.plan import Create, Delete, Discard, Patch
 __all__ = [
     "KNOWN",
     "PluginError",
-    "Seat",
+    "PodSlot",
     "objects",
     "pod",
     "remarks",
@@ -43,10 +43,10 @@ def objects(job: Job, site: Site) -> tuple[Create, ...]:
     return tuple(made for plugin in _of(job) for made in plugin.objects(job, site))
 
 
-def pod(seat: Seat, made: Object) -> Object:
+def pod(slot: PodSlot, made: Object) -> Object:
     """A pod of the job as its plugins want it. Raises PluginError as `objects` does."""
-    for plugin in _of(seat.job):
-        made = plugin.pod(seat, made)
+    for plugin in _of(slot.job):
+        made = plugin.pod(slot, made)
     return made
 
 

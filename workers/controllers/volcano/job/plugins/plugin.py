@@ -18,7 +18,7 @@ class PluginError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PodSlot:
     """The place of one pod: task and index in it, of which job, on what kind of cluster."""
 
     job: Job
@@ -52,5 +52,5 @@ class Plugin(ABC):
         return ()
 
     @abstractmethod
-    def pod(self, seat: Seat, pod: Object) -> Object:
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
         """The pod as this plugin wants it."""
