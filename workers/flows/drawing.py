@@ -1,4 +1,4 @@
-"""A flow drawn for people: every entry below those it depends on, with how far it is."""
+"""A flow as text: every entry below its dependencies, with its progress."""
 
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -22,9 +22,9 @@ _AT_WORK = "*"
 
 
 def graph(flow: Object) -> str:
-    """Lines such as ``* train  Running  after fetch``, indented by how many entries stand before.
+    """Returns lines such as ``* train  Running  after fetch``, indented by depth.
 
-    Entries of a flow that cannot be followed stand below each other as they were written.
+    Entries of a flow with a cycle are listed in the order of the manifest.
     """
     try:
         spec = model.parse(JobFlow, JOB_FLOW, flow).spec
@@ -42,7 +42,7 @@ def graph(flow: Object) -> str:
 
 
 def _depths(spec: JobFlowSpec) -> dict[str, int]:
-    """How many entries stand before each, on the longest way."""
+    """Returns the length of the longest path to each entry."""
     targets = {entry.name: entry.targets for entry in spec.flows}
     depths: dict[str, int] = {}
     try:
@@ -63,7 +63,7 @@ def _line(entry: FlowEntry, tracks: list[Object], titles: Mapping[str, str], wid
 
 
 def _progress(phases: list[str]) -> str:
-    """The phase, or of several items how many are in which."""
+    """Returns the phase, or the number of items by phase."""
     if len(phases) == 1:
         return phases[0] or "Waiting"
     counted = {phase: phases.count(phase) for phase in dict.fromkeys(phases)}

@@ -1,4 +1,4 @@
-"""What of a JobFlow is refused that its schema accepts: by the API server's side, and by the controller without one."""
+"""Validation of a JobFlow beyond its schema, for the webhook and for the controller."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -64,7 +64,7 @@ def _names(name: str, spec: JobFlowSpec) -> Iterator[Finding]:
 
 
 def _slot(spec: JobFlowSpec) -> str:
-    """What is added to the name of a flow where a schedule makes flows."""
+    """Returns the longest suffix that a schedule adds to the flow's name."""
     if not spec.schedule:
         return ""
     return _MINUTE + (_SECOND if spec.schedule.startswith("@every") else "")

@@ -24,7 +24,7 @@ def implied(plugins: Mapping[str, object]) -> list[str]:
 
 
 def problems(spec: JobSpec, path: str) -> Iterator[Finding]:
-    """What is wrong with the plugins of a job."""
+    """Returns the findings on the plugins of a job."""
     for name, given in (spec.plugins or {}).items():
         if name not in KNOWN:
             yield Finding(f"{path}[{name}]", f"there is no plugin {name!r}; there are {', '.join(KNOWN)}")

@@ -51,7 +51,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 
 
 def removal(body: Object, lookup: Lookup) -> list[Finding]:
-    """Why a Queue must not be deleted."""
+    """Returns the reasons why a Queue must not be deleted."""
     name = body["metadata"]["name"]
     if name in (ROOT, DEFAULT_QUEUE):
         return [Finding("metadata.name", f"queue {name!r} must not be deleted: work that names no queue needs it")]
@@ -81,7 +81,7 @@ def _some(names: list[str]) -> str:
 
 
 def _state(body: Object, old: Object | None) -> Iterator[Finding]:
-    """By hand a queue is opened or closed; what is between those the controller says."""
+    """Yields a state set by hand other than Open and Closed; the controller sets the others."""
     state = (body.get("status") or {}).get("state")
     before = ((old or {}).get("status") or {}).get("state")
     if state not in (None, "", OPEN, "Closed", before):
@@ -89,7 +89,7 @@ def _state(body: Object, old: Object | None) -> Iterator[Finding]:
 
 
 def _protected(body: Object, old: Object | None) -> list[Finding]:
-    """The highest queue has all there is: nobody bounds it."""
+    """Yields changes of the root queue's amounts: it has the whole cluster."""
     if old is None or body["metadata"]["name"] != ROOT:
         return []
     new, before = body.get("spec") or {}, old.get("spec") or {}

@@ -1,4 +1,7 @@
-"""Volcano's kinds, without Volcano: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob."""
+"""The controllers of Volcano's kinds: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob.
+
+Only the controllers' registry imports this package; the command line and the tests import single modules.
+"""
 
 from workers.controllers.batch import cronjob
 from workers.controllers.composite import composed
@@ -10,10 +13,7 @@ from workers.reconcile.controller import Controller
 
 
 def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controller, ...]:
-    """The controllers of all of them.
-
-    site: what kind of cluster pods are made for. rules: of the admission of gangs.
-    """
+    """Returns one controller per kind. site: the cluster that pods are created for. rules: of gang admission."""
     return (
         job.controller(site),
         queue.controller(podgroup.rounds(rules), everywhere=podgroup.EVERYWHERE),

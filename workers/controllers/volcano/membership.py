@@ -1,4 +1,4 @@
-"""Ordinary pods that ask for one of our schedulers: each is put into the PodGroup of its owner, or its own."""
+"""PodGroups of pods without a Volcano Job: one per owner, created for its pods and kept in line with them."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ _LABELS = (PREEMPTABLE, COOLDOWN)
 
 
 def group_name(pod: Object) -> str:
-    """What the PodGroup of a pod is called: all pods of one owner have the same."""
+    """Returns the name of a pod's PodGroup: one name for all pods of an owner."""
     controller = controller_of(pod)
     return f"podgroup-{controller['uid'] if controller else pod['metadata']['uid']}"
 
 
 def wanted(pod: Object, owner: Object | None) -> Object:
-    """The PodGroup of this pod as it is created. owner: the object that controls the pod, None if it is not known."""
+    """Returns the pod's PodGroup. owner: the object that controls the pod, None if it is not observed."""
     metadata = pod["metadata"]
     least = _min_member(owner)
     spec = {
@@ -81,9 +81,9 @@ def wanted(pod: Object, owner: Object | None) -> Object:
 
 
 def patch(existing: Object, wanted: Object) -> Object | None:
-    """The merge patch after which an existing PodGroup says what is wanted; None if it does.
+    """Returns the merge patch to the wanted PodGroup, None if nothing differs.
 
-    A queue that the pods do not name, and what others wrote beside, stay as they are.
+    A queue that the pods do not name, and fields of other writers, stay.
     """
     metadata = {
         field: news
@@ -114,7 +114,7 @@ def _annotations(body: Object | None) -> Mapping[str, str]:
 
 
 def _min_member(owner: Object | None) -> int:
-    """What the owner says, if that is a number, and 1 where it says nothing."""
+    """Returns the owner's annotation if it is a number, else 1."""
     text = _annotations(owner).get(MIN_MEMBER, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 1
 
@@ -137,7 +137,7 @@ def _topology(annotations: Mapping[str, str]) -> Object | None:
 
 
 def _owner_references(pod: Object) -> list[Object]:
-    """Whoever owns the pods owns their group; a pod that nobody controls owns it itself."""
+    """Returns the pods' owners; a pod without a controller owns its group itself."""
     if controller_of(pod) is not None:
         return list(pod["metadata"]["ownerReferences"])
     metadata = pod["metadata"]
@@ -155,7 +155,7 @@ _REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {e
 
 
 def controller(schedulers: Set[str]) -> Controller:
-    """The controller of pods without a PodGroup. schedulers: whose pods are gathered in PodGroups."""
+    """Returns the controller of pods without a PodGroup. schedulers: whose pods are put into PodGroups."""
     membership = _Membership(schedulers)
     return Controller(
         kind=POD,
@@ -172,9 +172,9 @@ class _Membership:
     schedulers: Set[str]
 
     def accepts(self, pod: Object) -> bool:
-        """Pods that are to start as a gang and have no PodGroup yet, or have lost it while they wait for it.
+        """Accepts pods of a gang scheduler without a PodGroup, and gated pods whose PodGroup may be gone.
 
-        A gate stands on pods whose scheduler was replaced already by the one that places them.
+        A gate is accepted as well: admission has already replaced the scheduler of a gated pod.
         """
         held = gated(pod)
         if pod["metadata"].get("deletionTimestamp") or _finished(pod):
@@ -185,7 +185,7 @@ class _Membership:
         return not name or (held and name == group_name(pod))
 
     def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
-        """Make the PodGroup if it is missing, then tell the pod of it; a pod that waits looks after its group."""
+        """Creates a missing PodGroup, then annotates the pod; a gated pod checks its PodGroup again later."""
         pod = snapshot.body
         if pod is None:
             return NOTHING
@@ -204,7 +204,7 @@ class _Membership:
 
 
 def owner_of(pod: Object) -> Ref | None:
-    """The owner whose annotations count, if it is of a kind that has such."""
+    """Returns the pod's owner if its kind has annotations for PodGroups."""
     controller = controller_of(pod)
     kind = by_manifest(controller["apiVersion"], controller["kind"]) if controller else None
     if controller is None or kind not in OWNERS:
@@ -240,7 +240,7 @@ _REVISION = "controller-revision-hash"
 
 
 def accepts_group(group: Object) -> bool:
-    """PodGroups that were made for the pods of a ReplicaSet or of a StatefulSet."""
+    """Accepts PodGroups created for the pods of a ReplicaSet or a StatefulSet."""
     owner = controller_of(group)
     return (
         owner is not None
@@ -250,7 +250,7 @@ def accepts_group(group: Object) -> bool:
 
 
 def decide_group(snapshot: Snapshot, _now: datetime) -> Plan:
-    """Delete the group of a workload that wants no pods; else bring it in line with the newest of them."""
+    """Deletes the group of a workload without replicas; else patches it to its newest pod."""
     group = snapshot.body
     workload = _workload(snapshot) if group else None
     if group is None or workload is None or group["metadata"].get("deletionTimestamp"):
@@ -269,14 +269,14 @@ WORKLOADS = Controller(kind=POD_GROUP, decide=decide_group, tied=(POD, *_KINDS),
 
 
 def _workload(snapshot: Snapshot) -> Object | None:
-    """The workload that owns the group, if it is there."""
+    """Returns the workload that owns the group."""
     owner = controller_of(snapshot.body) if snapshot.body else None
     found = (entry.body for kind in _KINDS for entry in snapshot.tied.get(kind.id, ()))
     return next((body for body in found if owner and body and body["metadata"]["uid"] == owner["uid"]), None)
 
 
 def _newest(snapshot: Snapshot, workload: Object) -> Object | None:
-    """The youngest living pod of the workload; of a StatefulSet one of the revision that it goes to."""
+    """Returns the youngest living pod of the workload; for a StatefulSet, of its update revision."""
     revision = (workload.get("status") or {}).get("updateRevision")
     pods = [
         pod

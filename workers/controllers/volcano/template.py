@@ -1,4 +1,4 @@
-"""JobTemplate: its status lists the Jobs that were made from it."""
+"""JobTemplate: its status lists the Jobs created from it."""
 
 from datetime import datetime
 

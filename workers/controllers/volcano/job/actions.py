@@ -20,7 +20,7 @@ _SILENT = frozenset(("", "SyncJob", "EnqueueJob"))
 
 
 def requested(view: ObservedJob, now: datetime) -> JobProgress:
-    """The progress of the job after everything that has been asked for, and has happened."""
+    """Returns the job's progress after all requested actions and all unanswered events."""
     progress = transitions.remembered(view)
     progress = _after_commands(progress, view, now)
     progress = _after_suspend(progress, view, now)
@@ -30,7 +30,7 @@ def requested(view: ObservedJob, now: datetime) -> JobProgress:
 
 
 def deadline(view: ObservedJob, progress: JobProgress) -> datetime | None:
-    """When the job has been at work for too long; None: no limit, or it is not at work."""
+    """Returns the end of `activeDeadlineSeconds`; None without a limit, or for a job that is not at work."""
     limit = view.job.spec.active_deadline_seconds
     held = progress.phase == "Restarting" and progress.ready_at is None
     if limit is None or progress.started is None or held or progress.phase not in phases.AT_WORK:
@@ -39,7 +39,7 @@ def deadline(view: ObservedJob, progress: JobProgress) -> datetime | None:
 
 
 def _after_commands(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
-    """Commands in the order of their creation. Each has its effect in the write that remembers its uid."""
+    """Applies Commands in the order of their creation. The write that stores a Command's uid is its effect."""
     there = [command["metadata"]["uid"] for command in view.commands]
     progress = replace(progress, handled=tuple(uid for uid in progress.handled if uid in there))
     for command in view.commands:
@@ -68,7 +68,7 @@ def _after_command(progress: JobProgress, command: Object, view: ObservedJob, no
 
 
 def _after_suspend(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
-    """`spec.suspend` aborts the job, and brings it back where it was aborted so; that is no restart."""
+    """Aborts the job while `spec.suspend` is true and resumes it afterwards; that does not count as a restart."""
     if view.job.spec.suspend:
         if progress.phase in ("Pending", "Running") or transitions.waits(progress, now):
             return transitions.applied(progress, JobRequest("AbortJob", SUSPENDED, "spec.suspend is true"), view, now)
@@ -80,7 +80,7 @@ def _after_suspend(progress: JobProgress, view: ObservedJob, now: datetime) -> J
 
 
 def _after_policies(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
-    """Policies answer what has happened, unless it is about a pod that is to go already."""
+    """Applies the policies to events, except events of pods that a kill already covers."""
     answers = view.job.spec.policies or any(task.policies for task in view.job.spec.tasks)
     found = policies.events(view, now) if answers and progress.phase in phases.AT_WORK else []
     pods = {pod.name: pod for pod in view.pods}
@@ -114,7 +114,7 @@ def _request(policy: LifecyclePolicy, one: JobEvent) -> JobRequest:
 def _delayed(
     progress: JobProgress, waiting: list[tuple[LifecyclePolicy, JobEvent]], found: list[JobEvent]
 ) -> JobProgress:
-    """Actions that wait for their policy's timeout."""
+    """Starts the timers of policies with a timeout."""
     started = timers.started(progress.timers, waiting, found)
     if started is progress.timers:
         return progress
@@ -135,7 +135,7 @@ def _is_killed_already(progress: JobProgress, pod: ObservedPod | None) -> bool:
 
 
 def _after_deadlines(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
-    """Actions whose time has come, and the end of a job that has been at work, or has waited, for too long."""
+    """Applies due timers, the job's deadline, and the end of a gang that is never admitted."""
     while timer := timers.due(progress.timers, now):
         fired, left = timers.fired(progress.timers, timer, now)
         progress = replace(progress, timers=left)
@@ -159,7 +159,7 @@ def _fired(timer: Delayed) -> JobRequest:
 
 
 def _started(progress: JobProgress, now: datetime) -> datetime | None:
-    """Since when the job has been at work; it starts over when it was aborted."""
+    """Returns the start of the job's work; it is reset when the job is aborted."""
     if progress.phase in ("Aborting", "Aborted"):
         return None
     return progress.started or (now if progress.phase == "Running" else None)

@@ -347,7 +347,7 @@ def controller(site: Site) -> Controller:
 
 
 def relatives(body: Object) -> tuple[Ref, ...]:
-    """Returns the queue, the existing claims and the PriorityClasses that a job names; of a malformed one, the queue."""
+    """Returns the queue, the existing claims and the PriorityClasses of a job; of a malformed one, the queue."""
     try:
         job = parse(body)
     except UserError:

@@ -1,4 +1,4 @@
-"""Taking a job's pods away, and at a full kill everything that was made for them but their volumes."""
+"""Deletion of a job's pods, and after a full kill of the plugins' objects and the PodGroup; claims stay."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,26 +16,26 @@ BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to go. victims: pods, whether or not one plan is enough for all. steps: how they and the rest go."""
+    """A deletion. victims: all pods to delete, even beyond one plan. steps: the deletions of this plan."""
 
     victims: tuple[ObservedPod, ...]
     steps: tuple[Step, ...]
 
     @property
     def blind(self) -> bool:
-        """Whether something goes of which nobody can see afterwards that it is gone."""
+        """True if the steps delete Secrets, which are not observed."""
         return any(
             isinstance(each, Discard) for step in self.steps if isinstance(step, Together) for each in step.steps
         )
 
     @property
     def uids(self) -> frozenset[str]:
-        """Of the pods."""
+        """The uids of the victims."""
         return frozenset(pod.uid for pod in self.victims)
 
 
 def removal(view: ObservedJob, progress: JobProgress, site: Site) -> Removal:
-    """What is left to take away, by the job's phase or by what its status says is to be killed."""
+    """Returns the deletions that the job's phase, or `killing` in its status, still requires."""
     if progress.killing:
         victims = tuple(
             pod
@@ -51,12 +51,12 @@ def removal(view: ObservedJob, progress: JobProgress, site: Site) -> Removal:
 
 
 def is_plugin(resource: str) -> bool:
-    """Whether this name among `status.controlledResources` tells of a plugin."""
+    """Returns True for an entry of `status.controlledResources` that belongs to a plugin."""
     return resource.startswith("plugin-")
 
 
 def deletion(victims: Sequence[ObservedPod]) -> tuple[Step, ...]:
-    """Delete pods, as many as one plan may."""
+    """Returns the deletion of the pods, at most BATCH of them."""
     if not victims:
         return ()
     steps = tuple(Delete(ref_of(POD, pod.body), pod.uid) for pod in victims[:BATCH])
@@ -64,7 +64,7 @@ def deletion(victims: Sequence[ObservedPod]) -> tuple[Step, ...]:
 
 
 def _rest(view: ObservedJob, site: Site) -> Iterator[Step]:
-    """What plugins made, and the PodGroup."""
+    """Yields the deletion of the plugins' objects and of the PodGroup."""
     attached = tuple(_attached(view, site))
     if attached:
         yield Together(
@@ -78,9 +78,10 @@ def _rest(view: ObservedJob, site: Site) -> Iterator[Step]:
 
 
 def _attached(view: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
-    """Secrets are not observed: the status says whether plugins have made anything.
+    """Yields the deletion of the plugins' objects.
 
-    A job at work may have made some in a plan that was cut short before it said so.
+    Secrets are not observed: the status says if plugins have created any. A job at work may have created some in a plan
+    that was cut short before that status was written.
     """
     made = view.phase in ("Pending", "Running") or any(map(is_plugin, view.memory.controlled_resources or ()))
     seen = {ref: one for ref, one in view.attached.items() if one is not None and _stays(one)}

@@ -1,4 +1,4 @@
-"""The state machine of a Job: what an action does in each phase, and by which rules phases follow from counts."""
+"""The state machine of a Job: the effect of an action in each phase, the pod counts, and the phase that follows."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
@@ -23,10 +23,10 @@ Action = Literal[
 
 
 class Operation(Enum):
-    """What is done to the pods.
+    """The effect of an action on the pods.
 
-    SYNC: they are made as the spec says. KILL_SOFT: all go but those that succeeded or failed. KILL_NONE: all go.
-    KILL_TARGET: those of the task, pod or partition go that the action is about.
+    SYNC: create them as the spec says. KILL_SOFT: delete all but finished pods. KILL_NONE: delete all.
+    KILL_TARGET: delete those of the task, pod or partition that the action names.
     """
 
     SYNC = "Sync"
@@ -36,7 +36,7 @@ class Operation(Enum):
 
 
 class PhaseRule(Enum):
-    """How the phase follows from the counts afterwards."""
+    """The rule by which the phase follows from the counts."""
 
     PENDING = "P"
     RUNNING = "R"
@@ -47,7 +47,7 @@ class PhaseRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobTransition:
-    """What an action does in a phase. then: the phase it leads to, or the rule that decides. counts: as a restart."""
+    """The effect of an action in a phase. then: the next phase, or the rule for it. counts: as a restart."""
 
     operation: Operation
     then: Phase | PhaseRule
@@ -103,15 +103,15 @@ _DRAINED: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Termin
 
 
 def cell(phase: Phase, action: str) -> JobTransition:
-    """What an action does to a job in this phase. Actions nobody knows do what goes on anyway."""
+    """Returns the effect of an action on a job in this phase. An unknown action has the effect of a sync."""
     return _CELLS.get(phase, {}).get(action, _OTHERS[phase])
 
 
 @dataclass(frozen=True, slots=True)
 class JobPodCounts:
-    """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted.
+    """Pods by phase. succeeded_of: by task, for tasks with a pod that is not being deleted.
 
-    lost: pods that were never made and never will be, because of `dependsOn`: rules take them for failed.
+    lost: pods that `dependsOn` prevents for ever; the rules count them as failed.
     """
 
     pending: int = 0
@@ -126,7 +126,7 @@ class JobPodCounts:
 
 @dataclass(frozen=True, slots=True)
 class PhaseOutcome:
-    """The phase that follows. reason, message: why, where it is another one than before and needs a word."""
+    """The phase that follows. reason, message: set where the change needs an explanation."""
 
     phase: Phase
     reason: str | None = None
@@ -134,13 +134,13 @@ class PhaseOutcome:
 
 
 def pending(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule P: enough pods run, or have run."""
+    """Rule P: Running once enough pods run or have ended."""
     started = counts.running + counts.succeeded + counts.failed + counts.lost
     return PhaseOutcome("Running" if spec.gang <= started else "Pending")
 
 
 def running(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule R: all pods have ended, enough have succeeded, or too few are left."""
+    """Rule R: a final phase once all pods have ended or enough have succeeded; Pending if too many pods wait."""
     if spec.total == 0:
         return PhaseOutcome("Running")
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
@@ -155,7 +155,7 @@ def running(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
 
 
 def _ended(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule R.3: no pod is left that could still change anything."""
+    """Rule R.3: all pods have ended."""
     if spec.gang >= sum(task.min_available if task.min_available is not None else task.replicas for task in spec.tasks):
         for task in spec.tasks:
             done = counts.succeeded_of.get(task.name)
@@ -172,7 +172,7 @@ def _too_few(counts: JobPodCounts, needed: int) -> PhaseOutcome:
 
 
 def restarting(spec: JobSpec, counts: JobPodCounts, *, retries: int, min_available: int) -> PhaseOutcome:
-    """Rule X: enough pods are gone, or it was one restart too many. min_available: as the status has it."""
+    """Rule X: Pending once enough pods are gone; Failed after too many restarts. min_available: from the status."""
     if retries >= spec.max_retry:
         text = f"{retries} restarts, maxRetry is {spec.max_retry}"
         return PhaseOutcome("Failed", "MaxRetryReached", text)
@@ -180,7 +180,7 @@ def restarting(spec: JobSpec, counts: JobPodCounts, *, retries: int, min_availab
 
 
 def draining(phase: Phase, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule D: the last pod is gone, or has ended. Pods of which nobody hears do not hold it."""
+    """Rule D: the final phase once no pod is pending, running or being deleted; pods in phase Unknown do not count."""
     at_work = counts.terminating + counts.pending + counts.running
     return PhaseOutcome(phase if at_work else _DRAINED[phase])
 
@@ -193,9 +193,9 @@ _SUCCEEDED = "Succeeded"
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """counts: of all pods. tasks: by task and phase, the pods that stay. present: by task, what the status remembers.
+    """Pod counts. counts: all pods. tasks: by task and phase. present: by task, the indexes that the status stores.
 
-    Pods that ended and stay are counted, of whatever version they are.
+    Finished pods are counted in every version.
     """
 
     counts: JobPodCounts
@@ -211,10 +211,9 @@ def tally(
     made: Iterable[Place] = (),
     lost: int = 0,
 ) -> TaskCounts:
-    """Count the pods.
+    """Counts the pods as they will be after the plan.
 
-    version: of the job. victims: uids of pods that are about to go. made: pods about to be made. lost: pods that never
-    are.
+    version: of the job. victims: uids of pods to delete. made: pods to create. lost: pods that are never created.
     """
     tasks: dict[str, Counter[str]] = {}
     present: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The pod of one place in a task, complete: what its template says, what the job adds, what its plugins want."""
+"""The manifest of one pod of a task: its template, the job's labels and annotations, volumes and plugins."""
 
 from collections.abc import Mapping
 
@@ -24,11 +24,10 @@ _LONGEST_LABEL = 63
 
 
 def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
-    """The pod `<job>-<task>-<index>` as it is to be created.
+    """Returns the manifest of the pod `<job>-<task>-<index>`.
 
-    version: of the job, which rises when all its pods are killed. retries: how often it was restarted. held: it waits
-    until somebody lets it go.
-    Raises PluginError for a job that its plugins cannot serve.
+    version: of the job; a full kill raises it. retries: restarts so far. held: the pod is gated until admission removes
+    the gate. Raises PluginError for a job that its plugins cannot serve.
     """
     body: Object = {
         "apiVersion": POD.api_version,
@@ -91,7 +90,7 @@ def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -
 
 
 def is_forwarded(job: Job) -> bool:
-    """Whether the job's queue hands its work on to other clusters."""
+    """Returns True if the job's queue forwards its jobs to other clusters."""
     return job.metadata.annotations.get(FORWARDING) == "true"
 
 

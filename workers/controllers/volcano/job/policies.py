@@ -1,4 +1,9 @@
-"""Lifecycle policies: which action answers what has happened, the task's before the job's, the first that matches."""
+"""Lifecycle policies: the events of a job's pods, the policy that answers an event, and policies without effect.
+
+Volcano's controller receives events and loses them when it is killed. Here the same events are derived from the
+observed pods and the status. The write that acts on an event also removes it: the pod is killed or belongs to an old
+version from then on, or the status no longer lists a pod that is gone.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +24,7 @@ _ORDER: tuple[Event, ...] = ("PodFailed", "PodEvicted", "TaskFailed", "TaskCompl
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One event. at: when it happened. exit_code: 0 but for a pod that failed with another. why: for people."""
+    """One event. exit_code: 0 unless a pod failed with another. why: for messages."""
 
     event: Event
     at: datetime
@@ -32,7 +37,7 @@ class JobEvent:
 
 
 def events(view: ObservedJob, now: datetime) -> list[JobEvent]:
-    """What has happened, in order. Pods of older versions and those on their way out have no part in it."""
+    """Returns the unanswered events in order. Pods of older versions and pods being deleted cause none."""
     found: list[JobEvent] = []
     current = {pod.name: pod for pod in view.pods if pod.version >= view.version and not pod.leaving}
     for task in view.job.spec.tasks:
@@ -63,7 +68,7 @@ def _event(pod: ObservedPod, event: Event, at: datetime, why: str, exit_code: in
 
 
 def _evicted(view: ObservedJob, task: Task, current: dict[str, ObservedPod], now: datetime) -> Iterator[JobEvent]:
-    """Pods that the status remembers and somebody else has deleted. The status forgets those that we delete."""
+    """Yields the pods in the status that another actor deleted. The status forgets pods before the job deletes them."""
     if view.backed_out:
         return
     pods = {pod.name: pod for pod in view.pods}
@@ -83,7 +88,7 @@ def _partition(task: Task, index: int) -> int | None:
 
 
 def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Iterator[JobEvent]:
-    """All replicas have succeeded, and not all of them for an older version, whose success was told then."""
+    """Yields TaskCompleted if all replicas succeeded, at least one of them in this version."""
     done = [pod for pod in pods if pod.phase == "Succeeded" and not pod.leaving]
     news = [pod for pod in done if pod.version >= version]
     if task.replicas and len(done) >= task.replicas and news:
@@ -92,7 +97,7 @@ def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Itera
 
 
 def _restarted_too_often(pods: tuple[ObservedPod, ...], task: Task, now: datetime) -> Iterator[JobEvent]:
-    """Containers have been started again too often in the pods at work."""
+    """Yields TaskFailed if the containers of the pods at work have restarted too often."""
     if restarts := failures.restart_counts(pods, task):
         worst = max((pod for pod in pods if pod.name in restarts), key=lambda pod: (restarts[pod.name], pod.name))
         text = f"containers of task {task.name} restarted {sum(restarts.values())} times, maxRetry is {task.retries}"
@@ -107,13 +112,13 @@ _ANY = "*"
 
 
 def chosen(spec: JobSpec, event: JobEvent) -> LifecyclePolicy | None:
-    """The policy that answers what has happened; None: nothing is done about it."""
+    """Returns the policy that answers the event: the task's before the job's, the first that matches."""
     task = spec.task(event.task) if event.task else None
     return _first(task.policies or () if task else (), event) or _first(spec.policies or (), event)
 
 
 def level(action: str) -> Level:
-    """What an action is about."""
+    """Returns the object that an action applies to."""
     return _LEVELS.get(action, "job")
 
 
@@ -132,7 +137,7 @@ def _matches(policy: LifecyclePolicy, event: JobEvent) -> bool:
 
 
 def warnings(spec: JobSpec) -> Iterator[RecordEvent]:
-    """Events about policies that are never carried out, and about a success that cannot be."""
+    """Yields Events about policies that never act and an unreachable minSuccess; Volcano accepts both silently."""
     for text in _never_acting(spec.policies or (), "policies", spec.tasks):
         yield RecordEvent("Warning", "PolicyIgnored", text)
     for task in spec.tasks:
@@ -146,7 +151,7 @@ def warnings(spec: JobSpec) -> Iterator[RecordEvent]:
 
 
 def _never_acting(policies: Sequence[LifecyclePolicy], place: str, tasks: Sequence[Task]) -> Iterator[str]:
-    """What is to be said of the policies of one list. tasks: those that they are about."""
+    """Yields a message for each policy of one list that never acts. tasks: the tasks it applies to."""
     for index, policy in enumerate(policies):
         where = f"{place}[{index}]"
         if policy.action == "RestartPartition" and not any(task.partition_policy for task in tasks):
@@ -160,5 +165,5 @@ def _never_acting(policies: Sequence[LifecyclePolicy], place: str, tasks: Sequen
 
 
 def _never_restarts(task: Task) -> bool:
-    """Whether no container of the task's pods is ever started again."""
+    """Returns True if the task's containers are never restarted in place."""
     return task.pod_spec.get("restartPolicy") == "Never"

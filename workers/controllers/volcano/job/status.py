@@ -1,4 +1,4 @@
-"""A job's status, computed whole."""
+"""The status of a job, rendered as a whole, and its time to live."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -25,10 +25,9 @@ def render(
     resources: Mapping[str, str],
     now: datetime,
 ) -> Object:
-    """The status to be written. seen: the one before it. resources: what plugins and volumes made.
+    """Returns the new status. seen: the status before it. resources: the objects of plugins and volumes.
 
-    Numbers of zero are left out, as Volcano does. A finished job keeps the numbers it had when its last pod was gone,
-    whatever becomes of the pods that were left.
+    Counts of zero are left out, as in Volcano. A finished job keeps the counts at the deletion of its last pod.
     """
     state = _state(seen.get("state") or {}, progress, now)
     computed: Object = {
@@ -55,19 +54,19 @@ def render(
 
 
 def is_settled(view: ObservedJob, progress: JobProgress) -> bool:
-    """Whether the job had finished before, and no pod was left whose end was waited for."""
+    """Returns True if the job had finished before and no pod was still expected to end."""
     counters = (view.memory.terminating, view.memory.running, view.memory.pending)
     return progress.phase in phases.FINAL and view.phase == progress.phase and not any(counters)
 
 
 def transition(view: ObservedJob) -> datetime | None:
-    """When the job came to its phase."""
+    """Returns the time at which the job entered its phase."""
     state = view.memory.state
     return times.parse(state.last_transition_time) if state and state.last_transition_time else None
 
 
 def duration(span: timedelta) -> str:
-    """Whole seconds as Go writes them: ``1h0m5s``."""
+    """Returns whole seconds in Go's notation: ``1h0m5s``."""
     seconds = max(0, span // _SECOND)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
@@ -88,14 +87,14 @@ def _state(seen: Object, progress: JobProgress, now: datetime) -> Object:
 
 
 def _history(seen: list[Object], state: Object) -> list[Object]:
-    """The phases so far; one that lasts is one entry."""
+    """Returns the phases so far; an unchanged phase adds no entry."""
     if seen and seen[-1].get("status") == state["phase"]:
         return seen
     return [*seen, {"status": state["phase"], "lastTransitionTime": state["lastTransitionTime"]}][-HISTORY:]
 
 
 def _duration(view: ObservedJob, progress: JobProgress, state: Object) -> str | None:
-    """From the job's creation to its end; nothing while it is at work."""
+    """Returns the time from creation to end; None for a job at work."""
     if progress.phase in phases.AT_WORK:
         return None
     return duration(times.parse(state["lastTransitionTime"]) - view.created)
@@ -120,7 +119,7 @@ def _dump(one: Model) -> Object:
 
 
 def expiry(view: ObservedJob, progress: JobProgress, now: datetime) -> datetime | None:
-    """When the job may go; None: it stays. now: when it came to a phase that is not written yet."""
+    """Returns the time of the job's deletion, None without a TTL. now: stands in for a transition not yet written."""
     spec = view.job.spec
     if progress.phase in phases.FINAL:
         seconds = spec.ttl_seconds_after_finished
@@ -135,6 +134,6 @@ def expiry(view: ObservedJob, progress: JobProgress, now: datetime) -> datetime 
 
 
 def expired(view: ObservedJob, progress: JobProgress, now: datetime) -> bool:
-    """Whether the job has been over for long enough, and was seen to be."""
+    """Returns True if the TTL is over and the phase was already stored."""
     end = expiry(view, progress, now)
     return end is not None and view.phase == progress.phase and end <= now

@@ -1,4 +1,4 @@
-"""Bringing a job's pods to what its spec says: what they need, then those too many, then those that are missing."""
+"""The pods of a job at work: the objects they need, surplus pods, missing pods, and `dependsOn` between tasks."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins
 
 @dataclass(frozen=True, slots=True)
 class TaskProblem:
-    """Why pods are not made. event: the reason of the Event that tells it; None where that is everyday life."""
+    """The reason why pods are not created. event: the reason of its Event; None for a normal wait."""
 
     event: str | None
     reason: str
@@ -31,9 +31,10 @@ class TaskProblem:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """What is done. first: what pods need; victims: pods too many; made: places that get a pod, by steps.
+    """The work of one plan.
 
-    lost: pods that are never made. resources: what plugins and volumes have made. back: when to look again.
+    first: creates what pods need. victims: surplus pods. made: task and index of new pods; making: the steps for them.
+    lost: pods that are never created. resources: `controlledResources`. back: time of the next reconcile.
     """
 
     first: tuple[Step, ...] = ()
@@ -47,9 +48,9 @@ class TaskWork:
 
 
 def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -> TaskWork:
-    """What a job that is Pending, Running or Restarting needs now.
+    """Returns the work that a Pending, Running or Restarting job needs now.
 
-    A Restarting job only gets its pods back: what they need was kept, or is made again when it is Pending. Raises
+    A Restarting job only gets missing pods: what they need was kept, or is created again in Pending. Raises
     PluginError, or ValueError for a malformed quantity.
     """
     missing = _missing(view)
@@ -78,7 +79,7 @@ def _missing(view: ObservedJob) -> TaskProblem | None:
 
 
 def _waiting(view: ObservedJob, lost: int) -> TaskProblem | None:
-    """Which tasks wait for which. lost: pods for which that is in vain."""
+    """Returns the problem that names the waiting tasks. lost: number of pods that wait in vain."""
     there = _by_name(view)
     if lost:
         return TaskProblem("DependencyFailed", "DependencyFailed", stalled_message(view.job, there))
@@ -88,7 +89,7 @@ def _waiting(view: ObservedJob, lost: int) -> TaskProblem | None:
 
 
 def _needs(view: ObservedJob, site: Site, claims: volumes.JobVolumeClaims) -> Iterator[Step]:
-    """What pods need: what plugins make, claims, and the PodGroup."""
+    """Yields the steps that create what pods need: plugins' objects, claims and the PodGroup."""
     job = view.job
     forwarded = bool(((view.queue or {}).get("spec") or {}).get("extendClusters"))
     if forwarded and not pods.is_forwarded(job):
@@ -104,7 +105,7 @@ def _needs(view: ObservedJob, site: Site, claims: volumes.JobVolumeClaims) -> It
 
 
 def _were_made(view: ObservedJob) -> bool:
-    """Whether plugins have made what they make for this start of the job."""
+    """Returns True if the status lists plugins' objects of this start of the job."""
     return any(map(is_plugin, view.memory.controlled_resources or ()))
 
 
@@ -120,15 +121,15 @@ def _group(view: ObservedJob) -> Iterator[Step]:
 
 
 def _later(view: ObservedJob) -> Set[str]:
-    """The tasks that do not belong to the gang yet, because of `dependsOn`.
+    """Returns the tasks outside the gang because of `dependsOn`.
 
-    One whose pods are there does, whatever has become of those it waited for.
+    A task with pods is in the gang, even if a task that it depended on has failed since.
     """
     return waiting_tasks(view.job, _by_name(view)) - {pod.task for pod in view.pods}
 
 
 def priorities(view: ObservedJob) -> dict[str, int]:
-    """By name, the values of the PriorityClasses that the tasks name; those that do not exist are left out."""
+    """Returns the values of the observed PriorityClasses by name."""
     return {
         ref.name: int(body.get("value") or 0)
         for ref, body in view.relatives.items()
@@ -137,7 +138,7 @@ def priorities(view: ObservedJob) -> dict[str, int]:
 
 
 def priority_classes(tasks: object) -> tuple[Ref, ...]:
-    """The PriorityClasses that the templates of a job's tasks name. tasks: as the manifest has them."""
+    """Returns the PriorityClasses that the tasks' templates name. tasks: as in the manifest."""
     found: list[str] = []
     for task in tasks if isinstance(tasks, list | tuple) else ():
         name = ((task.get("template") or {}).get("spec") or {}).get("priorityClassName")
@@ -146,12 +147,12 @@ def priority_classes(tasks: object) -> tuple[Ref, ...]:
 
 
 def _group_waits(view: ObservedJob) -> bool:
-    """Whether the gang has not been admitted: no pod is made or removed before."""
+    """Returns True until the gang is admitted: no pod is created or deleted before."""
     return view.group is None or view.group_phase in (None, "Pending")
 
 
 def _group_problem(view: ObservedJob) -> TaskProblem | None:
-    """Why the gang is not admitted, as the newest condition of its PodGroup that holds says."""
+    """Returns the reason of the newest true condition of the PodGroup."""
     holding = [
         one for one in ((view.group or {}).get("status") or {}).get("conditions") or () if one.get("status") == "True"
     ]
@@ -167,7 +168,7 @@ def _group_problem(view: ObservedJob) -> TaskProblem | None:
 
 
 def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -> TaskWork:
-    """The pods too many, and those that are missing and may be made."""
+    """Returns the surplus pods, and the missing pods that may be created."""
     if _group_waits(view):
         return TaskWork()
     replicas = {task.name: task.replicas for task in view.job.spec.tasks}
@@ -186,15 +187,15 @@ def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -
 
 
 def _secrets(view: ObservedJob, site: Site) -> Iterator[Step]:
-    """What new pods cannot do without, and nobody sees: it may have been deleted since the job started."""
+    """Yields the creation of the plugins' Secrets. Secrets are not observed, so every plan with new pods repeats it."""
     if _were_made(view) and (wanted := plugins.secrets(view.job, site)):
         yield Together(wanted, otherwise=_PLUGIN_ERROR)
 
 
 def _is_surplus(pod: ObservedPod, replicas: int, version: int) -> bool:
-    """Beyond the task's replicas, given up by whoever made it, or of an older version and not ended.
+    """Returns True for a pod beyond the task's replicas, marked out of sync, or unfinished and of an old version.
 
-    The last may come from a process that was cut off while it made pods, and made them after all.
+    The last may come from a process that was cut off while it created pods, and created them after all.
     """
     if pod.index is None or pod.index >= replicas or pod.given_up:
         return True
@@ -202,7 +203,7 @@ def _is_surplus(pod: ObservedPod, replicas: int, version: int) -> bool:
 
 
 def _free(view: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
-    """The places that have no pod, of tasks that may start, the gang's first. A name is free when its pod is gone."""
+    """Yields task and index of each missing pod of the tasks that may start, the gang's pods first."""
     there = _by_name(view)
     ready = [task for task in view.job.spec.tasks if may_start(view.job, task, there)]
     first = [(task, range(min(gang.get(task.name, 0), task.replicas))) for task in ready]
@@ -214,7 +215,7 @@ def _free(view: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
 
 
 def _gang(view: ObservedJob) -> Mapping[str, int]:
-    """By task, of how many pods, those of the lowest indexes, the gang that was admitted consists."""
+    """Returns the number of pods of the admitted gang by task; they have the lowest indexes."""
     later = _later(view)
     admitted = ((view.group or {}).get("spec") or {}).get("minMember")
     if admitted != podgroup.members(view.job, later):
@@ -224,7 +225,7 @@ def _gang(view: ObservedJob) -> Mapping[str, int]:
 
 
 def _create(view: ObservedJob, progress: JobProgress, site: Site, place: Place, gang: Mapping[str, int]) -> Create:
-    """A pod of the gang; others are held back until there is room for them besides everybody's gangs."""
+    """Returns the creation of one pod; pods beyond the gang are gated until admission finds room for them."""
     name, index = place
     task = view.job.spec.task(name)
     assert task is not None
@@ -238,12 +239,12 @@ def _by_name(view: ObservedJob) -> dict[str, Object]:
 
 
 def may_start(job: Job, task: Task, pods: Mapping[str, Object]) -> bool:
-    """Whether the task's pods may be made. pods: those the job has, by name."""
+    """Returns True if the task's pods may be created. pods: the job's pods by name."""
     return not waiting_for(job, task, pods)
 
 
 def waiting_for(job: Job, task: Task, pods: Mapping[str, Object]) -> tuple[str, ...]:
-    """The tasks that this one waits for; none when it may start. A task that does not exist is waited for as well."""
+    """Returns the tasks that this task waits for. A task that does not exist is waited for as well."""
     depends = task.depends_on
     if depends is None or not depends.name:
         return ()
@@ -254,14 +255,14 @@ def waiting_for(job: Job, task: Task, pods: Mapping[str, Object]) -> tuple[str, 
 
 
 def waiting_tasks(job: Job, pods: Mapping[str, Object]) -> frozenset[str]:
-    """The tasks that may not start yet."""
+    """Returns the names of the tasks that may not start yet."""
     return frozenset(task.name for task in job.spec.tasks if waiting_for(job, task, pods))
 
 
 def stalled(job: Job, pods: Mapping[str, Object]) -> Mapping[str, tuple[str, ...]]:
-    """The tasks whose missing pods are never made as things stand, each with those it waits for in vain.
+    """Returns the tasks whose missing pods can never be created, each with the tasks it waits for in vain.
 
-    A pod that failed keeps its name: unless a restart or somebody deletes it, its place gets no other.
+    A failed pod keeps its name: until a restart or a user deletes the pod, its index gets no other.
     """
     found: dict[str, tuple[str, ...]] = {}
     while news := {
@@ -274,7 +275,7 @@ def stalled(job: Job, pods: Mapping[str, Object]) -> Mapping[str, tuple[str, ...
 
 
 def unmade(job: Job, pods: Mapping[str, Object]) -> int:
-    """How many pods are missing that are never made."""
+    """Returns the number of missing pods that can never be created."""
     tasks = (job.spec.task(name) for name in stalled(job, pods))
     return sum(
         names.pod(job, task, index) not in pods for task in tasks if task is not None for index in range(task.replicas)
@@ -282,7 +283,7 @@ def unmade(job: Job, pods: Mapping[str, Object]) -> int:
 
 
 def stalled_message(job: Job, pods: Mapping[str, Object]) -> str:
-    """Which tasks can never start, for people."""
+    """Returns a message that names the tasks that can never start."""
     found = stalled(job, pods)
     return "; ".join(f"task {name} can never start: {_fates(late, found)}" for name, late in found.items())
 
@@ -292,7 +293,7 @@ def _fates(late: tuple[str, ...], gone: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _in_vain(job: Job, task: Task, pods: Mapping[str, Object], gone: Set[str]) -> tuple[str, ...]:
-    """The tasks that this one waits for and that cannot serve any more, if it cannot start without them."""
+    """Returns the failed tasks without which this task cannot start."""
     late = waiting_for(job, task, pods)
     vain = tuple(name for name in late if not _may_come(job, name, pods, gone))
     hopes = task.depends_on is not None and task.depends_on.iteration == "any" and vain != late
@@ -300,7 +301,7 @@ def _in_vain(job: Job, task: Task, pods: Mapping[str, Object], gone: Set[str]) -
 
 
 def _may_come(job: Job, name: str, pods: Mapping[str, Object], gone: Set[str]) -> bool:
-    """Whether enough pods of a task serve, or still may. lost: tasks that get no pods any more."""
+    """Returns True if enough pods of a task serve or may still do so. gone: tasks that get no more pods."""
     task = job.spec.task(name)
     if task is None:
         return False
@@ -309,14 +310,14 @@ def _may_come(job: Job, name: str, pods: Mapping[str, Object], gone: Set[str]) -
 
 
 def _is_over(pod: Object) -> bool:
-    """Whether the pod failed, and nobody is about to make another in its place."""
+    """Returns True for a failed pod that no controller is about to replace."""
     metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
     given_up = (metadata.get("annotations") or {}).get(OUT_OF_SYNC) == "true"
     return phase == "Failed" and not metadata.get("deletionTimestamp") and not given_up
 
 
 def _is_up(job: Job, name: str, pods: Mapping[str, Object]) -> bool:
-    """Whether enough pods of a task serve, or have succeeded."""
+    """Returns True if enough pods of a task serve, or have succeeded."""
     task = job.spec.task(name)
     if task is None:
         return False
@@ -325,7 +326,7 @@ def _is_up(job: Job, name: str, pods: Mapping[str, Object]) -> bool:
 
 
 def _serves(pod: Object) -> bool:
-    """Whether the pod succeeded, or runs with all its containers ready; one that tells nothing of them yet counts."""
+    """Returns True for a pod that succeeded, or runs with every reported container ready."""
     status = pod.get("status") or {}
     if status.get("phase") != "Running":
         return bool(status.get("phase") == "Succeeded")

@@ -1,8 +1,8 @@
-"""The progress of a job: what its status remembers, changed by one action after the other before anything is done.
+"""The progress of a job: its stored state, changed by one action after another before anything is done.
 
-Volcano carries each action out before it writes the status. Here the status says first what is going to happen: its
-phase, the version that pods must not be older than, and in Restarting also which pods are to go. Whoever is killed
-after that write, the next process reads there what is left to do, and no action is taken twice.
+Volcano carries an action out and then writes the status. Here the status is written first, with the phase, the least
+version of valid pods, and in Restarting the pods to kill. A process that takes over after a crash reads the remaining
+work there, and no action is applied twice.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ SUSPENDED = "Suspended"
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """An action that is asked for. reason, message: why. waits: a restart obeys restartBackoff."""
+    """A requested action. reason, message: its cause. waits: a restart obeys restartBackoff."""
 
     action: str
     reason: str
@@ -37,9 +37,9 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """Where a job stands and what is decided about it.
+    """The state of a job in one decision.
 
-    records: Events about what was decided just now. ignored: what a policy should answer now and cannot, for people.
+    records: Events of this decision. ignored: a policy that matched and cannot act.
     """
 
     phase: Phase
@@ -57,21 +57,21 @@ class JobProgress:
 
     @property
     def is_full_kill(self) -> bool:
-        """Whether all pods of older versions are to go, and with them all that was made for them."""
+        """True if all pods of older versions are killed, together with the objects created for them."""
         return any(one.version is not None for one in self.killing)
 
     def with_event(self, type_: str, reason: str, message: str) -> "JobProgress":
-        """The same progress with one more Event."""
+        """Returns the progress with one more Event."""
         record = RecordEvent("Warning" if type_ == "Warning" else "Normal", reason, message)
         return replace(self, records=(*self.records, record))
 
     def moved(self, phase: Phase, reason: str | None, message: str | None) -> "JobProgress":
-        """The progress in another phase."""
+        """Returns the progress in another phase."""
         return replace(self, phase=phase, reason=reason, message=message)
 
 
 def remembered(view: ObservedJob) -> JobProgress:
-    """The progress as the status has it."""
+    """Returns the progress that the status stores."""
     memory = view.memory
     return JobProgress(
         phase=view.phase,
@@ -88,7 +88,7 @@ def remembered(view: ObservedJob) -> JobProgress:
 
 
 def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> JobProgress:
-    """The progress once an action was taken. What does nothing in this phase changes nothing."""
+    """Returns the progress after an action; an action without effect in this phase changes nothing."""
     cell = phases.cell(_effective_phase(progress, request, now), request.action)
     if not does_anything(progress, request, view, now):
         return progress
@@ -110,7 +110,7 @@ def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: 
 
 
 def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> bool:
-    """Whether an action is more than what goes on anyway in this phase."""
+    """Returns True if the action has more effect than a sync."""
     phase = _effective_phase(progress, request, now)
     cell = phases.cell(phase, request.action)
     if cell == phases.cell(phase, "SyncJob"):
@@ -122,15 +122,15 @@ def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob,
 
 
 def waits(progress: JobProgress, now: datetime) -> bool:
-    """Whether a restart has still to wait for its time."""
+    """Returns True while a restart waits for its backoff."""
     return progress.ready_at is not None and now < progress.ready_at
 
 
 def _effective_phase(progress: JobProgress, request: JobRequest, now: datetime) -> Phase:
-    """The phase that says what an action does.
+    """Returns the phase that determines the effect of an action.
 
-    Volcano's Restarting is over in a moment, and what comes in it is lost. One that waits may last for hours: people
-    can stop it as they could when it is Pending.
+    Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
+    and accepts the actions of Pending.
     """
     return (
         "Pending" if progress.phase == "Restarting" and waits(progress, now) and not request.waits else progress.phase
@@ -138,17 +138,17 @@ def _effective_phase(progress: JobProgress, request: JobRequest, now: datetime) 
 
 
 def ended(progress: JobProgress) -> JobProgress:
-    """The progress of a job whose last phase has come: no pod that is still at work is of its version."""
+    """Returns the progress of a job in its final phase; pods still at work belong to an older version."""
     return replace(progress, version=progress.version + 1, killing=(), timers=(), ready_at=None)
 
 
 def is_target(one: Killing, pod: ObservedPod) -> bool:
-    """Whether a pod is to go."""
+    """Returns True for a pod to delete."""
     return is_about(one, pod) and not (one.retain == "soft" and pod.ended)
 
 
 def is_about(one: Killing, pod: ObservedPod) -> bool:
-    """Whether a pod is of those that are to go or, if they have ended, may stay."""
+    """Returns True for a pod that the kill names, including finished pods that may stay."""
     if one.version is not None:
         return pod.version <= one.version
     return (
@@ -160,7 +160,7 @@ def is_about(one: Killing, pod: ObservedPod) -> bool:
 
 
 def _joined(known: tuple[Killing, ...], target: Killing, view: ObservedJob) -> tuple[Killing, ...]:
-    """One more target. Pods of one task are one entry, however many they are: all of this is written down."""
+    """Returns the kills with one more. Pods of one task share an entry, because the status has to stay small."""
     prefix = f"{view.job.metadata.name}-{target.task}-"
     number = (target.pod or "").removeprefix(prefix)
     if target.pod is None or not number.isdecimal():
@@ -179,7 +179,7 @@ def _indexes(text: str) -> Indexes:
 
 
 def _narrowed(target: Killing, action: str) -> Killing:
-    """What the action is about and no more: an event of a pod may be answered by a restart of its whole task."""
+    """Returns the kill reduced to the level of the action: a pod's event may restart its whole task."""
     match action:
         case "RestartTask":
             return target.model_copy(update={"pod": None, "partition": None})
@@ -190,7 +190,7 @@ def _narrowed(target: Killing, action: str) -> Killing:
 
 
 def _killed(progress: JobProgress, cell: JobTransition, spec: JobSpec) -> JobProgress:
-    """All pods of the version so far are to go. After the last retry those that have ended stay, with their logs."""
+    """Kills all pods of the current version. After the last retry finished pods stay, with their logs."""
     keeps = cell.operation is Operation.KILL_SOFT or progress.retries >= spec.max_retry - 1
     one = Killing(retain="soft" if keeps else "none", version=progress.version)
     return replace(progress, version=progress.version + 1, killing=(one,), timers=())
@@ -211,7 +211,7 @@ def _led(progress: JobProgress, cell: JobTransition, request: JobRequest, spec: 
 
 
 def restart_at(backoff: RestartBackoff | None, restarts: int, now: datetime) -> datetime | None:
-    """When the restart with this number (from 1) may go on; None: at once."""
+    """Returns the time of the restart with this number (from 1); None without a wait."""
     if backoff is None:
         return None
     seconds = float(backoff.seconds)

@@ -101,7 +101,7 @@ def _delete_jobs(view: ObservedFlow, advance: "_Advance", outcome: "_FlowOutcome
 
 @dataclass(frozen=True, slots=True)
 class _Advance:
-    """The nodes after this decision, all by node id. limits: `timeoutSeconds`. deadlines: when the Job has used it up."""
+    """The nodes after this decision, by node id. limits: `timeoutSeconds`. deadlines: the end of that time."""
 
     round: StartRound
     tracks: Mapping[str, Track]

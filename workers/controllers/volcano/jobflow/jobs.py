@@ -1,4 +1,4 @@
-"""The Jobs of a flow, and the Commands that end them."""
+"""The manifests of a flow's Jobs, with patches and variables, and the Commands that end Jobs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _LABEL = 63
 
 
 def reference(owner: Object, api_version: str, kind: str) -> Object:
-    """The owner reference of what is made for an object."""
+    """Returns the owner reference to an object."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -27,7 +27,7 @@ def reference(owner: Object, api_version: str, kind: str) -> Object:
 
 
 def build(flow: Object, node: FlowNode, name: str, template: Object, scope: FlowScope) -> Object:
-    """A Job's manifest. Raises UserError when the patch names what is not there."""
+    """Returns a Job's manifest. Raises UserError for a patch that references an unknown name."""
     namespace = flow["metadata"]["namespace"]
     marks = {
         CREATED_BY_TEMPLATE: f"{namespace}.{node.entry.source}",
@@ -54,7 +54,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
 
 
 def end(flow: Object, job: Object, why: str) -> Object:
-    """The Command that terminates a Job. Its name tells two of them for one Job to be one."""
+    """Returns the Command that terminates a Job. Its name makes repeated creation harmless."""
     metadata = job["metadata"]
     return {
         "apiVersion": COMMAND.api_version,
@@ -71,7 +71,7 @@ def end(flow: Object, job: Object, why: str) -> Object:
 
 
 def _variables(scope: FlowScope) -> dict[str, str]:
-    """The variables of every container: parameters, and the item."""
+    """Returns the environment variables of every container: parameters, and the item."""
     found = {f"FLOW_{name}": value for name, value in scope.parameters.items()}
     if scope.index is not None:
         found |= {"FLOW_ITEM": scope.item or "", "FLOW_INDEX": str(scope.index)}
@@ -79,7 +79,7 @@ def _variables(scope: FlowScope) -> dict[str, str]:
 
 
 def _with_variables(spec: Object, variables: Mapping[str, str]) -> Object:
-    """The spec with these variables in every container that has none of the name."""
+    """Returns the spec with these variables in every container that does not set them."""
     return {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
 
 
@@ -103,11 +103,10 @@ def _container(container: Object, variables: Mapping[str, str]) -> Object:
 
 
 def patched(base: Any, patch: Any) -> Any:
-    """The base with everything the patch says otherwise; neither is changed.
+    """Returns the base with a patch applied; neither is modified.
 
-    Objects are merged field by field, and None takes a field out. Lists of objects that have names (tasks, containers,
-    variables) are merged by name: what the patch does not name stays, what only the patch names comes last. Every
-    other list is replaced.
+    Objects are merged by field, and None removes a field. Lists of named objects (tasks, containers, variables) are
+    merged by name; other lists are replaced.
     """
     if isinstance(patch, dict):
         return _patched_object(base if isinstance(base, dict) else {}, patch)

@@ -1,4 +1,4 @@
-"""A flow with a schedule: it makes flows without one, as a CronJob makes Jobs, and runs nothing itself."""
+"""A flow with a schedule: it creates flows without one, as a CronJob creates Jobs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _SECOND = timedelta(seconds=1)
 
 
 def decide(view: ObservedFlow) -> Plan:
-    """What to do about a flow with a schedule."""
+    """Returns the plan for a flow with a schedule."""
     return _Scheduled(view).plan()
 
 
@@ -45,7 +45,7 @@ class _Scheduled:
     view: ObservedFlow
 
     def plan(self) -> Plan:
-        """Clean up, make what is due, and say when the next is."""
+        """Deletes old flows, creates the due one, and comes back at the next slot."""
         made = self._slot is not None
         steps: list[Step] = []
         doomed = [*self._old, *(self._active.values() if made and self._replaces else ())]
@@ -62,18 +62,18 @@ class _Scheduled:
 
     @cached_property
     def _flows(self) -> Mapping[str, Object]:
-        """The flows that are there, by name."""
+        """The existing flows by name."""
         entries = self.view.snapshot.children.get(JOB_FLOW.id, ())
         return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
 
     @cached_property
     def _active(self) -> Mapping[str, Object]:
-        """The flows that are at work."""
+        """The flows at work."""
         return {name: flow for name, flow in self._flows.items() if _phase(flow) not in phases.FINAL}
 
     @property
     def _old(self) -> Iterator[Object]:
-        """Flows that are over, beyond the limits."""
+        """Finished flows beyond the history limits."""
         spec, limits = self.view.spec, {}
         limits[True] = spec.successful_flows_history_limit
         limits[False] = spec.failed_flows_history_limit
@@ -92,7 +92,7 @@ class _Scheduled:
 
     @cached_property
     def _since(self) -> datetime:
-        """The newest slot that is handled."""
+        """The newest handled slot."""
         created = self.view.body["metadata"].get("creationTimestamp")
         begin = times.parse(created) if created else self.view.now
         last = self.view.status.get("lastScheduleTime")
@@ -100,7 +100,7 @@ class _Scheduled:
 
     @cached_property
     def _due(self) -> datetime | None:
-        """The newest slot that is due and not handled."""
+        """The newest due slot that is not handled."""
         if self._since >= self.view.now:
             return None
         slot = self._schedule.latest(self._since, self.view.now)
@@ -111,7 +111,7 @@ class _Scheduled:
 
     @cached_property
     def _slot(self) -> datetime | None:
-        """The slot whose flow is made now."""
+        """The slot whose flow is created now."""
         spec = self.view.spec
         if self._due is None or spec.suspend or spec.cancel or self._was_made(self._due):
             return None
@@ -122,7 +122,7 @@ class _Scheduled:
         return self.view.spec.concurrency_policy == "Replace"
 
     def _was_made(self, slot: datetime) -> bool:
-        """Whether the slot has a flow, or had one that is remembered as deleted."""
+        """Returns True if the slot has a flow, or had one that was deleted lately."""
         return any(entry.ref.name == self._name(slot) for entry in self.view.snapshot.children.get(JOB_FLOW.id, ()))
 
     def _name(self, slot: datetime) -> str:
@@ -167,7 +167,7 @@ class _Scheduled:
 
     @cached_property
     def _next(self) -> datetime | None:
-        """The next slot; None while nothing is to be made."""
+        """The next slot; None while suspended or cancelled."""
         spec = self.view.spec
         return None if spec.suspend or spec.cancel else self._schedule.next(max(self.view.now, self._since))
 

@@ -1,4 +1,4 @@
-"""Which nodes start now, and which never will."""
+"""The nodes that start now, the nodes that are skipped, and the probes that entries wait for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,10 +26,10 @@ _DEPENDENCIES, _CONDITION = "DependenciesNotMet", "ConditionNotMet"
 
 @dataclass
 class StartRound:
-    """What becomes of a flow's nodes in this decision.
+    """The starts of one decision.
 
-    tracks: by id, as they are afterwards. jobs: the manifests to make, in order. missing: JobTemplates that are not
-    there, by name, and an entry of each. more: something could start and has to wait for the next plan.
+    tracks: by node id, after the starts. jobs: the manifests to create, in order. missing: JobTemplates that do not
+    exist, each with one entry. more: further nodes may start in the next plan.
     """
 
     tracks: dict[str, Track]
@@ -39,7 +39,7 @@ class StartRound:
 
 
 def decided(view: ObservedFlow) -> StartRound:
-    """Skip what cannot happen any more, and start what may."""
+    """Returns the starts and skips of this decision."""
     result = StartRound(dict(view.tracks))
     outcomes: dict[str, str | None] = {}
     able = [] if halted(view, result.tracks) else list(_able(view, result.tracks, outcomes))
@@ -55,12 +55,12 @@ def decided(view: ObservedFlow) -> StartRound:
 
 
 def halted(view: ObservedFlow, known: Mapping[str, Track]) -> bool:
-    """Whether nothing starts any more: the flow is over or cancelled, or a failure that nobody waits for ends it."""
+    """Returns True if nothing starts any more: the flow is over, cancelled or has failed."""
     return bool(view.spec.cancel) or view.phase in phases.FINAL or bool(fatal(view, known))
 
 
 def fatal(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
-    """The nodes whose failure ends the flow."""
+    """Returns the nodes whose failure ends the flow."""
     awaited = view.graph.awaited
     return [
         node
@@ -70,14 +70,14 @@ def fatal(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
 
 
 def failed(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
-    """The nodes that ended badly."""
+    """Returns the nodes that failed or were terminated."""
     if not any(track.bad for track in known.values()):
         return []
     return [node for node in view.nodes if known[node.id].bad]
 
 
 def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
-    """The nodes that may start; those that never will are skipped in `known`. outcomes: learns those of all entries."""
+    """Yields the nodes that may start; skips others in `known`. outcomes: filled with the ends of all entries."""
     for entry in view.graph.order:
         members = view.members[entry.name]
         outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
@@ -104,7 +104,7 @@ def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str |
 
 
 def _answers(view: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, target: str) -> bool:
-    """Whether the entry's probes of a target that has not ended succeed."""
+    """Returns True if the entry's probes of a target at work succeed."""
     if entry.probe is None:
         return False
     there = _at_work(view, known, target)
@@ -112,7 +112,7 @@ def _answers(view: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, t
 
 
 def unanswered(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
-    """What entries wait for whose probes of a target at work do not succeed, for people."""
+    """Yields a message for each entry whose probes do not succeed yet."""
     for entry in view.graph.probing:
         if entry.probe is None or any(known[node.id].phase for node in view.members[entry.name]):
             continue
@@ -126,7 +126,7 @@ def unanswered(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
 
 
 def _at_work(view: ObservedFlow, known: Mapping[str, Track], target: str) -> list[Object]:
-    """The Jobs of an entry that are there and have not ended."""
+    """Returns the live Jobs of an entry."""
     made = [known[node.id].job or "" for node in view.members[target] if known[node.id].live]
     return [view.jobs[name] for name in made if name in view.jobs]
 
@@ -134,7 +134,7 @@ def _at_work(view: ObservedFlow, known: Mapping[str, Track], target: str) -> lis
 def _chosen(
     view: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: dict[str, Track]
 ) -> Iterator[FlowNode]:
-    """Of nodes whose dependencies are met, those whose conditions hold."""
+    """Yields the nodes whose conditions hold, of those whose dependencies are met."""
     for node in waiting:
         try:
             holds = _holds(view, node, outcomes)
@@ -164,12 +164,12 @@ def _holds(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None
 
 
 def scope(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> FlowScope:
-    """What references of a node stand for. outcomes: of all entries."""
+    """Returns the values of a node's references. outcomes: of all entries."""
     return FlowScope(view.name, view.spec.parameters or {}, outcomes, node.item, node.index)
 
 
 def _start(view: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str | None], result: StartRound) -> None:
-    """Make the Jobs of these nodes, as many as limits allow. outcomes: of all entries."""
+    """Creates the Jobs of these nodes within the limits. outcomes: of all entries."""
     if not able:
         return
     known = result.tracks
@@ -190,7 +190,7 @@ def _start(view: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str 
 
 
 def _make(view: ObservedFlow, node: FlowNode, result: StartRound, values: FlowScope) -> bool:
-    """Make the Job of one node. False if there is none to make."""
+    """Creates the Job of one node; returns False without one."""
     track, template = result.tracks[node.id], view.template(node.entry.source)
     if not view.was_looked_for(node.entry.source):
         result.more = True
@@ -228,21 +228,21 @@ def _make(view: ObservedFlow, node: FlowNode, result: StartRound, values: FlowSc
 
 
 def probe_succeeds(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> bool:
-    """Whether everything holds that a probe asks of the Jobs of one target.
+    """Returns True if a probe succeeds for the Jobs of one target.
 
-    A target without any of the probe's tasks is not asked: it has to complete.
+    A target without any of the probe's tasks never succeeds: it has to complete. Without a sample the answer is False.
     """
     verdicts = [holds for _, holds in _probe_results(probe, jobs, reading)]
     return bool(verdicts) and all(verdicts)
 
 
 def failing_probes(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
-    """What a probe asks of the Jobs of one target and does not hold, for people."""
+    """Returns the parts of a probe that fail for the Jobs of one target."""
     return [name for name, holds in _probe_results(probe, jobs, reading) if not holds]
 
 
 def questions(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
-    """The samples that entries wait for. known: how far each node is."""
+    """Yields the names of the samples that entries wait for. known: the tracks."""
     for entry in view.graph.probing:
         if entry.probe is None or all(known[node.id].phase for node in view.members[entry.name]):
             continue
@@ -260,7 +260,7 @@ def _probe_results(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | 
 
 
 def _job_results(probe: FlowProbe, job: Object, samples: Mapping[str, TriggerSample]) -> Iterator[tuple[str, bool]]:
-    """What is asked of a Job, and whether it holds."""
+    """Yields each part of a probe of one Job with its result."""
     tasks = {task.get("name"): task for task in job["spec"].get("tasks") or ()}
     for asked in probe.asked:
         if asked.task_name in tasks:
@@ -274,7 +274,7 @@ def _job_results(probe: FlowProbe, job: Object, samples: Mapping[str, TriggerSam
 
 
 def _has_come_to(wanted: TaskPhase, task: Object, job: Object) -> bool:
-    """Whether so many pods of the task are in the phase as its gang has."""
+    """Returns True if as many pods of the task are in the phase as its gang has."""
     counted = ((job.get("status") or {}).get("taskStatusCount") or {}).get(wanted.task_name) or {}
     needed = task.get("minAvailable")
     needed = task.get("replicas") or 0 if needed is None else needed

@@ -1,4 +1,8 @@
-"""The status of a flow, computed whole: Volcano's lists and histories, and what is remembered of every entry."""
+"""The status of a flow: Volcano's lists, histories and conditions, and the throttling of its writes.
+
+A status write costs by its length, and each Job passes through several phases: the phases of single Jobs in a long
+flow are written with a delay. Tracks that ended, attempts and the flow's phase never wait.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,31 +41,31 @@ _KEPT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FlowReady:
-    """Whether everything that could start does, and if not, why."""
+    """The FlowReady condition: everything that could start has started, or the reason why not."""
 
     status: str
     reason: str
     message: str
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
-        """The conditions; the transition time changes with the status only."""
+        """Returns the conditions; the transition time changes with the status only."""
         ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
         return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
-        """Whether nobody was told yet."""
+        """Returns True if the condition differs from the stored one."""
         before = condition(observed)
         return (before.get("reason"), before.get("message")) != (self.reason, self.message)
 
 
 def condition(status: Object) -> Object:
-    """The Ready condition of a flow's status; empty when there is none."""
+    """Returns the stored condition; empty without one."""
     listed = status.get("flowConditions") or ()
     return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
 
 
 def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
-    """The Jobs by phase: of every node its newest, also when it is cleaned up by now."""
+    """Returns the Jobs by phase: the newest of every node, even after its deletion."""
     found: dict[str, list[str]] = {name: [] for name in dict.fromkeys(LISTS.values())}
     for node in nodes:
         track = tracks[node.id]
@@ -76,7 +80,7 @@ def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[
 
 
 def conditions(jobs: Iterable[Object]) -> Object:
-    """Every Job that is there, as it is."""
+    """Returns the conditions of the existing Jobs."""
     return {job["metadata"]["name"]: _condition(job) for job in jobs}
 
 
@@ -92,7 +96,7 @@ def _condition(job: Object) -> Object:
 
 
 def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime) -> list[Object]:
-    """What became of every Job the flow has had: the list so far, and in it those that are there as they are."""
+    """Returns the history of every Job the flow has had."""
     there = {job["metadata"]["name"]: job for job in jobs}
     moment = times.render(now)
     kept = [_history(each, there.pop(each["name"], None), moment) for each in observed]
@@ -100,9 +104,9 @@ def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime)
 
 
 def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Collection[str]) -> list[Object]:
-    """Histories, as many as a status tells. Of Jobs whose end is written down, the first ones go, and never come back.
+    """Returns at most LISTED histories. Those of the first settled Jobs go, and never return.
 
-    observed: the list so far. settled: names of Jobs whose end is written down.
+    observed: the stored list. settled: names of Jobs whose end is stored.
     """
     known = {each["name"] for each in observed}
     kept = [each for each in found if each["name"] in known or each["name"] not in settled]
@@ -128,7 +132,7 @@ def _history(before: Object, job: Object | None, now: str) -> Object:
 
 
 def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
-    """The phases a Job went through; the last is open."""
+    """Yields the phases of a Job; the last is open."""
     if not before:
         if phase:
             yield {"startTimestamp": now, "state": phase}
@@ -143,7 +147,7 @@ def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
 
 @lru_cache(_KEPT)
 def _end(created: str | None, took: str | None) -> str | None:
-    """A Job's end: so long after it was made as it was at work."""
+    """Returns the end of a Job: creation plus running duration."""
     if not created or not took:
         return None
     try:
@@ -157,7 +161,7 @@ def _phase(job: Object) -> str:
 
 
 def merged(observed: Object, computed: Object) -> Object:
-    """What is to be written: fields that are not computed stay as they were, and None is no field."""
+    """Returns the status to write: fields that are not computed stay, empty fields go."""
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}
 
 
@@ -168,7 +172,7 @@ JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries
 
 
 def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
-    """Histories and conditions. known: how far each node is."""
+    """Returns histories and conditions. known: the tracks."""
     places = {track.job: place for place, track in enumerate(known.values())}
     listed = sorted(
         view.jobs.values(),
@@ -184,7 +188,7 @@ def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
 
 
 def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
-    """Until when this status need not be written; None when it is written now. known: how far each node is."""
+    """Returns the time until which the write may wait; None to write now. known: the tracks."""
     if len(view.nodes) <= SHORT or _has_facts(view, known, new):
         return None
     before, after = view.status.get("conditions") or {}, new.get("conditions") or {}
@@ -196,7 +200,7 @@ def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object)
 
 
 def _has_facts(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
-    """Whether a status says something new beside what phase Jobs are in that have not ended."""
+    """Returns True if the status changes in more than the phases of live Jobs."""
     observed = view.status
     if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - JOB_FIELDS):
         return True
@@ -210,7 +214,7 @@ def _fact(track: Track) -> tuple[object, ...]:
 
 
 def _since(job: Object) -> datetime | None:
-    """Since when a Job is as it is."""
+    """Returns the time of a Job's last transition."""
     state = (job.get("status") or {}).get("state") or {}
     moment = state.get("lastTransitionTime") or job["metadata"].get("creationTimestamp")
     return times.parse(moment) if moment else None

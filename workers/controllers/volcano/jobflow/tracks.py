@@ -1,6 +1,6 @@
-"""What is known of one node: what was written down, and what its Job says now.
+"""The track of a node: its stored progress, advanced by what its Job says.
 
-An end that was seen once stays, whatever becomes of the Job: a Job that cleaned itself up is not run again.
+A stored end stays even after the deletion of the Job: a Job that cleaned itself up is not run again.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,13 +28,12 @@ _KEPT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """How far a node is.
+    """The progress of a node.
 
-    phase: of its Job (Pending, Running...), Retrying between two Jobs, one of `ENDS`; None before anything was made.
-    attempts: Jobs that were made. before: of these, made before somebody asked for another try. again: when the next
-    attempt is due. started: when its Job was made, None as long as nobody has seen it. lost: its Job was deleted before
-    it ended. taken: its Job could not be made because somebody else has the name. stale: its Job is about an attempt of
-    another node that was replaced meanwhile; when it has ended the node begins anew.
+    phase: of its Job, Retrying between two Jobs, one of `ENDS`, or None before the first Job. attempts: Jobs created.
+    before: those of them before the last retry request. retry_at: start of the next attempt. started: creation of its
+    Job, None until observed. lost: its Job was deleted before it ended. taken: another owner's Job has its name. stale:
+    its Job belongs to a replaced attempt of a dependency; the node starts over when that Job ends.
     """
 
     phase: str | None = None
@@ -52,26 +51,26 @@ class Track:
 
     @property
     def over(self) -> bool:
-        """It has ended."""
+        """True if it has ended."""
         return self.phase in ENDS
 
     @property
     def bad(self) -> bool:
-        """It has ended, and not well."""
+        """True if it failed or was terminated."""
         return self.phase in (FAILED, TERMINATED)
 
     @property
     def live(self) -> bool:
-        """It has a Job that has not ended."""
+        """True if its Job has not ended."""
         return self.phase is not None and self.phase != RETRYING and not self.over
 
     @property
     def next(self) -> int:
-        """The number of the attempt that would be made."""
+        """The number of the next attempt."""
         return self.attempts if self.lost or self.taken else self.attempts + 1
 
     def render(self) -> Object:
-        """As it is written down."""
+        """Returns the stored form."""
         fields = {
             "phase": self.phase,
             "job": self.job,
@@ -87,13 +86,13 @@ class Track:
         return {key: value for key, value in fields.items() if value is not None}
 
     def end(self, phase: str, now: datetime, reason: str | None = None, message: str | None = None) -> "Track":
-        """The track once it ended."""
+        """Returns the ended track."""
         return replace(
             self, phase=phase, ended=now, retry_at=None, reason=reason, message=message, lost=False, taken=False
         )
 
     def anew(self) -> "Track":
-        """The track that begins again. Jobs that were made keep their names."""
+        """Returns a track that starts over. Created Jobs keep their names."""
         return Track(attempts=self.attempts, before=self.attempts)
 
 
@@ -101,7 +100,7 @@ _UNTOUCHED = Track()
 
 
 def read(written: Object | None) -> Track:
-    """The track that was written down; for the same text it is the same one."""
+    """Returns the stored track; the same object for the same text."""
     return _read(tuple(written.items())) if written else _UNTOUCHED
 
 
@@ -126,7 +125,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
 def observed(
     node: FlowNode, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
 ) -> Track:
-    """The track by what is there. jobs: the flow's, by name. gone: names of those that were deleted lately."""
+    """Returns the track after observation. jobs: the flow's Jobs by name. gone: names of Jobs deleted lately."""
     if track.over:
         return track
     found = _observed(node, track, flow, jobs, gone, now)
@@ -157,7 +156,7 @@ def _observed(
 
 
 def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
-    """The track by its newest Job."""
+    """Returns the track advanced by its newest Job."""
     state = (job.get("status") or {}).get("state") or {}
     phase = state.get("phase") or "Pending"
     created = _moment(job["metadata"].get("creationTimestamp")) or now
@@ -176,7 +175,7 @@ def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
 
 
 def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
-    """The track once its Job failed: there is another attempt, or there is none."""
+    """Returns the track after a failure: Retrying, or Failed after the last attempt."""
     retry, made = node.entry.retry, track.attempts - track.before
     if retry is None or made > retry.limit:
         return track.end(FAILED, ended, reason, message)
@@ -187,7 +186,7 @@ def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, m
 
 
 def backoff(retry: FlowRetry, failed: int) -> timedelta:
-    """The wait after so many Jobs in a row failed."""
+    """Returns the wait after `failed` Jobs in a row."""
     try:
         seconds = retry.backoff_seconds * retry.factor ** (failed - 1)
     except OverflowError:

@@ -1,4 +1,7 @@
-"""Gang admission: which PodGroups may start, and what becomes of them."""
+"""PodGroups: gang admission, phases, ungating and back-out.
+
+The registry imports it; `queue` runs its admission round; the command line reads `group` and `order`.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,10 +18,10 @@ __all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 
 
 def controller(rules: GangRules = DEFAULT_RULES) -> Controller:
-    """The controller of PodGroups: their phases, their pods let go, their back-out."""
+    """Returns the controller of PodGroups: phases, ungated pods and back-out."""
     return Controller(kind=POD_GROUP, decide=GangDecision(rules).decide, tied=(POD,))
 
 
 def rounds(rules: GangRules = DEFAULT_RULES) -> Callable[[Snapshot, datetime], Plan]:
-    """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
+    """Returns the admission round, a decision of the queue `root`. It must observe everything of EVERYWHERE."""
     return lambda snapshot, now: admit(snapshot, now, rules)

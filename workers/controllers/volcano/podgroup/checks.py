@@ -1,4 +1,4 @@
-"""Whether a group may start now, and if not, why: every rule by itself, in the order in which they are asked."""
+"""The admission checks: each returns the refusal of a group, or None, in the order in which they are asked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from workers.controllers.volcano.podgroup.vectors import Vector
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
+    """The reason why a group waits. hopeless: waiting alone will not help.
 
-    room: it waits for others to make room, and nobody who came later should take that if its time has come. short: the
-    queue that has too little left, empty if that is the cluster. scattered: there is room, but in pieces.
+    room: the group waits for room, which is reserved for it once it is late. short: the queue without enough left,
+    empty for the cluster. scattered: there is room, in pieces on several nodes.
     """
 
     reason: str
@@ -32,7 +32,7 @@ class Refusal:
 
 
 class AdmissionChecks:
-    """The rules, and what they look at."""
+    """The checks with the totals of one round."""
 
     def __init__(self, tree: QueueTree, ledger: PlacementLedger, quotas: NamespaceQuotas, now: datetime) -> None:
         self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
@@ -50,7 +50,7 @@ class AdmissionChecks:
         )
 
     def ask(self, group: Group) -> Refusal | None:
-        """The first rule that speaks against it; None lets it through, and counts what it needs as given away."""
+        """Returns the first refusal; None admits the group and counts its need."""
         for rule in self._rules:
             refusal = rule(group)
             if refusal is not None:
@@ -60,11 +60,11 @@ class AdmissionChecks:
         return None
 
     def permanent_refusal(self, group: Group) -> Refusal | None:
-        """Why the group will not start whatever there is room for, whoever comes before it; None if it may."""
+        """Returns the refusal that no amount of room changes; None if there is none."""
         return self._malformed(group) or self._given_up(group)
 
     def check_pod(self, group: Group, pod: Member) -> bool:
-        """Whether a pod beyond its gang may be let go now; it counts as given away then."""
+        """Returns True if a pod beyond its gang may start now; it counts at once."""
         if group.queue not in self._tree or any(
             self._tree[name].state != OPEN for name in self._tree.chains[group.queue]
         ):
@@ -78,10 +78,10 @@ class AdmissionChecks:
         return True
 
     def reserve_room(self, group: Group, refusal: Refusal) -> None:
-        """Whoever is asked from now on gets nothing of what this group waits for.
+        """Reserves the room that this group waits for.
 
-        Where a queue has too little left that is only what the queue may have. Where there is room in pieces nobody
-        comes to the group's nodes any more: who gets which node is not ours to say.
+        A group short of its queue's resources reserves those of the queue. A group with scattered room reserves its
+        nodes: the scheduler, not Penstock, picks a node for each pod.
         """
         if not refusal.room:
             return
@@ -122,10 +122,9 @@ class AdmissionChecks:
         return None
 
     def _incomplete(self, group: Group) -> Refusal | None:
-        """A gang that does not say what it needs shows it by its pods, once they are there.
+        """Refuses a gang without minResources until its pods exist: they show its demand.
 
-        Pods that are held back are made before their gang may start: all of them are waited for, or some would start
-        alone.
+        Gated pods exist before admission, and all of them are awaited: a part must not start alone.
         """
         there = group.placed + len(group.waiting)
         shown = group.minimum is None or group.pods_first
@@ -153,7 +152,7 @@ class AdmissionChecks:
         return None
 
     def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
-        """The first resource of which a queue has too little left: name, what is asked for, the most there may be."""
+        """Returns the first resource that a queue is short of: name, request, limit."""
         for name, asked in amounts.items():
             limit = self._ledger.limit(queue, name)
             if limit is not None and asked > 0 and asked + self._ledger.use[queue].get(name, 0) > limit:
@@ -172,7 +171,7 @@ class AdmissionChecks:
         return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
 
     def _beyond_room(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
-        """The first resource of which the cluster has too little for a queue: name, what is asked for, what is left."""
+        """Returns the first resource that the cluster is short of: name, request, room."""
         for name, asked in amounts.items():
             left = self._ledger.left(queue, name)
             if left is not None and asked > max(left, 0):
@@ -180,7 +179,7 @@ class AdmissionChecks:
         return None
 
     def _short_of(self, queue: str, amounts: Vector) -> bool:
-        """Whether the cluster, the queue or one above it has less left than that."""
+        """Returns True if the cluster, the queue or an ancestor has too little left."""
         if self._beyond_room(queue, amounts):
             return True
         return any(self._beyond_queue(each, amounts) for each in self._tree.chains[queue])
@@ -190,7 +189,7 @@ class AdmissionChecks:
         return Refusal("QuotaExceeded", text) if text else None
 
     def _scattered(self, group: Group) -> Refusal | None:
-        """The last rule: it takes the room on the nodes if there is."""
+        """The last check: it takes the room on the nodes."""
         bins = self._ledger.bins
         if bins is None or not group.shapes:
             return None

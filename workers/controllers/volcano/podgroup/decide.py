@@ -1,4 +1,7 @@
-"""The decision on one PodGroup: its phase and numbers, its pods let go once it may start, its back-out."""
+"""The decision about one PodGroup: phase, counts, ungating, and back-out.
+
+An admitted gang that does not get its nodes in time gives back its resources, and waits before the next attempt.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,9 +47,9 @@ OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 
 def back_out_deadline(group: Group, phase: str, rules: GangRules) -> datetime | None:
-    """When an admitted group that is not whole gives up; None if it never does.
+    """Returns the time at which an admitted group that is not whole backs out; None if it never does.
 
-    A pod that was let go and that nobody would make again is not taken away: its group is left as it is.
+    An ungated pod without a controller would never be replaced: its group does not back out.
     """
     patience = group.durations.get(PATIENCE, rules.patience)
     if phase != INQUEUE or group.admitted_at is None or not patience:
@@ -57,16 +60,16 @@ def back_out_deadline(group: Group, phase: str, rules: GangRules) -> datetime | 
 
 
 def next_back_off(group: Group, now: datetime) -> GroupBackOff:
-    """The back-off that begins now."""
+    """Returns the back-off that begins now."""
     count = (group.back_off.count if group.back_off else 0) + 1
     return GroupBackOff(count, now, now + min(FIRST_BACK_OFF * 2 ** min(count - 1, 20), LONGEST_BACK_OFF))
 
 
 def deletions(group: Group) -> list[Step]:
-    """The steps that delete the pods of a group that backed out, however far they were carried out before.
+    """Returns the steps that delete the pods of a group that backed out; they may be repeated.
 
-    All of a gang that was never whole go; of one that was, only those without a node: the others may have done work.
-    Pods made since then stay: they are held back.
+    A gang that was never whole loses all its pods; one that was loses only pods without a node, because the others may
+    have done work. Pods created after the back-out stay: they are gated.
     """
     back = group.back_off
     if group.phase != PENDING or back is None:
@@ -104,12 +107,12 @@ ROUND = Ref(QUEUE, "", ROOT)
 
 @dataclass(frozen=True, slots=True)
 class GangDecision:
-    """The decision, with what it takes from the settings."""
+    """The decision with its rules."""
 
     rules: GangRules = DEFAULT_RULES
 
     def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
-        """What is to be done about this group now."""
+        """Returns the plan for this group."""
         if snapshot.body is None or snapshot.body["metadata"].get("deletionTimestamp"):
             return NOTHING
         pods = snapshot.tied.get(POD.id, ())
@@ -132,7 +135,7 @@ class GangDecision:
 
 
 def _back_out(group: Group, now: datetime) -> Plan:
-    """Write the end of the attempt down first: nobody makes its pods anew then, and whoever comes next goes on."""
+    """Writes the end of the attempt before the deletions: no gang is replaced in between, and a crash repeats them."""
     back = next_back_off(group, now)
     text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
     told = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
@@ -143,9 +146,9 @@ def _back_out(group: Group, now: datetime) -> Plan:
 
 
 def _ungate(group: Group) -> list[Step]:
-    """The pods that make the gang whole, once all of them are there.
+    """Returns the patches of the pods that make the gang whole, once all of them exist.
 
-    The rest of them are let go by rounds, one by one, as there is room.
+    Admission rounds ungate the pods beyond the gang one by one.
     """
     if group.incomplete:
         return []
@@ -154,7 +157,7 @@ def _ungate(group: Group) -> list[Step]:
 
 
 def _round_is_affected(group: Group, phase: str) -> bool:
-    """Whether the round must hear of it: something waits that it has not judged yet, or there is room again."""
+    """Returns True if a round has to run: a group waits without a reason yet, or there is room again."""
     if phase == PENDING and (group.phase != PENDING or status.waiting_reason(group.body) is None):
         return True
     if phase != group.phase or (phase in (RUNNING, COMPLETED) and group.rest):

@@ -1,4 +1,8 @@
-"""What the nodes have, and what of it is taken."""
+"""The nodes, their free resources, and first-fit placement of pods on single nodes.
+
+Pods with the fewest possible nodes are placed first, among those the largest by dominant share; each goes to the first
+node by name with room. The placement is sound, not complete. It costs nodes times distinct pods.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,22 +21,19 @@ COMMON = ("cpu", "memory", "ephemeral-storage", "pods")
 
 @dataclass(frozen=True)
 class Nodes:
-    """total: what all nodes that take pods have together, None where no node is known. used: what is taken of it.
-
-    machines: each of those nodes.
-    """
+    """The nodes. total: allocatable of all usable nodes, None where no node is known. used: the part taken of it."""
 
     total: Vector | None
     used: Vector
     machines: tuple[Machine, ...]
 
     def measures(self, name: str) -> bool:
-        """Whether anything is known of a resource: one that no node has is not there, unless every machine has it."""
+        """Returns True if the amount of a resource is known; a resource that no node reports is absent."""
         return self.total is not None and (name in self.total or name not in COMMON)
 
 
 def observe(bodies: Iterable[Object], members: Iterable[Member]) -> Nodes:
-    """The nodes with the pods of the whole cluster."""
+    """Returns the usable nodes with the pods of the whole cluster."""
     known = list(bodies)
     if not known:
         return Nodes(None, {}, ())
@@ -60,7 +61,7 @@ def _machine(name: str, node: Object, used: Vector) -> Machine:
 
 
 def _takes_pods(node: Object) -> bool:
-    """Whether new pods may come to the node now: it is not cordoned, and is known to be ready."""
+    """Returns True for a node that is ready and not cordoned."""
     if (node.get("spec") or {}).get("unschedulable"):
         return False
     conditions = (node.get("status") or {}).get("conditions") or ()
@@ -73,10 +74,9 @@ Kinds = frozenset[tuple[PodShape, int]]
 
 
 class Bins:
-    """The room that is left on each node. It only ever gets less.
+    """The room on each node. It only shrinks.
 
-    factor: how many times what a node has may be promised; a single pod must fit into what it really has. Resources
-    that no node knows although every machine has them are not looked at.
+    factor: overcommit; a single pod must fit the real size. measured: resources that no node reports, and are ignored.
     """
 
     def __init__(self, machines: Iterable[Machine], factor: Fraction, measured: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ class Bins:
         self._reserved: set[int] = set()
 
     def take(self, pods: Sequence[PodShape]) -> bool:
-        """Place all of these pods, or none; False if no room was found."""
+        """Places all pods, or none; returns False if no room was found."""
         kinds = self._kinds(pods)
         if kinds in self._refused:
             return False
@@ -110,7 +110,7 @@ class Bins:
         return True
 
     def fill(self, pods: Sequence[PodShape]) -> None:
-        """Place those of these pods that fit: they are on their way to somewhere."""
+        """Places those pods that fit: pods of admitted groups."""
         for shape, number in sorted(self._kinds(pods), key=self._order):
             placed: dict[int, Room] = {}
             _, self._first[shape] = self._place(shape, number, placed, self._first.get(shape, 0), self._left)
@@ -118,7 +118,7 @@ class Bins:
                 self._left[index] = left
 
     def fits_alone(self, pods: Sequence[PodShape]) -> bool:
-        """Whether the pods would fit if no other pod were there."""
+        """Returns True if the pods fit on empty nodes."""
         kinds = self._kinds(pods)
         if kinds not in self._alone:
             placed: dict[int, Room] = {}
@@ -129,22 +129,22 @@ class Bins:
         return self._alone[kinds]
 
     def nowhere(self, pods: Sequence[PodShape]) -> bool:
-        """Whether there is a pod among these that may go to no node, or is larger than every one it may go to."""
+        """Returns True if some pod is allowed on no node that is large enough."""
         return not all(map(self._candidates, set(pods)))
 
     def reserve(self, pods: Sequence[PodShape]) -> None:
-        """Keep the nodes that these pods may go to for them."""
+        """Reserves the nodes that these pods may go to."""
         for shape in set(pods):
             self._reserved.update(self._candidates(shape))
 
     def is_reserved(self, pod: PodShape) -> bool:
-        """Whether the pod might take room on a node that is kept for others."""
+        """Returns True if the pod may go to a reserved node."""
         return bool(self._reserved) and not self._reserved.isdisjoint(self._candidates(pod))
 
     def _place(
         self, shape: PodShape, number: int, placed: dict[int, Room], first: int, room: Sequence[Mapping[str, int]]
     ) -> tuple[int, int]:
-        """Place so many pods of a shape; how many are left over, and from which of its nodes on there may be room."""
+        """Returns the pods left over, and the index of the first node that may have room for more."""
         candidates = self._candidates(shape)
         asked = self._measured(shape)
         place = first
@@ -160,7 +160,7 @@ class Bins:
         return number, place
 
     def _candidates(self, shape: PodShape) -> tuple[int, ...]:
-        """The nodes that a pod may go to and that are large enough for it, by name."""
+        """Returns the indexes of the allowed nodes that are large enough."""
         if shape not in self._open:
             asked = self._measured(shape)
             self._open[shape] = tuple(
@@ -169,7 +169,7 @@ class Bins:
         return self._open[shape]
 
     def _measured(self, shape: PodShape) -> PodShape:
-        """What of a pod's demand nodes are looked at for."""
+        """Returns the pod without resources that nodes do not report."""
         return PodShape(tuple((name, value) for name, value in shape.amounts if name not in self._unmeasured))
 
     def _allow(self, places: Places) -> tuple[int, ...]:
@@ -189,7 +189,7 @@ class Bins:
 
 
 def _stretched(machine: Machine, factor: Fraction) -> Room:
-    """What is left of a node that may be promised so many times."""
+    """Returns the free resources of a node with overcommit."""
     if factor == 1:
         return dict(machine.free)
     whole = vectors.times(machine.whole, factor)

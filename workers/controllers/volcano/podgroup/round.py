@@ -1,4 +1,4 @@
-"""One round of admission: which of the gangs that wait may start now, and why the others may not."""
+"""One admission round: the waiting gangs that may start now, the reasons of the others, and the writes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,13 +43,13 @@ class ExtraPod:
 
     @property
     def queue(self) -> str:
-        """Its gang's queue."""
+        """The queue of its gang."""
         return self.group.queue
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """pods: who may go. waits: whether others have to wait."""
+    """pods: may be ungated. waits: others have to wait."""
 
     pods: tuple[Member, ...] = ()
     waits: bool = False
@@ -65,9 +65,9 @@ def growth(
     ledger: PlacementLedger,
     checks: AdmissionChecks,
 ) -> Growth:
-    """Who may go, queue after queue as gangs do; the gangs of one queue by their rank, their pods by age.
+    """Returns the pods beyond their gangs that may start, in the order of queues, ranks and ages.
 
-    Only gangs that are whole grow. What one pod was refused is not tried for another like it: room only gets less.
+    Only whole gangs grow, after every waiting gang was checked. A refusal holds for equal pods: room only shrinks.
     """
     whole = (group for group in groups if group.phase in (RUNNING, COMPLETED) and group.rest)
     ranked = sorted(whole, key=lambda group: order.rank(group, priorities))
@@ -99,7 +99,7 @@ FEW = 100
 
 @dataclass(frozen=True)
 class ClusterView:
-    """All that a round looks at."""
+    """The observed input of a round."""
 
     groups: tuple[Group, ...]
     tree: QueueTree
@@ -111,10 +111,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked.
-
-    growth: pods beyond their gangs.
-    """
+    """admitted: groups that may start. waiting: the others with their reasons, in order. growth: extra pods."""
 
     admitted: tuple[Group, ...]
     waiting: tuple[tuple[Group, Refusal], ...]
@@ -122,7 +119,7 @@ class RoundOutcome:
 
 
 def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -> Plan:
-    """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
+    """Returns the round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = run(observe(snapshot), now, rules)
     steps = plan_steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.everywhere.values())
@@ -136,7 +133,7 @@ def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -
 
 
 def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:
-    """The round itself."""
+    """Runs the round."""
     ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, rules.overcommit)
     checks = AdmissionChecks(cluster.tree, ledger, NamespaceQuotas(cluster.quotas, cluster.groups, cluster.pods), now)
     admission = _Admission(checks, now, rules)
@@ -160,7 +157,7 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
 
 
 class _Admission:
-    """Group after group is asked; for some of those that wait what they need is kept at once."""
+    """The checks of a round, group after group; late groups have room reserved at once."""
 
     def __init__(self, checks: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
@@ -169,7 +166,7 @@ class _Admission:
         self._checks, self._now, self._rules = checks, now, rules
 
     def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
-        """Why the group waits, None if it may start. last: nobody goes past it, however long it has waited."""
+        """Returns the group's refusal, None if it may start. last: no group overtakes it."""
         refusal = self._checks.ask(group)
         if refusal is None:
             self.admitted.append(group)
@@ -181,14 +178,14 @@ class _Admission:
         return refusal
 
     def reserve_the_rest(self) -> None:
-        """From now on nobody gets what anybody waits for."""
+        """Reserves the room that waiting groups need, from now on."""
         for group, refusal in self.waiting:
             if group.ref not in self._kept:
                 self._checks.reserve_room(group, refusal)
 
 
 def observe(snapshot: Snapshot) -> ClusterView:
-    """What the snapshot of the queue `root` shows of queues, groups, nodes, pods and quotas."""
+    """Returns the view of a snapshot of the queue `root`."""
     pods = [member(pod) for pod in _all(snapshot, POD)]
     of: dict[tuple[str, str], list[Member]] = {}
     for each in pods:
@@ -217,7 +214,7 @@ def _leaving(group: Group) -> bool:
 
 
 def _blocks_queue(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
-    """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
+    """Returns True if a fifo queue stops at this group; a group that can never start blocks no queue."""
     return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
 
 
@@ -238,7 +235,7 @@ Waiting = Sequence[tuple[Group, Refusal]]
 
 
 def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Member], now: datetime) -> list[Step]:
-    """The steps, the admissions first. What the API server refuses is decided on again in the next round."""
+    """Returns the steps, admissions first. The next round repeats what the API server refuses."""
     told = list(_to_report(waiting, now))[:REASONS]
     patches = [_admission_patch(group, now) for group in admitted]
     patches += [ungate(pod) for pod in growth]
@@ -251,7 +248,7 @@ def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Mem
 
 
 def _to_report(waiting: Waiting, now: datetime) -> Iterator[tuple[Group, Refusal]]:
-    """Those whose reason is another one than what is written; and of the first ones, those whose words are old."""
+    """Yields groups with a new reason, and at the front of the order those with outdated words."""
     for place, (group, why) in enumerate(waiting):
         if status.waiting_reason(group.body) != why.reason or (place < FRESH and _outdated(group, why, now)):
             yield group, why
@@ -276,7 +273,7 @@ def _admission_patch(group: Group, now: datetime) -> Patch:
 
 
 def _grant(group: Group) -> Object:
-    """What it is let through for, whatever its spec says later."""
+    """Returns the resources of the admission; a later edit of the spec does not change them."""
     granted: Object = {"minMember": group.least}
     if group.minimum is not None:
         old = (group.status.get("admittedFor") or {}).get("minResources") or {}

@@ -1,4 +1,4 @@
-"""The phase of a PodGroup, and what its status says of its pods."""
+"""The phase, counts and conditions of a PodGroup."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ ADMITTED = "Admitted"
 
 
 def with_condition(group: Object, type_: str, status: str, reason: str, message: str, now: datetime) -> list[Object]:
-    """All conditions of the group, with this one among them."""
+    """Returns the group's conditions with this one; an unchanged condition keeps its transition time."""
     known: Sequence[Object] = (group.get("status") or {}).get("conditions") or ()
     old = conditions.find(group, type_)
     if old and (old.get("status"), old.get("reason"), old.get("message", "")) == (status, reason, message):
@@ -34,22 +34,22 @@ def with_condition(group: Object, type_: str, status: str, reason: str, message:
 
 
 def waiting_reason(group: Object) -> str | None:
-    """The reason why the group waits, as it is written down; None when nothing says so."""
+    """Returns the reason of the condition Unschedulable; None if it is not true."""
     found = conditions.find(group, UNSCHEDULABLE)
     return str(found.get("reason") or "") if found and found.get("status") == "True" else None
 
 
 def was_whole(group: Object) -> bool:
-    """Whether the gang has been whole before: its pods may have done work."""
+    """Returns True if the gang was whole before: its pods may have done work."""
     return conditions.holds(group, SCHEDULED)
 
 
 def phase(group: Group) -> str:
-    """The phase that follows from the pods; only a round lets a group through that waits.
+    """Returns the phase that follows from the pods; only a round admits a waiting group.
 
-    A gang is whole when as many pods as it must have are, or were, on a node; completed when all of those have ended.
-    One that was whole and is not any more waits anew, or is in an unknown state while some of its pods run and a
-    scheduler finds no room for others. A completed group of which nothing is left stays completed.
+    A gang is whole when its least number of pods have, or had, a node, and completed when all of those ended. A gang
+    that was whole waits again, or is Unknown while some pods run and others are unschedulable. A completed group
+    without pods stays completed.
     """
     if not group.members:
         if group.phase == INQUEUE and group.least == 0:
@@ -67,7 +67,7 @@ def phase(group: Group) -> str:
 
 
 def status(group: Group, phase: str, now: datetime) -> Object:
-    """The whole status of a group that is in this phase now; what others wrote into it stays."""
+    """Returns the whole status in a phase; fields of other writers stay."""
     states = [each.state for each in group.members]
     found: Object = {
         **group.status,

@@ -1,4 +1,7 @@
-"""The tree of queues, as the admission of gangs looks at it."""
+"""The tree of queues, and the share of the whole that each queue deserves.
+
+A share follows the weight, is never more than the queue can use, and at least its guarantee.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +17,7 @@ from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 @dataclass(frozen=True, slots=True)
 class QueueNode:
-    """One queue. deserved: None where the weight decides. limit: most groups at once. fifo: nobody overtakes."""
+    """One queue. deserved: None where the weight decides. limit: `maxRunningJobs`. fifo: no group overtakes."""
 
     name: str
     parent: str
@@ -30,7 +33,7 @@ class QueueNode:
 
 
 def observe(body: Object) -> QueueNode:
-    """A queue as it was observed. More than it may have it cannot be guaranteed: nobody could use that."""
+    """Returns the queue. A guarantee above the capability is cut: the queue could not use it."""
     spec, metadata = body.get("spec") or {}, body["metadata"]
     capability = shares.bounds(shares.amounts(spec, "capability"))
     guarantee = shares.amounts(spec, "guarantee")
@@ -50,7 +53,7 @@ def observe(body: Object) -> QueueNode:
 
 
 class QueueTree:
-    """All queues by name. What names no queue that is there as its parent is directly below the root."""
+    """All queues by name. A queue whose parent does not exist is directly below the root."""
 
     def __init__(self, queues: Iterable[QueueNode]) -> None:
         known = {queue.name: queue for queue in queues}
@@ -68,7 +71,7 @@ class QueueTree:
 
     @cached_property
     def chains(self) -> dict[str, tuple[str, ...]]:
-        """By name, the queue and all above it, the root last; a circle is followed once."""
+        """By name, the queue and its ancestors, the root last; a cycle is followed once."""
         return {name: self._chain(name) for name in self.queues}
 
     @cached_property
@@ -82,7 +85,7 @@ class QueueTree:
 
     @cached_property
     def guarded(self) -> bool:
-        """Whether any queue is guaranteed anything."""
+        """True if any queue has a guarantee."""
         return any(queue.guarantee for queue in self.queues.values())
 
     def _chain(self, name: str) -> tuple[str, ...]:
@@ -95,19 +98,19 @@ class QueueTree:
 
 @dataclass(frozen=True, slots=True)
 class QueueDemand:
-    """What one of several gets at least and at most, and its weight against the others."""
+    """One of several shares: its weight, and its least and largest amount."""
 
     weight: int
     least: int
     most: int
 
     def at(self, level: Fraction) -> Fraction:
-        """What it gets where each unit of weight is worth so much."""
+        """Returns the amount at a level of resources per weight."""
         return min(max(level * self.weight, Fraction(self.least)), Fraction(max(self.most, self.least)))
 
 
 def filled(whole: int, claims: Mapping[str, QueueDemand]) -> dict[str, int]:
-    """Water-filling: nobody gets less per weight than another who could still do with less, and no more than the whole.
+    """Divides the whole by water-filling: all get the same per weight, within their bounds.
 
     Only guarantees may add up to more than the whole.
     """
@@ -127,7 +130,7 @@ def _shared(claims: Mapping[str, QueueDemand], level: Fraction) -> dict[str, int
 
 
 def _between(claims: Mapping[str, QueueDemand], low: Fraction, high: Fraction, whole: int) -> Fraction:
-    """The level between two neighbouring bounds at which the whole is given: the sum rises in a straight line there."""
+    """Returns the level at which the whole is given away; the sum is linear between two adjacent bounds."""
     first, last = _poured(claims, low), _poured(claims, high)
     if first >= whole or first == last:
         return low
@@ -137,9 +140,9 @@ def _between(claims: Mapping[str, QueueDemand], low: Fraction, high: Fraction, w
 def deserved(
     tree: QueueTree, requested: Mapping[str, Vector], limits: Mapping[str, Vector], total: Vector
 ) -> dict[str, Vector]:
-    """By queue, what it deserves: its `deserved` if it has one, else a share of what its parent deserves.
+    """Returns the deserved resources by queue: `deserved` of its spec, else a share of its parent's.
 
-    requested: by queue, what it and those below it have and ask for. limits: by queue, the most it can have.
+    requested: by queue, taken and requested by it and the queues below. limits: by queue, the most it can have.
     """
     found: dict[str, Vector] = {ROOT: total}
     todo = [ROOT]
@@ -165,7 +168,7 @@ def _divided(
     requested: Mapping[str, Vector],
     limits: Mapping[str, Vector],
 ) -> dict[str, int]:
-    """What each child gets of one resource. Of what nobody measures everybody gets what it asks for."""
+    """Returns the children's shares of one resource. Of an unmeasured resource all get their requests."""
     wanted = {
         child: min(requested.get(child, EMPTY).get(name, 0), limits[child].get(name, 1 << 200)) for child in children
     }

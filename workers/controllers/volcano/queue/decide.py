@@ -1,4 +1,4 @@
-"""The controller of Queues: state, counters, Commands, and the queues above and below."""
+"""The decision about a Queue: state, counters, Commands, and the queues above and below."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -23,9 +23,9 @@ Round = Callable[[Snapshot, datetime], Plan]
 
 
 def decide(snapshot: Snapshot, _now: datetime) -> Plan:
-    """What a queue's PodGroups, its Commands and the queue above make of it.
+    """Returns the plan for a queue.
 
-    A Command takes effect in the same write that remembers its uid, so that it never does twice.
+    A Command takes effect in the write that stores its uid, so that it never takes effect twice.
     """
     queue = snapshot.body
     if queue is None or "deletionTimestamp" in queue["metadata"]:
@@ -50,7 +50,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
 
 
 def controller(rounds: Round | None = None, **sees: Any) -> Controller:
-    """The controller of Queues. rounds: decided with the root queue; sees: what it must see beside (`Controller`)."""
+    """Returns the controller of Queues. rounds: decided with the root queue; sees: further `Controller` fields."""
 
     def decided(snapshot: Snapshot, now: datetime) -> Plan:
         own = decide(snapshot, now)
@@ -80,12 +80,12 @@ def _bodies(snapshot: Snapshot, kind_id: str) -> list[Object]:
 
 
 def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
-    """Uids of all Commands that are there. Those of earlier ones stay until others come: nothing depends on them."""
+    """Returns the uids of all present Commands; without any, the old uids stay."""
     return [command["metadata"]["uid"] for command in asked] or list(before)
 
 
 def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
-    """What the pods of a queue and of those below it take. The root queue sees all groups at once."""
+    """Returns the allocated resources of a queue and the queues below it. The root queue observes all groups."""
     everywhere = snapshot.everywhere.get(POD_GROUP.id)
     if everywhere is not None:
         return {"allocated": allocated(entry.body for entry in everywhere if entry.body is not None)}
@@ -97,7 +97,7 @@ def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
 def _status(
     queue: Object, progress: QueueProgress, groups: Sequence[Object], handled: list[str], taken: Object
 ) -> Object:
-    """What others wrote into the status (what a scheduler reserved) stays as it is."""
+    """Returns the whole status; fields of other writers (a scheduler's reservation) stay."""
     before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
         **before,
@@ -111,10 +111,10 @@ def _status(
 
 
 def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[Patch, ...]:
-    """Writes of the queue's own metadata and spec, before its status or after it.
+    """Returns the patch of the queue's own metadata and spec, before its status or after it.
 
-    That a queue is closed by the one above is written down before it is, and taken back after it is open: whatever
-    dies between the two, it opens again.
+    The annotation closed-by-parent is written before the queue closes, and reset after it is open: whichever write is
+    lost, the queue reopens.
     """
     change: Object = {}
     if before and not states.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
@@ -127,7 +127,7 @@ def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[
 
 
 def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
-    """A queue below one that is not there stands alone, and says so with every change."""
+    """Returns the Event of a queue whose parent does not exist, with every change."""
     above = states.parent_of(snapshot.body) if snapshot.body else None
     # The root queue is made when we start: nobody needs to be events that it is not there yet.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
@@ -136,10 +136,9 @@ def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ..
 
 
 def _notified(snapshot: Snapshot, progress: QueueProgress, status: Object) -> tuple[Step, ...]:
-    """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
+    """Marks the keys that depend on a change: queues below after a change of state, and the root queue.
 
-    A group that is there speaks for itself to those; one that has gone cannot. The queue above hears of it anyway, but
-    the root queue.
+    PodGroups notify both by their own events, except by their deletion. The parent follows the queue's events anyway.
     """
     queue = snapshot.body
     assert queue is not None
@@ -176,13 +175,13 @@ FIELDS = {
 
 
 def count(groups: Iterable[Object]) -> dict[str, int]:
-    """All five counters of a Queue's status."""
+    """Returns the PodGroup counters of a Queue's status."""
     phases = Counter((group.get("status") or {}).get("phase") or "" for group in groups)
     return {field: phases[phase] for phase, field in FIELDS.items()}
 
 
 def allocated(groups: Iterable[Object], below: Iterable[Object] = ()) -> dict[str, str]:
-    """What the pods of all groups take of nodes, and those of the queues below, as their own statuses say."""
+    """Returns the resources that the pods of all groups take, plus `allocated` of the queues below."""
     counted = (*groups, *(queue for queue in below if levels(queue) < MOST_LEVELS))
     return vectors.render(
         vectors.total(vectors.readable((each.get("status") or {}).get("allocated")) for each in counted)
@@ -190,10 +189,10 @@ def allocated(groups: Iterable[Object], below: Iterable[Object] = ()) -> dict[st
 
 
 def levels(queue: Object) -> int:
-    """Levels of queues from this one down, itself included, as its status says."""
+    """Returns the levels of queues from this one down, from its status."""
     return int((queue.get("status") or {}).get("levels") or 1)
 
 
 def levels_with(below: Iterable[Object]) -> int:
-    """The levels of a queue above these."""
+    """Returns the levels of a queue above these."""
     return min(MOST_LEVELS, 1 + max(map(levels, below), default=0))

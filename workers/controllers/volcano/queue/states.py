@@ -1,4 +1,4 @@
-"""The states of a Queue, and what each action makes of each of them."""
+"""The states of a Queue: the table of actions, Commands in the order of their creation, and the state of the parent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 
 class Action(StrEnum):
-    """What a Queue is asked to do; Commands spell it like this."""
+    """An action on a Queue, spelt as in Commands."""
 
     SYNC = "SyncQueue"
     OPEN = "OpenQueue"
@@ -23,7 +23,7 @@ class Action(StrEnum):
 
 
 class QueueState(StrEnum):
-    """Whether a Queue takes new work. Only an open one does; closing, it still has some."""
+    """The state of a Queue. Only an open one accepts new work; a closing one still has some."""
 
     NEW = ""
     OPEN = "Open"
@@ -33,36 +33,36 @@ class QueueState(StrEnum):
 
     @property
     def shut(self) -> bool:
-        """Closed, or on its way to be."""
+        """True if it is closed or closing."""
         return self in (QueueState.CLOSED, QueueState.CLOSING)
 
 
 def state_of(queue: Mapping[str, object]) -> QueueState:
-    """The state that a Queue's status tells. Whatever no state is called is not known."""
+    """Returns the state in a Queue's status; UNKNOWN for any other text."""
     status = queue.get("status") or {}
     events = status.get("state") or "" if isinstance(status, Mapping) else ""
     return QueueState(events) if events in list(QueueState) else QueueState.UNKNOWN
 
 
 def is_root(queue: Object) -> bool:
-    """Whether this is the queue above all others."""
+    """Returns True for the root queue."""
     return bool(queue["metadata"]["name"] == references.ROOT_QUEUE)
 
 
 def parent_of(queue: Object) -> Ref | None:
-    """The queue above; None for the highest one, and for one that names itself."""
+    """Returns the parent queue; None for the root, and for a queue that names itself."""
     parent = (queue.get("spec") or {}).get("parent") or references.ROOT_QUEUE
     return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
 
 
 def parent_state(snapshot: Snapshot) -> QueueState | None:
-    """The state of the queue above, None if there is none of that name, or none above at all."""
+    """Returns the state of the parent queue, None without one."""
     parent = snapshot.relatives.get(ref) if snapshot.body and (ref := parent_of(snapshot.body)) else None
     return state_of(parent) if parent else None
 
 
 def closed_by_parent(queue: Object) -> bool:
-    """Whether the annotation says that the queue opens again with the one above it."""
+    """Returns True if the annotation says that the queue reopens with its parent."""
     return (queue["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT) == "true"
 
 
@@ -72,13 +72,13 @@ Operation = Literal["sync", "open", "close"]
 
 @dataclass(frozen=True, slots=True)
 class QueueTransition:
-    """operation: what is done. becomes: the state afterwards; None: Closed without PodGroups, Closing with them."""
+    """becomes: the state afterwards; None: Closed without PodGroups, Closing with them."""
 
     operation: Operation
     becomes: QueueState | None
 
     def state(self, groups: int) -> QueueState:
-        """The state afterwards of a Queue that has so many PodGroups, in whatever phase."""
+        """Returns the state afterwards of a Queue with this number of PodGroups."""
         return self.becomes if self.becomes is not None else QueueState.CLOSING if groups else QueueState.CLOSED
 
 
@@ -114,10 +114,10 @@ _SUCCESS = {
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """A queue's state as it changes step by step.
+    """A queue's state, changed action by action.
 
-    groups: how many PodGroups name the queue. above: the state of the queue above, None for nobody's. closed_by_parent:
-    the queue opens again with the one above. events: what is recorded, in order.
+    groups: number of PodGroups in the queue. above: the parent's state, None without a parent. closed_by_parent: the
+    queue reopens with its parent. events: in order.
     """
 
     state: QueueState
@@ -130,14 +130,14 @@ class QueueProgress:
         return replace(self, events=(*self.events, *records))
 
     def move(self, action: Action) -> "QueueProgress":
-        """One cell of the table."""
+        """Applies one cell of the table."""
         cell = TABLE[self.state, action]
         moved = replace(self, state=cell.state(self.groups))
         return moved.with_events(_SUCCESS[cell.operation]) if cell.operation in _SUCCESS else moved
 
 
 def run(queue: Object, groups: int, above: QueueState | None, commands: Sequence[Object]) -> QueueProgress:
-    """The queue's state in the end. commands: those that have had no effect yet, in order."""
+    """Returns the queue's final state. commands: those without effect so far, in order."""
     state = state_of(queue)
     # What stands beside an open queue is left over from a plan that did not come to its end.
     progress = QueueProgress(state, groups, above, closed_by_parent(queue) and state.shut)
@@ -164,7 +164,7 @@ def _apply_command(progress: QueueProgress, command: Object, queue: Object) -> Q
 
 
 def _apply_request(progress: QueueProgress, action: Action, queue: Object) -> QueueProgress:
-    """A user's own wish: the root queue is never closed, and nobody opens below a queue that is closed."""
+    """Applies a user's request: the root never closes, and no queue opens below a closed one."""
     if action is Action.CLOSE and is_root(queue):
         return progress.with_events(
             RecordEvent("Warning", "CloseQueue", "Close queue failed: the root queue is never closed")
@@ -179,7 +179,7 @@ def _apply_request(progress: QueueProgress, action: Action, queue: Object) -> Qu
 
 
 def _follow_parent(progress: QueueProgress) -> QueueProgress:
-    """The queue closes with the one above, and opens with it again unless somebody had closed it for itself."""
+    """Closes the queue with its parent, and reopens it unless a user had closed it."""
     if progress.above is None:
         return progress
     if progress.above.shut and not progress.state.shut:

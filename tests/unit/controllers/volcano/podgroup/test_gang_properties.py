@@ -147,9 +147,9 @@ def test_nobody_is_overtaken_by_its_like(cluster: Objects) -> None:
 @settings(max_examples=300)
 @given(clusters())
 def test_everybody_is_asked_once_and_whoever_waits_could_not_start_after_all(cluster: Objects) -> None:
-    cluster, outcome = _held(cluster)
+    view, outcome = _held(cluster)
     asked = [each.ref for each in outcome.admitted] + [each.ref for each, _ in outcome.waiting]
-    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in cluster.groups if each.phase == "Pending")
+    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in view.groups if each.phase == "Pending")
     if not cluster["groups"]:
         return
     done = {each.ref.name for each in outcome.admitted}
