@@ -74,7 +74,7 @@ def filled(tree: Any, scope: FlowScope) -> Any:
             return int(text)
         except ValueError:
             raise UserError(f"{tree}: {text!r} is no whole number") from None
-    return _REFERENCE.sub(lambda found: _text(scope.value(found)), tree)
+    return _REFERENCE.sub(lambda found: "" if scope.value(found) is None else str(scope.value(found)), tree)
 
 
 def problem(text: str, parameters: Collection[str], entries: Collection[str]) -> str | None:
@@ -108,10 +108,6 @@ def _without_numbers(tree: Any) -> Any:
     if isinstance(tree, list):
         return [_without_numbers(each) for each in tree]
     return _NUMBER.sub(r"${\1}", tree) if isinstance(tree, str) else tree
-
-
-def _text(found: str | int | None) -> str:
-    return "" if found is None else str(found)
 
 
 def _result(text: str, scope: FlowScope) -> Value:

@@ -99,11 +99,10 @@ def _read(body: Object) -> JobSpec:
 
 def refused(error: Problems) -> list[Finding]:
     """Returns a model's errors as findings."""
-    return [Finding(each.field, "must be there" if each.missing else _lower(each.message)) for each in error.found]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return [
+        Finding(each.field, "must be there" if each.missing else (each.message[:1].lower() + each.message[1:]))
+        for each in error.found
+    ]
 
 
 def _counts(spec: JobSpec) -> Iterable[Finding]:

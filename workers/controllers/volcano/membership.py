@@ -161,7 +161,7 @@ def controller(schedulers: Set[str]) -> Controller:
         kind=POD,
         decide=membership.decide,
         relatives=_owners,
-        glances=_groups,
+        glances=lambda pod: (Ref(POD_GROUP, pod["metadata"]["namespace"], group_name(pod)),),
         follows=(POD_GROUP, *OWNERS),
         accepts=membership.accepts,
     )
@@ -215,10 +215,6 @@ def owner_of(pod: Object) -> Ref | None:
 def _owners(pod: Object) -> tuple[Ref, ...]:
     owner = owner_of(pod)
     return (owner,) if owner else ()
-
-
-def _groups(pod: Object) -> tuple[Ref, ...]:
-    return (Ref(POD_GROUP, pod["metadata"]["namespace"], group_name(pod)),)
 
 
 def _owner(pod: Object, snapshot: Snapshot) -> Object | None:

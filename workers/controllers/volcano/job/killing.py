@@ -1,6 +1,6 @@
 """Deletion of a job's pods, and after a full kill of the plugins' objects and the PodGroup; claims stay."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from workers.api.kinds import POD, POD_GROUP, Object, ref_of
@@ -70,7 +70,7 @@ def _rest(view: ObservedJob, site: Site) -> Iterator[Step]:
         yield Together(
             attached, otherwise=RecordEvent("Warning", "PluginError", "Error removing what plugins made: {error}")
         )
-    groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in _staying(view.groups))
+    groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in view.groups if _stays(group))
     if groups:
         yield Together(
             groups, otherwise=RecordEvent("Warning", "PodGroupError", "Error deleting the PodGroup: {error}")
@@ -88,10 +88,6 @@ def _attached(view: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
     for step in plugins.removals(view.job, site, seen):
         if isinstance(step, Delete) or made:
             yield step
-
-
-def _staying(bodies: Iterable[Object]) -> Iterator[Object]:
-    return (body for body in bodies if _stays(body))
 
 
 def _stays(body: Object) -> bool:

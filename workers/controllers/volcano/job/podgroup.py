@@ -79,7 +79,7 @@ def patch(existing: Object, wanted: Object) -> Object | None:
     for name in ("minMember", "priorityClassName", "subGroupPolicy"):
         if old.get(name) != new.get(name):
             changes[name] = new.get(name)
-    known_members = _members(old)
+    known_members = old.get("minTaskMember") or {}
     news = {task: least for task, least in new["minTaskMember"].items() if known_members.get(task) != least}
     if news:
         changes["minTaskMember"] = news
@@ -130,10 +130,6 @@ def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
         more = max(0, min(task.replicas - number, left))
         left -= more
         yield task, more
-
-
-def _members(spec: Object) -> Mapping[str, int]:
-    return spec.get("minTaskMember") or {}
 
 
 def _topology(given: NetworkTopology | None) -> Object | None:

@@ -79,12 +79,8 @@ def _evicted(view: ObservedJob, task: Task, current: dict[str, ObservedPod], now
             if leaving is not None and leaving.given_up:
                 continue
             uid = leaving.uid if leaving else None
-            partition = _partition(task, index)
+            partition = index // task.partition_policy.partition_size if task.partition_policy else None
             yield JobEvent("PodEvicted", now, f"pod {name} was deleted", task.name, name, uid, partition)
-
-
-def _partition(task: Task, index: int) -> int | None:
-    return index // task.partition_policy.partition_size if task.partition_policy else None
 
 
 def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Iterator[JobEvent]:

@@ -50,7 +50,7 @@ class _Scheduled:
         steps: list[Step] = []
         doomed = [*self._old, *(self._active.values() if made and self._replaces else ())]
         if doomed:
-            steps.append(Together(tuple(_deletion(flow) for flow in doomed)))
+            steps.append(Together(tuple(Delete(ref_of(JOB_FLOW, flow), flow["metadata"]["uid"]) for flow in doomed)))
         if self._slot is not None:
             steps += self._made(self._slot)
         new = self._status()
@@ -174,7 +174,3 @@ class _Scheduled:
 
 def _phase(flow: Object) -> str | None:
     return ((flow.get("status") or {}).get("state") or {}).get("phase")
-
-
-def _deletion(flow: Object) -> Delete:
-    return Delete(ref_of(JOB_FLOW, flow), flow["metadata"]["uid"])

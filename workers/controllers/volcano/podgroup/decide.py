@@ -74,7 +74,11 @@ def deletions(group: Group) -> list[Step]:
     back = group.back_off
     if group.phase != PENDING or back is None:
         return []
-    going = [each for each in _of_the_gang(group) if _made(each) <= back.since and not each.gated]
+    going = [
+        each
+        for each in _of_the_gang(group)
+        if times.parse(each.pod["metadata"]["creationTimestamp"]) <= back.since and not each.gated
+    ]
     if not going:
         return []
     marks = tuple(
@@ -88,10 +92,6 @@ def _of_the_gang(group: Group) -> Iterable[Member]:
     whole = status.was_whole(group.body)
     states = ("waiting",) if whole else ("waiting", "bound", "running")
     return (each for each in group.members if each.state in states and each.replaced)
-
-
-def _made(each: Member) -> datetime:
-    return times.parse(each.pod["metadata"]["creationTimestamp"])
 
 
 def _out_of_sync(each: Member) -> Patch:

@@ -137,7 +137,11 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
     ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, rules.overcommit)
     checks = AdmissionChecks(cluster.tree, ledger, NamespaceQuotas(cluster.quotas, cluster.groups, cluster.pods), now)
     admission = _Admission(checks, now, rules)
-    pending = [group for group in cluster.groups if group.phase == PENDING and not _leaving(group)]
+    pending = [
+        group
+        for group in cluster.groups
+        if group.phase == PENDING and not bool(group.body["metadata"].get("deletionTimestamp"))
+    ]
     first = order.overdue(pending, cluster.priorities, now)
     for late in first:
         admission.ask(late, last=True)
@@ -207,10 +211,6 @@ def observe(snapshot: Snapshot) -> ClusterView:
 
 def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
     return (entry.body for entry in snapshot.everywhere.get(kind.id, ()) if entry.body is not None)
-
-
-def _leaving(group: Group) -> bool:
-    return bool(group.body["metadata"].get("deletionTimestamp"))
 
 
 def _blocks_queue(tree: QueueTree, group: Group, refusal: Refusal) -> bool:

@@ -35,7 +35,13 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
     progress = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
-    status = _status(queue, progress, groups, _handled(handled, asked), _taken(snapshot, groups))
+    status = _status(
+        queue,
+        progress,
+        groups,
+        [command["metadata"]["uid"] for command in asked] or list(handled),
+        _taken(snapshot, groups),
+    )
     changed = status != (queue.get("status") or {})
     steps = (
         *_metadata(queue, progress, before=True),
@@ -77,11 +83,6 @@ def _above(queue: Object) -> tuple[Ref, ...]:
 
 def _bodies(snapshot: Snapshot, kind_id: str) -> list[Object]:
     return [entry.body for entry in snapshot.tied.get(kind_id, ()) if entry.body is not None]
-
-
-def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
-    """Returns the uids of all present Commands; without any, the old uids stay."""
-    return [command["metadata"]["uid"] for command in asked] or list(before)
 
 
 def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:

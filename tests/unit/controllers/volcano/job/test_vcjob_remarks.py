@@ -54,8 +54,7 @@ def test_it_is_told_once_when_the_job_begins():
 @pytest.mark.parametrize("action", ["RestartPartition", "ResumeJob"])
 def test_an_answer_that_does_nothing_is_told_when_it_is_asked_for(action):
     cluster = begun([on("PodFailed", action)])
-    cluster.set("train-worker-1", "Failed", 9)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 9).settle()
     failed = "pod train-worker-1: container main exited with 9"
     why = f"{failed}; the policy for PodFailed is {action}, which does nothing here"
     assert (cluster.phase, cluster.state["reason"], cluster.state["message"]) == ("Running", "PolicyIgnored", why)
@@ -66,14 +65,12 @@ def test_an_answer_that_does_nothing_is_told_when_it_is_asked_for(action):
 @pytest.mark.parametrize("action", ["", "SyncJob", "EnqueueJob"])
 def test_an_answer_that_is_meant_to_do_nothing_is_not(action):
     cluster = begun([code(9, action), on("PodEvicted", "AbortJob")])
-    cluster.set("train-worker-1", "Failed", 9)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 9).settle()
     assert (cluster.phase, "reason" in cluster.state) == ("Running", False)
 
 
 def test_another_policy_is_carried_out_beside_one_that_does_nothing():
     cluster = begun([on("PodFailed", "RestartPartition"), on("TaskCompleted", "CompleteJob")])
     cluster.set("train-worker-1", "Failed", 9)
-    cluster.set("train-ps-0", "Succeeded")
-    cluster.settle()
+    cluster.set("train-ps-0", "Succeeded").settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Completed", "TaskCompleted")

@@ -81,10 +81,8 @@ def test_every_pod_is_counted_once(drawn, version):
 def test_the_history_of_phases_is_bounded():
     cluster = VcJobCluster(vcjob(task()))
     for _ in range(status.HISTORY):
-        cluster.edit(suspend=True)
-        cluster.settle()
-        cluster.edit(suspend=False)
-        cluster.settle()
+        cluster.edit(suspend=True).settle()
+        cluster.edit(suspend=False).settle()
     history = [one["status"] for one in cluster.status["conditions"]]
     assert len(history) == status.HISTORY
     assert history[-3:] == ["Aborting", "Aborted", "Pending"]
