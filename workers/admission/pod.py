@@ -23,7 +23,7 @@ def defaulted(body: Object, options: AdmissionOptions) -> Object:
     if not options.gangs or spec.get("schedulerName") not in options.schedulers or _of_a_job(body):
         return body
     gates = list(spec.get("schedulingGates") or ())
-    # A pod that has its node already cannot be held back any more.
+    # A pod with a node cannot be gated any more.
     if not spec.get("nodeName") and not gated(body):
         gates.append({"name": GANG_GATE})
     placed = {**spec, "schedulerName": options.pod_scheduler}

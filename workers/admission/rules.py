@@ -10,7 +10,7 @@ from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 
-#: What must be looked at before a rule is asked: single objects, and kinds as a whole.
+#: Objects, and whole kinds, to observe before a rule is called.
 Needs = tuple[Ref | Kind, ...]
 
 

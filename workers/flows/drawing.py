@@ -17,7 +17,7 @@ _MARKS: Mapping[str, str] = {
     "Retrying": "~",
     "": ".",
 }
-#: Of Jobs in any other phase, which are at work.
+#: Mark of all other phases.
 _AT_WORK = "*"
 
 
@@ -58,8 +58,8 @@ def _line(entry: FlowEntry, tracks: list[Object], titles: Mapping[str, str], wid
     first = phases[0] if len(set(phases)) == 1 else _AT_WORK
     mark = _MARKS.get(first, _AT_WORK)
     name = f"{titles[entry.name]}{entry.name}".ljust(width)
-    told = "  ".join(part for part in (_progress(phases), *_rest(entry, tracks)) if part)
-    return f"{mark} {name}  {told}".rstrip()
+    details = "  ".join(part for part in (_progress(phases), *_rest(entry, tracks)) if part)
+    return f"{mark} {name}  {details}".rstrip()
 
 
 def _progress(phases: list[str]) -> str:

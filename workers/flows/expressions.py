@@ -19,7 +19,7 @@ from workers.formula.parser import FormulaError
 _REFERENCE = re.compile(
     r"\$\{(?P<whole>parameters\.(?P<parameter>[^}.\s]+)|entries\.(?P<entry>[^}\s]+)\.phase|item|index|flow)\}"
 )
-#: A patch's value that becomes a number.
+#: A reference in a patch that becomes a number.
 _NUMBER = re.compile(r"\$\{int:([^}]*)\}")
 
 

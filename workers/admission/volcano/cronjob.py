@@ -10,7 +10,7 @@ from workers.api.kinds import Object
 from workers.api.model import Problems
 from workers.api.volcano import cronjob
 
-#: Of a name: so much is left for the time that the names of its Jobs end with.
+#: Longest name: the names of its Jobs append a time.
 LONGEST = 52
 #: Minutes since 1970 in the names of Jobs, until the year 2160.
 _MINUTE = "-99999999"

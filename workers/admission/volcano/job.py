@@ -53,7 +53,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     if old is None:
         return [*faults(body), *queue_lookup.admits_job(body["spec"].get("queue") or DEFAULT_QUEUE, lookup)]
     if body.get("spec") == old.get("spec"):
-        # What was stored before a rule was made may stay, and may lose its finalizers.
+        # A Job stored before a rule existed stays valid, and may lose its finalizers.
         return []
     try:
         spec = _read(body)
@@ -72,7 +72,7 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
         spec = _read(body)
     except Problems as error:
         return refused(error)
-    # A name that is still to be generated is judged when it is there.
+    # A generated name is judged after its generation.
     name = (body.get("metadata") or {}).get("name") or "" if longest is None else longest
     misnamed = [Finding("metadata.name", problem) for problem in names.qualified_name(name)] if name else []
     found = [
@@ -140,7 +140,7 @@ def _volumes(volumes: Sequence[Volume]) -> Iterator[Finding]:
             yield Finding(f"{place}.volumeClaimName", problem)
 
 
-#: Volcano's, then those that only Penstock has.
+#: Mutable fields: Volcano's, then Penstock's own.
 FREE = frozenset({"minAvailable", "priorityClassName"})
 OURS = frozenset({"suspend", "activeDeadlineSeconds", "restartBackoff", "ttlSecondsAfterAborted"})
 _FREE_IN_TASKS = frozenset({"replicas", "minAvailable"})

@@ -13,9 +13,9 @@ from workers.api.model import Problems
 from workers.api.volcano.jobflow import LARGEST, WIDEST, FlowEntry, ForEach, JobFlow, JobFlowSpec
 from workers.flows import expressions, nodes
 
-#: Longest name of a Job: its pods' names and the values of their labels come from it.
+#: Longest name of a Job: pod names and labels contain it.
 LONGEST = 63
-#: A flow that a schedule makes is named like the flow and the minute it is for, with the second where there is one.
+#: Suffix of a scheduled flow's name: its minute, and its second if the schedule has seconds.
 _MINUTE, _SECOND = "-29000000", "-59"
 
 

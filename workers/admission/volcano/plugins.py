@@ -9,11 +9,11 @@ from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import JobSpec
 
 KNOWN = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
-#: The arguments of mpi, and what they are if nobody says so.
+#: Arguments of mpi with their defaults.
 MPI: Mapping[str, Value] = {"master": "master", "worker": "worker", "port": 22}
-#: What a plugin does not work without.
+#: Plugins that a plugin requires.
 _IMPLIED = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",), "tensorflow": ("svc",)}
-#: Services that plugins make, by how their names go on after the job's.
+#: Suffixes of the Services that plugins create.
 _SERVICES = {"svc": "", "ray": "-head-svc"}
 
 

@@ -10,7 +10,7 @@ from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
 from workers.api.references import DEFAULT_QUEUE
 
-#: A namespace's annotation (and a pod's): the queue of what names none.
+#: Annotation of a namespace or a pod: the default queue.
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 
 

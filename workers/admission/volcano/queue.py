@@ -9,10 +9,10 @@ from workers.admission.volcano.queue_lookup import OPEN, ROOT, parent_of
 from workers.api.kinds import POD_GROUP, QUEUE, Object
 from workers.api.references import DEFAULT_QUEUE
 
-#: Annotations: the old way to say where in a tree a queue stands, and how much each level weighs.
+#: Annotations of Volcano's older hierarchy: a path, and a weight per level.
 HIERARCHY = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"
-#: How many names of others a message gives.
+#: Most names in a message.
 _NAMED = 3
 
 

@@ -6,7 +6,7 @@ from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.api.kinds import QUEUE, Object, Ref
 
-#: The one above all others; it takes no work itself.
+#: The topmost queue; it accepts no work itself.
 ROOT = "root"
 OPEN = "Open"
 
@@ -17,7 +17,7 @@ def admits(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator[Fin
     if queue is None:
         yield Finding(field, f"there is no queue {name!r}")
     elif (state := (queue.get("status") or {}).get("state") or OPEN) != OPEN:
-        # A queue that nobody has written a state for yet is on its way to be open.
+        # A queue without a state is about to be opened.
         yield Finding(field, f"queue {name!r} takes no work: its state is {state}, not {OPEN}")
 
 

@@ -9,9 +9,9 @@ from workers.api.kinds import Object
 #: The fields of a Queue's spec that hold amounts.
 FIELDS = ("capability", "deserved", "guarantee")
 _ONE = quantities.parse("1")
-#: Of these a capability of 0 is none, as Volcano reads it.
+#: A capability of 0 is no limit for these resources, as in Volcano.
 ZERO_IS_NONE = ("cpu", "memory")
-#: These are measured; everything else is counted, in whole numbers.
+#: Measured resources; all others are whole numbers.
 _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 Amounts = Mapping[str, int]

@@ -32,7 +32,7 @@ class Amount:
         return quantities.canonical(f"{self.value}n")
 
 
-#: By resource, how much of it.
+#: Amounts by resource.
 Amounts = Mapping[str, Amount]
 
 

@@ -9,7 +9,7 @@ from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, Delete, Plan, RecordEvent, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: Kinds whose own decisions grant what Commands ask of their objects.
+#: Kinds whose controllers carry Commands out.
 GRANTING = (QUEUE, VC_JOB)
 
 
@@ -48,8 +48,8 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     named = command.get("target") or {}
     called = f"{named.get('kind') or 'nothing'} {named.get('name') or ''}".strip()
     why = f"{ref} does not exist" if ref else f"{called} takes no commands; Jobs of Volcano and Queues do"
-    told = RecordEvent("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
-    return Plan((told, *consumed([command])), why)
+    event = RecordEvent("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
+    return Plan((event, *consumed([command])), why)
 
 
 def _relatives(command: Object) -> tuple[Ref, ...]:

@@ -34,14 +34,14 @@ from workers.reconcile.plan import (
 )
 from workers.reconcile.snapshot import Snapshot
 
-#: A pod's annotation: the queue it waits in.
+#: Pod annotation: its queue.
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
-#: An owner's annotation: how many of its pods start together.
+#: Owner annotation: the size of the gang.
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
-#: Pods' annotations: how close to each other they must stand.
+#: Pod annotations: the network topology.
 TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
-#: Annotations of an owner that begin like this stand on the PodGroup as well, unless its pods say otherwise.
+#: Prefix of owner annotations that the PodGroup inherits; those of its pods win.
 INHERITED = "volcano.sh/"
 
 _ANNOTATIONS = (PREEMPTABLE, COOLDOWN, REVOCABLE, SLA, WAITING_LIMIT, PATIENCE)
@@ -145,10 +145,10 @@ def _owner_references(pod: Object) -> list[Object]:
     return [{**itself, "controller": True, "blockOwnerDeletion": True}]
 
 
-#: Owners whose annotations say something of the PodGroup of their pods.
+#: Owners whose annotations apply to the PodGroup of their pods.
 OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
 
-#: How often a pod that is held back looks whether its PodGroup is still there: nobody tells it when it is deleted.
+#: Interval at which a gated pod checks that its PodGroup exists: the deletion does not notify it.
 RECHECK = timedelta(minutes=5)
 
 _REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
@@ -260,7 +260,7 @@ def decide_group(snapshot: Snapshot, _now: datetime) -> Plan:
     return Plan((Patch(snapshot.ref, change, group["metadata"]["resourceVersion"]),), "what its pods say has changed")
 
 
-#: One of two concerns of a PodGroup; the other is its gang.
+#: One of the two controllers of PodGroups; the other admits gangs.
 WORKLOADS = Controller(kind=POD_GROUP, decide=decide_group, tied=(POD, *_KINDS), accepts=accepts_group)
 
 

@@ -183,7 +183,7 @@ def test_all_five_phases_are_counted_and_what_others_wrote_stays() -> None:
     }
 
 
-def test_what_groups_take_stands_in_their_queue() -> None:
+def test_the_resources_of_groups_are_in_their_queues_status() -> None:
     each = [{"cpu": "1500m", "pods": "2"}, {"cpu": "500m", "memory": "1Gi"}, {"cpu": "odd"}]
     taking = groups("Running", "Running", "Pending")
     for body, allocated in zip(taking, each, strict=True):
@@ -286,7 +286,7 @@ def test_commands_take_effect_in_the_order_in_which_they_were_made() -> None:
     assert sorted(consumed(plan)) == ["a", "z"]
 
 
-def test_of_commands_of_one_second_the_version_tells_the_order() -> None:
+def test_commands_of_one_second_are_ordered_by_version() -> None:
     first, second = command("z", "CloseQueue"), command("a", "OpenQueue")
     first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"] = "9", "10"
     assert status_of(decided(queue(state="Open"), commands=[second, first]))["handled"] == ["uid-z", "uid-a"]
@@ -323,7 +323,7 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
         pytest.param(command("c", "CloseQueue", uid="uid-of-another"), "for another Queue", id="for a predecessor"),
     ],
 )
-def test_a_command_that_cannot_be_granted_is_told_and_gone(asked: Object, text: str) -> None:
+def test_an_invalid_command_is_reported_and_deleted(asked: Object, text: str) -> None:
     plan = decided(queue(state="Open"), commands=[asked])
     (record,) = (step for step in plan.steps if isinstance(step, RecordEvent))
     assert (record.type, record.reason) == ("Warning", "CommandIgnored")
@@ -384,7 +384,7 @@ def test_a_worker_that_dies_half_way_leaves_a_queue_that_opens_again(own: str, a
     assert kinds == ([Patch, PatchStatus] if closed else [PatchStatus, Patch])
 
 
-def test_nobody_opens_below_a_closed_queue() -> None:
+def test_no_queue_opens_below_a_closed_one() -> None:
     body = queue(state="Closed", parent="p")
     plan = decided(body, above=queue("p", "Closed"), commands=[command("c", "OpenQueue")])
     assert status_of(plan)["state"] == "Closed"
@@ -409,7 +409,7 @@ def test_a_user_who_opens_below_an_open_queue_is_asked_for_it_no_more() -> None:
     ],
     ids=["missing", "there", "the root is made later", "itself"],
 )
-def test_a_queue_above_that_is_missing_is_told(body: Object, above: Object | None, warned: list[Any]) -> None:
+def test_a_missing_parent_is_reported(body: Object, above: Object | None, warned: list[Any]) -> None:
     plan = decided(body, above=above)
     assert (told(plan), status_of(plan)["state"]) == (warned, "Open")
     assert decided(after(body, plan), above=above) == NOTHING
@@ -420,12 +420,12 @@ def test_a_queue_above_that_is_missing_is_told(body: Object, above: Object | Non
     [(queue(parent=""), "root"), (queue(parent=None), "root"), (queue("root", parent=None), None), (queue(), None)],
     ids=["empty", "absent", "the root itself", "given"],
 )
-def test_a_queue_below_nobody_is_put_below_the_root(body: Object, parent: str | None) -> None:
+def test_a_queue_without_a_parent_is_put_below_the_root(body: Object, parent: str | None) -> None:
     patches = [step.body for step in decided(body).steps if isinstance(step, Patch)]
     assert patches == ([{"spec": {"parent": parent}}] if parent else [])
 
 
-def test_a_change_of_state_is_news_below_and_one_that_makes_room_for_whoever_admits() -> None:
+def test_a_change_of_state_marks_the_queues_below_and_room_marks_the_round() -> None:
     below = [queue("a", "Open", parent="q"), queue("b", "Closed", parent="q")]
     body = queue(state="Open")
     shut = decided(body, below=below, commands=[command("c", "CloseQueue")])

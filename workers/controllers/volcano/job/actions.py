@@ -15,7 +15,7 @@ from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.policies import JobEvent
 from workers.controllers.volcano.job.transitions import SUSPENDED, JobProgress, JobRequest
 
-#: What a policy for an exit code may say so that nothing is done about it.
+#: Actions of an exit code policy that do nothing.
 _SILENT = frozenset(("", "SyncJob", "EnqueueJob"))
 
 
@@ -100,7 +100,7 @@ def _after_policies(progress: JobProgress, view: ObservedJob, now: datetime) -> 
         if policy.delay is not None and policy.delay > timedelta():
             waiting.append((policy, one))
             continue
-        # An action ends timers of its level: what came before it must be among them.
+        # An action ends the timers of its level, so the timers of earlier events start first.
         progress = transitions.applied(_delayed(progress, waiting, found), request, view, now)
         waiting.clear()
     return _delayed(progress, waiting, found)
@@ -146,7 +146,7 @@ def _after_deadlines(progress: JobProgress, view: ObservedJob, now: datetime) ->
         text = f"at work since {times.render(progress.started or now)}, for longer than activeDeadlineSeconds"
         progress = transitions.applied(progress, JobRequest("TerminateJob", "DeadlineExceeded", text), view, now)
     if progress.phase == "Pending" and (why := view.abandoned):
-        # Its PodGroup is not asked any more: the job would wait for ever.
+        # The PodGroup is never checked again: the job would wait for ever.
         progress = transitions.applied(progress, JobRequest("TerminateJob", GIVEN_UP, why), view, now)
     return progress
 

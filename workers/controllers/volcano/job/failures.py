@@ -12,7 +12,7 @@ from workers.api.volcano.job import Failure, Task
 from workers.controllers import conditions
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 
-#: Failures that a status remembers.
+#: Failures that a status stores.
 REMEMBERED = 10
 
 
@@ -75,7 +75,7 @@ def remembered(view: ObservedJob) -> tuple[Failure, ...]:
             failure = of(pod)
             failures.setdefault((failure.pod, failure.time), failure)
     for pod in _restarted_too_often(view):
-        # Every further restart would be one more: of each pod the first is told.
+        # Only the first failure of each pod is stored: every restart would add one.
         born = pod.body["metadata"]["creationTimestamp"]
         if not any(failure.pod == pod.name and (failure.time or "") > born for failure in known):
             failure = of(pod)

@@ -35,7 +35,7 @@ JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"
 TASK = "volcano.sh/task-spec"
 QUEUE = "volcano.sh/queue-name"
-#: A pod's annotation: the version of the job it was made for.
+#: Pod annotation: the version of the job that the pod was created for.
 VERSION = "volcano.sh/job-version"
 PARTITION = "volcano.sh/partition-id"
 

@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 from pydantic import ValidationError
 
 from workers.admission.volcano.job import defaulted
 from workers.api import times
 from workers.api.kinds import (
-    COMMAND,
     CONFIG_MAP,
     NETWORK_POLICY,
     POD,
@@ -26,15 +24,16 @@ from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers import conditions
+from workers.controllers.volcano import commands
 from workers.controllers.volcano.job import names
 from workers.errors import UserError
 from workers.reconcile.snapshot import CachedObject, Snapshot
 
-#: A pod's annotation: whoever deletes it is its controller, not somebody else.
+#: Pod annotation: the deletion comes from a controller, not from a user.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
-#: What plugins make, of the kinds that are looked at.
+#: Observed kinds among those that plugins create.
 _ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
 
 
@@ -157,7 +156,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
         group=next((group for group in groups if _is_current(job, group)), None),
         groups=groups,
         attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
-        commands=tuple(sorted(_bodies(snapshot.tied.get(COMMAND.id, ())), key=_age)),
+        commands=tuple(commands.in_order(snapshot)),
         queue=snapshot.relatives.get(queue_of(body)),
         relatives=snapshot.relatives,
         failures=snapshot.failures,
@@ -204,10 +203,3 @@ def _number(text: object) -> int | None:
 
 def _place(pod: ObservedPod) -> tuple[str, int, str]:
     return pod.task, -1 if pod.index is None else pod.index, pod.name
-
-
-def _age(command: Object) -> tuple[str, int, str]:
-    """Orders Commands; the resourceVersion orders those of one second."""
-    metadata = command["metadata"]
-    version = _number(metadata.get("resourceVersion"))
-    return cast(str, metadata.get("creationTimestamp") or ""), version or 0, metadata["name"]

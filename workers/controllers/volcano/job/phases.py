@@ -60,7 +60,7 @@ _RESUME = JobTransition(Operation.KILL_SOFT, "Restarting", counts=True)
 _PARTS: tuple[Action, ...] = ("RestartTask", "RestartPod", "RestartPartition")
 _EVERY: tuple[Action, ...] = ("RestartJob", *_PARTS, "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
 
-#: By phase, what each action does; actions without a cell do what `_OTHERS` says.
+#: By phase, the effect of each action; other actions have the effect in `_OTHERS`.
 _CELLS: Mapping[Phase, Mapping[str, JobTransition]] = {
     **{
         phase: {
@@ -94,11 +94,11 @@ _OTHERS: Mapping[Phase, JobTransition] = {
     "Terminated": _ENDED,
 }
 
-#: Phases that are never left.
+#: Final phases.
 FINAL: frozenset[Phase] = frozenset(("Completed", "Failed", "Terminated"))
-#: Phases in which the job is at work, or is about to be.
+#: Phases of a job at work.
 AT_WORK: frozenset[Phase] = frozenset(("Pending", "Running", "Restarting"))
-#: Where the phases lead that wait for the last pod.
+#: The phase after the last pod has ended.
 _DRAINED: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 
 
@@ -185,7 +185,7 @@ def draining(phase: Phase, counts: JobPodCounts) -> PhaseOutcome:
     return PhaseOutcome(phase if at_work else _DRAINED[phase])
 
 
-#: A pod that is to be made: its task and its index.
+#: A pod to create: its task and index.
 Place = tuple[str, int]
 
 _SUCCEEDED = "Succeeded"

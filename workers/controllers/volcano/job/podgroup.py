@@ -10,10 +10,10 @@ from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.podgroup import places
 
-#: By name, the value of a PriorityClass.
+#: Values of PriorityClasses by name.
 Priorities = Mapping[str, int]
 
-#: What describes the job's own manifest, and would describe a PodGroup wrongly.
+#: Annotations of the job's manifest that would be wrong on a PodGroup.
 _NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _NOBODY: frozenset[str] = frozenset()
 
@@ -84,7 +84,7 @@ def patch(existing: Object, wanted: Object) -> Object | None:
     if news:
         changes["minTaskMember"] = news
     for name in ("minTaskPods", "minTaskResources", "minTaskPlacement"):
-        # Definitions of Volcano's own do not keep it: then it is not asked for with every sync.
+        # Volcano's CRD prunes this field: a missing value alone causes no patch, or every sync would repeat it.
         known = old.get(name)
         if (known is not None or changes) and known != new.get(name):
             changes[name] = diff(known, new.get(name))

@@ -16,10 +16,10 @@ FORWARDING = "volcano.sh/job-forwarding"
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN = "volcano.sh/cooldown-time"
 REVOCABLE = "volcano.sh/revocable-zone"
-#: Only the first that is there is handed on.
+#: The first of these annotations is copied.
 DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 
-#: A label's value is no longer; a queue's name may be.
+#: Longest value of a label; a queue's name may be longer.
 _LONGEST_LABEL = 63
 
 

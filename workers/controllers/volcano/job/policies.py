@@ -18,7 +18,7 @@ from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.reconcile.plan import RecordEvent
 
 Event = Literal["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"]
-#: Of what happened in the same second, what came first.
+#: Order of events with equal times.
 _ORDER: tuple[Event, ...] = ("PodFailed", "PodEvicted", "TaskFailed", "TaskCompleted", "Unknown", "PodPending")
 
 
@@ -100,10 +100,10 @@ def _restarted_too_often(pods: tuple[ObservedPod, ...], task: Task, now: datetim
         yield _event(worst, "TaskFailed", now, f"{text}; {failures.summary(failures.of(worst))}")
 
 
-#: What an action is about: timers of a level end when an action of the same level is taken.
+#: Level of an action; it ends the timers of the same level.
 Level = Literal["job", "task", "pod", "partition"]
 _LEVELS: dict[str, Level] = {"RestartTask": "task", "RestartPod": "pod", "RestartPartition": "partition"}
-#: Stands for every event.
+#: Matches every event.
 _ANY = "*"
 
 
@@ -124,11 +124,11 @@ def _first(policies: Iterable[LifecyclePolicy], event: JobEvent) -> LifecyclePol
 
 def _matches(policy: LifecyclePolicy, event: JobEvent) -> bool:
     if policy.exit_code is not None and policy.exit_code == event.exit_code:
-        # Admission refuses 0, which would match everything but a failure.
+        # Admission refuses 0; a stored policy for 0 would match every event without an exit code.
         return event.exit_code != 0
     if not policy.all_events & {event.event, _ANY}:
         return False
-    # Every pod is pending at first: only one that stays so is worth an action.
+    # Every pod starts as pending: only a policy with a timeout answers that.
     return event.event != "PodPending" or bool(policy.delay)
 
 

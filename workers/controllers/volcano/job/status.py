@@ -11,7 +11,7 @@ from workers.controllers.volcano.job.observed import ObservedJob
 from workers.controllers.volcano.job.phases import TaskCounts
 from workers.controllers.volcano.job.transitions import JobProgress
 
-#: Phases that the history keeps: a job that is suspended every night would fill its status otherwise.
+#: Length of the history: a job that is suspended every night would fill its status.
 HISTORY = 50
 
 _SECOND = timedelta(seconds=1)

@@ -15,7 +15,7 @@ from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobProgress
 from workers.reconcile.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
-#: Nothing tells a job that its queue, or somebody else's claim, has come to be: it looks this often.
+#: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
 RECHECK = timedelta(seconds=5)
 _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins need: {error}")
 
@@ -63,7 +63,7 @@ def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) ->
     if claims.problem and not view.group:
         return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + RECHECK)
     first = tuple(_needs(view, site, claims))
-    # An action that is delayed may bring back what failed.
+    # A delayed action may still recreate failed pods.
     lost = 0 if progress.timers else unmade(view.job, _by_name(view))
     if _group_waits(view):
         waits = _waiting(view, lost) if lost else _group_problem(view)
@@ -162,7 +162,7 @@ def _group_problem(view: ObservedJob) -> TaskProblem | None:
     why = newest.get("message") or newest.get("reason") or "no reason is given"
     name = f"{view.job.metadata.namespace}:{view.job.metadata.name}"
     if newest.get("reason") == "NotEnoughTasks":
-        # The job's own pods: they are made when the gang is admitted.
+        # The job creates its own pods after the admission.
         return TaskProblem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
     return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
 
@@ -219,7 +219,7 @@ def _gang(view: ObservedJob) -> Mapping[str, int]:
     later = _later(view)
     admitted = ((view.group or {}).get("spec") or {}).get("minMember")
     if admitted != podgroup.members(view.job, later):
-        # It is about to ask for more, or for less: nobody has been let through for that yet.
+        # The gang's size changes in this plan: the new size has not been admitted yet.
         return {}
     return podgroup.chosen(view.job, priorities(view), later)
 

@@ -16,10 +16,9 @@ from workers.controllers.volcano.job.policies import JobEvent
 
 Timers = tuple[Delayed, ...]
 
-#: Timers that a status remembers of pods that failed or were deleted, the first that are due: those that failed can be
-#: seen as long as they are there.
+#: Stored timers of failed or deleted pods, the first due ones; those of failed pods can be derived from the pods.
 REMEMBERED = 1000
-#: Which timers are told of together: the event, the task and the action.
+#: Event, task and action: one Event announces all such timers.
 Sort = tuple[str, str | None, str]
 
 

@@ -18,7 +18,7 @@ from workers.controllers.volcano.job.phases import JobTransition, Operation
 from workers.controllers.volcano.job.timers import Timers
 from workers.reconcile.plan import RecordEvent
 
-#: The reason of a job that is aborted because its spec says so, and resumes when it no longer does.
+#: Reason of a job that `spec.suspend` aborted, and that resumes without it.
 SUSPENDED = "Suspended"
 
 
@@ -97,7 +97,7 @@ def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: 
         announced, timers=timers.without(progress.timers, request.action, request.task, request.pod, request.partition)
     )
     if cell.operation is Operation.KILL_TARGET:
-        # Pods of this version that stay may be answered again: they do only where the job is about to fail.
+        # Pods that stay keep their version and could cause further events; they stay only if the job is about to fail.
         last = progress.retries + cell.counts >= view.job.spec.max_retry
         target = Killing(
             retain="soft" if last else "none", task=request.task, pod=request.pod, partition=request.partition
@@ -117,7 +117,7 @@ def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob,
         return False
     if cell.operation is not Operation.KILL_TARGET or request.action != "RestartPartition":
         return True
-    # Without a partition to restart there is nothing to restart.
+    # Without such a partition there is nothing to restart.
     return any(pod.task == request.task and pod.partition == request.partition is not None for pod in view.pods)
 
 
@@ -204,7 +204,7 @@ def _led(progress: JobProgress, cell: JobTransition, request: JobRequest, spec: 
     return replace(
         progress.moved(cell.then, request.reason, request.message),
         retries=retries,
-        # Every other phase says by itself which pods are to go.
+        # Every other phase implies the pods to delete.
         killing=progress.killing if cell.then == "Restarting" else (),
         ready_at=restart_at(spec.restart_backoff, retries, now) if waits else None,
     )

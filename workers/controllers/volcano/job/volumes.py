@@ -10,7 +10,7 @@ from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins import containers
 from workers.reconcile.plan import Create
 
-#: What comes before the letters of a name: volumes are called by one label.
+#: Longest stem of a volume's name, which is a DNS label.
 _STEM = 50
 
 

@@ -20,7 +20,7 @@ from workers.errors import UserError
 from workers.flows import nodes
 from workers.flows.nodes import FlowNode
 
-#: Manifests that a process keeps; a large one takes some megabytes.
+#: Cached manifests; a large one takes some megabytes.
 _KEPT = 32
 
 

@@ -44,7 +44,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
         "metadata": {
             "name": name,
             "namespace": namespace,
-            # No API server takes a longer label; the annotation says the same.
+            # Longer values are no labels; the annotation has them in any case.
             "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
             "annotations": marks,
             "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
@@ -97,7 +97,7 @@ def _task(task: Object, variables: Mapping[str, str]) -> Object:
 def _container(container: Object, variables: Mapping[str, str]) -> Object:
     own = list(container.get("env") or ())
     there = {each.get("name") for each in own}
-    # In front, because variables may refer to those before them.
+    # Prepended: a variable may refer to those before it.
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in there]
     return {**container, "env": [*added, *own]}
 

@@ -18,7 +18,7 @@ from workers.errors import UserError
 from workers.flows.nodes import FlowNode
 from workers.reconcile.snapshot import Snapshot
 
-#: Phases of a Job that does nothing any more by itself.
+#: Phases of a Job that is not at work.
 _RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
 TERMINATING, TERMINATED = "Terminating", "Terminated"
-#: Of a flow with a schedule, which runs nothing itself.
+#: Phase of a flow with a schedule.
 SCHEDULED = "Scheduled"
-#: A flow in one of these starts nothing any more.
+#: Final phases: the flow starts nothing any more.
 FINAL = frozenset({SUCCEED, FAILED, TERMINATED})
 
 

@@ -22,14 +22,14 @@ from workers.reconcile.plan import (
     Together,
 )
 
-#: The fields of a flow's spec that the flows it makes do not have.
+#: Fields of the spec that the created flows do not get.
 FIELDS = frozenset(
     {
         *("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "cancel"),
         *("successfulFlowsHistoryLimit", "failedFlowsHistoryLimit"),
     }
 )
-#: The slot of a flow that a schedule made, RFC 3339.
+#: Annotation: the slot of a created flow, RFC 3339.
 SLOT = "volcano.sh/cronjob-scheduled-timestamp"
 #: Lateness is measured in whole seconds.
 _SECOND = timedelta(seconds=1)

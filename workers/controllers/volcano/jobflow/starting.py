@@ -19,7 +19,7 @@ from workers.flows.expressions import FlowScope
 from workers.flows.nodes import FlowNode
 from workers.reconcile.snapshot import Reading, TriggerSample
 
-#: Jobs that one plan makes at most; what is left over follows at once.
+#: Most Jobs created by one plan.
 BATCH = 100
 _DEPENDENCIES, _CONDITION = "DependenciesNotMet", "ConditionNotMet"
 
@@ -43,9 +43,9 @@ def decided(view: ObservedFlow) -> StartRound:
     result = StartRound(dict(view.tracks))
     outcomes: dict[str, str | None] = {}
     able = [] if halted(view, result.tracks) else list(_able(view, result.tracks, outcomes))
-    # Asked again: an expression that cannot be worked out is a failure, too.
+    # Checked again: an expression without a result is a failure as well.
     if halted(view, result.tracks):
-        # What waits for another try gets none.
+        # Pending retries are dropped.
         for id, track in result.tracks.items():
             if track.phase == tracks.RETRYING:
                 result.tracks[id] = track.end(tracks.FAILED, view.now, track.reason, track.message)
@@ -205,7 +205,7 @@ def _make(view: ObservedFlow, node: FlowNode, result: StartRound, values: FlowSc
         result.tracks[node.id] = track.end(tracks.FAILED, view.now, "InvalidPatch", str(error))
         return False
     if wrong := admission.faults(job):
-        # No API server would take it, however often it is asked.
+        # Every attempt to create it would be refused.
         result.tracks[node.id] = track.end(tracks.FAILED, view.now, "InvalidJob", findings.joined(wrong))
         return False
     if track.lost and job["spec"].get("ttlSecondsAfterFinished") is not None:

@@ -20,7 +20,7 @@ from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.flows.nodes import FlowNode
 
-#: By phase of a Job, the list that it is in. Completing and Terminating are in none.
+#: By phase of a Job, its list. Completing and Terminating have none.
 LISTS: Mapping[str, str] = {
     "Pending": "pendingJobs",
     "Running": "runningJobs",
@@ -33,9 +33,9 @@ LISTS: Mapping[str, str] = {
     "Aborted": "unKnowJobs",
 }
 
-#: Jobs whose histories a status tells, and phases of each: more would not fit into what an API server stores.
+#: Most histories of a status, and phases of each: etcd limits the size of an object.
 LISTED, PHASES = 1000, 50
-#: Ends a process keeps as it has worked them out: a Job that is over is told of again and again.
+#: Cached ends: finished Jobs are rendered again with every status.
 _KEPT = 4096
 
 
@@ -165,9 +165,9 @@ def merged(observed: Object, computed: Object) -> Object:
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}
 
 
-#: Nodes of a flow so short that all is told at once, and how long a Job of any other is in its phase before it is.
+#: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after this delay.
 SHORT, JOB_DELAY = 100, timedelta(seconds=2)
-#: Fields of a status that tell of Jobs.
+#: Fields about single Jobs.
 JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
 
 
@@ -183,8 +183,8 @@ def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
     if len(found) > LISTED:
         found = shortened(found, observed, view.settled)
     names = {each["name"] for each in found}
-    told = (job for job in listed if job["metadata"]["name"] in names)
-    return {"jobStatusList": found, "conditions": conditions(told)}
+    kept = (job for job in listed if job["metadata"]["name"] in names)
+    return {"jobStatusList": found, "conditions": conditions(kept)}
 
 
 def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:

@@ -16,13 +16,13 @@ from workers.flows.nodes import FlowNode
 
 COMPLETED, FAILED, TERMINATED, SKIPPED, RETRYING = "Completed", "Failed", "Terminated", "Skipped", "Retrying"
 ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})
-#: Why a Job was terminated: it took too long.
+#: Reason of a Job that took too long.
 TIMED_OUT = "TimedOut"
-#: Longest wait between two Jobs of a node, where its backoff multiplies beyond everything.
+#: Upper bound of a multiplied backoff.
 _LONGEST = timedelta(days=365 * 68)
-#: Characters of a message that are written down.
+#: Stored characters of a message.
 _TOLD = 256
-#: Tracks a process keeps as it has read them: of a long flow's entries nearly all stand as they stood before.
+#: Cached tracks: nearly all entries of a long flow are unchanged from one decision to the next.
 _KEPT = 20_000
 
 
@@ -139,10 +139,10 @@ def _observed(
     while node.job(flow, attempts + 1) in jobs:
         attempts += 1
     if attempts == track.before:
-        # Nothing was made since the beginning, or since somebody asked for another try.
+        # No Job was created since the beginning, or since the last retry request.
         return track
     if attempts > track.attempts:
-        # The one that was stale had ended, or no other would have been made.
+        # A later Job exists, so the stale one had ended.
         before = track.attempts if track.stale else track.before
         track = Track(attempts=attempts, before=before)
     name = node.job(flow, attempts)
@@ -150,7 +150,7 @@ def _observed(
         return _of_job(node, replace(track, job=name), job, now)
     if track.phase == RETRYING:
         return track
-    # What we make is seen at once. A Job that never was had a name that somebody else has.
+    # The write-through cache shows own creations at once: an unseen Job's name belongs to another owner.
     ours = track.started is not None or name in gone
     return replace(track, phase=None, lost=ours, taken=not ours)
 

@@ -146,9 +146,9 @@ class AdmissionChecks:
             if found := self._beyond_queue(queue, group.need):
                 name, asked, limit = found
                 left = limit - self._ledger.use[queue].get(name, 0)
-                told = _told(name, asked=asked, left=left, limit=limit)
-                there = f"queue {queue} has {told['left']} of {told['limit']} {name} left"
-                return _short(there, told, asked > limit, queue)
+                texts = _texts(name, asked=asked, left=left, limit=limit)
+                there = f"queue {queue} has {texts['left']} of {texts['limit']} {name} left"
+                return _short(there, texts, asked > limit, queue)
         return None
 
     def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
@@ -165,10 +165,10 @@ class AdmissionChecks:
         name, asked, left = found
         total = (self._ledger.total or {}).get(name, 0)
         kept = self._ledger.kept(group.queue, name)
-        told = _told(name, asked=asked, left=left, total=total, kept=kept)
+        texts = _texts(name, asked=asked, left=left, total=total, kept=kept)
         never = asked > (self._ledger.limit(group.queue, name) or 0)
-        others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
-        return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
+        others = f" besides the {texts['kept']} that other queues are guaranteed" if kept else ""
+        return _short(f"the cluster has {texts['left']} of {texts['total']} {name} left{others}", texts, never)
 
     def _beyond_room(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
         """Returns the first resource that the cluster is short of: name, request, room."""
@@ -209,12 +209,12 @@ class AdmissionChecks:
         return Refusal("NotEnoughResources", there + text, room=True, scattered=True)
 
 
-def _told(name: str, **amounts: int) -> Mapping[str, str]:
+def _texts(name: str, **amounts: int) -> Mapping[str, str]:
     return {each: vectors.text(name, max(0, value)) for each, value in amounts.items()}
 
 
-def _short(there: str, told: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
-    text = f"{there}, the gang needs {told['asked']}"
+def _short(there: str, texts: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
+    text = f"{there}, the gang needs {texts['asked']}"
     if never:
         return Refusal("NeverFits", f"{text}: it can never start as things are", hopeless=True)
     return Refusal("NotEnoughResources", text, room=True, short=queue)

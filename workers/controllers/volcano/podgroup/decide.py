@@ -38,11 +38,11 @@ from workers.reconcile.plan import (
 )
 from workers.reconcile.snapshot import Snapshot
 
-#: The wait after the first back-out; it doubles each time.
+#: Wait after the first back-out; it doubles each time.
 FIRST_BACK_OFF = timedelta(seconds=10)
 LONGEST_BACK_OFF = timedelta(minutes=10)
 
-#: A pod's annotation: whoever deletes it is its controller, not somebody else.
+#: Pod annotation: the deletion comes from a controller, not from a user.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 
@@ -101,7 +101,7 @@ def _out_of_sync(each: Member) -> Patch:
     )
 
 
-#: The queue whose decision is the round.
+#: The queue whose decision runs the admission round.
 ROUND = Ref(QUEUE, "", ROOT)
 
 
@@ -125,10 +125,10 @@ class GangDecision:
             return Plan(tuple(leftovers), "what is left of a gang that backed out")
         written = status.status(group, phase, now)
         steps: list[Step] = [PatchStatus(written)] if written != group.status else []
-        # Not before the phase is written down: whoever is let go counts as admitted.
+        # The phase is written before the gates go: an ungated pod counts as admitted.
         steps += _ungate(group) if phase != PENDING else []
         steps += [MarkObject(ROUND)] if _round_is_affected(group, phase) else []
-        # A gang that is whole as it was let through, and has grown meanwhile, is asked anew.
+        # A whole gang that has grown since its admission is checked again.
         steps += [ComeBack(now)] if group.grows and phase != INQUEUE else []
         steps += [ComeBack(deadline)] if deadline else []
         return Plan(tuple(steps), f"{phase}, {group.placed} of {group.least} pods have a node") if steps else NOTHING
@@ -138,8 +138,8 @@ def _back_out(group: Group, now: datetime) -> Plan:
     """Writes the end of the attempt before the deletions: no gang is replaced in between, and a crash repeats them."""
     back = next_back_off(group, now)
     text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
-    told = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
-    written = {**status.status(group, PENDING, now), "backOff": back.render(), "conditions": told}
+    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
+    written = {**status.status(group, PENDING, now), "backOff": back.render(), "conditions": conditions}
     after = observe({**group.body, "status": written}, group.members)
     steps: list[Step] = [PatchStatus(written), RecordEvent("Warning", "BackOff", text), *deletions(after)]
     return Plan((*steps, MarkObject(ROUND)), text)

@@ -77,11 +77,11 @@ def _shape_of(sizes: Mapping[str, object] | None, where: Places) -> PodShape:
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
-#: Annotations. How long a group waits before nobody may overtake it any more (Volcano's).
+#: Annotation (Volcano's): the wait after which no group overtakes this one.
 SLA = "sla-waiting-time"
-#: How long a group waits before it is given up.
+#: Annotation: the wait after which the group is given up.
 WAITING_LIMIT = "penstock.dev/waiting-limit"
-#: How long an admitted group may stay without enough pods that have a node; ``0`` is for ever.
+#: Annotation: time for an admitted group to get its nodes; ``0`` is for ever.
 PATIENCE = "penstock.dev/gang-timeout"
 
 

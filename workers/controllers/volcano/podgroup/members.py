@@ -12,12 +12,12 @@ from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 from workers.reconcile.plan import Patch
 
-#: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
+#: waiting: without a node. bound: with a node, not running yet. releasing: being deleted.
 State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
 
-#: A pod's annotations: its task in the job it was made for, and its place in that.
+#: Pod annotations: task and index in its job.
 TASK, TASK_INDEX = "volcano.sh/task-spec", "volcano.sh/task-index"
-#: One of a node's places for pods.
+#: One pod in billionths, as nodes count `pods`.
 ONE_POD = 10**9
 _RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
 

@@ -15,7 +15,7 @@ from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.places import Machine, Places, PodShape
 from workers.controllers.volcano.podgroup.vectors import Vector
 
-#: Resources that every machine has: where no node says how much, nobody measures it.
+#: Resources of every machine: if no node reports one, it is not measured.
 COMMON = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
@@ -69,7 +69,7 @@ def _takes_pods(node: Object) -> bool:
 
 
 Room = dict[str, int]
-#: Pods, however they are ordered.
+#: Distinct pods with their numbers, as a cache key.
 Kinds = frozenset[tuple[PodShape, int]]
 
 

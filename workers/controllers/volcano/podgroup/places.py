@@ -10,9 +10,9 @@ from typing import Any
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup.vectors import Vector
 
-#: Taints with these effects keep a new pod out that does not tolerate them.
+#: Effects of taints that keep a pod without a toleration off the node.
 _KEEP_OUT = ("NoSchedule", "NoExecute")
-#: One requirement: what it looks at (labels or fields), the key, the operator, the values.
+#: One requirement: matchExpressions or matchFields, key, operator, values.
 Requirement = tuple[str, str, str, tuple[str, ...]]
 
 
@@ -131,7 +131,7 @@ def _compared(label: str | None, values: tuple[str, ...], is_greater: bool) -> b
     return left > right if is_greater else left < right
 
 
-#: By the operator of a requirement, whether a label (None: there is none) satisfies it.
+#: By operator, the test of a label; None is an absent label.
 _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "In": lambda label, values: label is not None and label in values,
     "NotIn": lambda label, values: label not in values,

@@ -30,7 +30,7 @@ from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.reconcile.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: Pods that one round lets go at most.
+#: Most pods that one round ungates.
 MOST = 500
 
 
@@ -86,14 +86,13 @@ def growth(
     return Growth(tuple(going), bool(refused) or len(going) == MOST)
 
 
-#: What a round must see whole.
+#: Kinds that a round observes completely.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
-#: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
+#: Interval of rounds while groups wait: pods without a gang, and time, make room as well.
 INTERVAL = timedelta(seconds=1)
-#: A round over many objects costs more than one over few, so it is followed by a longer rest (seconds for each object,
-#: and at most): what happens meanwhile is the next round's. Rounds take no more than about a third of a process.
+#: Pause after a round (seconds per object, and at most): rounds take no more than about a third of a process.
 PAUSE, LONGEST_PAUSE = 1e-4, 2.0
-#: Objects so few that no rest is needed.
+#: Up to so many objects there is no pause.
 FEW = 100
 
 
@@ -222,12 +221,11 @@ def _name(group: Group) -> str:
     return f"{group.ref.namespace}/{group.ref.name}"
 
 
-#: Patches in one stage: after one that fails no more of its stage are sent, and the next round makes up for them.
+#: Patches sent together: after a failed one the rest of its batch waits for the next round.
 BATCH = 50
-#: Reasons written by one round at most; the others have their turn in the next.
+#: Most reasons written by one round.
 REASONS = 100
-#: The numbers in a reason change with every group that starts or ends: those of so many groups are kept new, and not
-#: more often than that.
+#: The numbers in a reason change with every admission: only the first groups are updated, at this interval.
 FRESH = 20
 FRESH_EVERY = timedelta(seconds=10)
 
@@ -236,14 +234,14 @@ Waiting = Sequence[tuple[Group, Refusal]]
 
 def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Member], now: datetime) -> list[Step]:
     """Returns the steps, admissions first. The next round repeats what the API server refuses."""
-    told = list(_to_report(waiting, now))[:REASONS]
+    reported = list(_to_report(waiting, now))[:REASONS]
     patches = [_admission_patch(group, now) for group in admitted]
     patches += [ungate(pod) for pod in growth]
-    patches += [_refusal_patch(group, why, now) for group, why in told]
+    patches += [_refusal_patch(group, why, now) for group, why in reported]
     staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
     return [
         *staged,
-        *(_refusal_event(group, why) for group, why in told if status.waiting_reason(group.body) != why.reason),
+        *(_refusal_event(group, why) for group, why in reported if status.waiting_reason(group.body) != why.reason),
     ]
 
 
@@ -265,9 +263,9 @@ def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
 def _admission_patch(group: Group, now: datetime) -> Patch:
     written: Object = {"phase": INQUEUE, "admitted": times.render(now), "admittedFor": _grant(group)}
     if status.waiting_reason(group.body) is not None:
-        told = "the whole gang may start"
+        text = "the whole gang may start"
         written["conditions"] = status.with_condition(
-            group.body, status.UNSCHEDULABLE, "False", status.ADMITTED, told, now
+            group.body, status.UNSCHEDULABLE, "False", status.ADMITTED, text, now
         )
     return _status_patch(group, written)
 
@@ -282,8 +280,8 @@ def _grant(group: Group) -> Object:
 
 
 def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:
-    told = status.with_condition(group.body, status.UNSCHEDULABLE, "True", why.reason, why.message, now)
-    return _status_patch(group, {"phase": group.phase, "conditions": told})
+    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", why.reason, why.message, now)
+    return _status_patch(group, {"phase": group.phase, "conditions": conditions})
 
 
 def _status_patch(group: Group, status: Object) -> Patch:

@@ -11,7 +11,7 @@ from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDI
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
 
-#: The reason with which Volcano says that a gang is whole.
+#: Volcano's reason of a whole gang.
 READY = "tasks in gang are ready to be scheduled"
 ADMITTED = "Admitted"
 
@@ -86,11 +86,11 @@ def status(group: Group, phase: str, now: datetime) -> Object:
         found.pop("backOff", None)
     if phase != INQUEUE:
         found.pop("admittedFor", None)
-    told = _told(group, phase, now)
-    return {**found, "conditions": told} if told else found
+    conditions = _conditions(group, phase, now)
+    return {**found, "conditions": conditions} if conditions else found
 
 
-def _told(group: Group, phase: str, now: datetime) -> list[Object]:
+def _conditions(group: Group, phase: str, now: datetime) -> list[Object]:
     """The conditions: that the gang is whole, or that it is not any more. Why one waits is the round's to say."""
     known = list(group.status.get("conditions") or ())
     if phase in (RUNNING, COMPLETED) and group.members:

@@ -9,7 +9,7 @@ from workers.controllers.volcano.amounts import Amount
 Vector = Mapping[str, int]
 
 EMPTY: Vector = {}
-#: Names that only quotas know: what they count stands under its plain name too.
+#: Prefixes that only quotas use; the same amount has its plain name as well.
 _OF_QUOTAS = ("requests.", "limits.", "count/")
 _BINARY = ("memory", "ephemeral-storage", "hugepages-")
 

@@ -18,7 +18,7 @@ from workers.reconcile.snapshot import Snapshot
 
 ROOT = Ref(QUEUE, "", references.ROOT_QUEUE)
 
-#: What is decided for all queues together, in the name of the root queue; answers what is to be done.
+#: The admission round, decided with the root queue.
 Round = Callable[[Snapshot, datetime], Plan]
 
 
@@ -104,7 +104,7 @@ def _status(
         **before,
         **count(groups),
         "state": str(progress.state),
-        # Older definitions refuse a status without `allocated`.
+        # Older CRDs refuse a status without `allocated`.
         **taken,
         "observedGeneration": queue["metadata"].get("generation", 0),
     }
@@ -130,7 +130,7 @@ def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[
 def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
     """Returns the Event of a queue whose parent does not exist, with every change."""
     above = states.parent_of(snapshot.body) if snapshot.body else None
-    # The root queue is made when we start: nobody needs to be events that it is not there yet.
+    # The root queue is created at start-up: its absence is no news.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
         return ()
     return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
@@ -162,10 +162,9 @@ def _why(queue: Object, progress: QueueProgress) -> str:
     )
 
 
-#: In a circle of queues levels never end. What has so many does not count for the queue above it, or its sums would
-#: not end either.
+#: In a cycle of queues levels would grow for ever: a queue with so many is not added to its parent's sums.
 MOST_LEVELS = 16
-#: By phase, the field of a Queue's status. A PodGroup without a phase counts nowhere yet.
+#: By phase, the counter in a Queue's status. A PodGroup without a phase is not counted.
 FIELDS = {
     "Pending": "pending",
     "Inqueue": "inqueue",

@@ -10,7 +10,7 @@ from workers.api.kinds import QUEUE, Object, Ref
 from workers.reconcile.plan import RecordEvent
 from workers.reconcile.snapshot import Snapshot
 
-#: An annotation: ``true`` on a queue that was closed because the one above it was, and opens again with it.
+#: Annotation: ``true`` on a queue that closed with its parent, and reopens with it.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 
@@ -40,8 +40,8 @@ class QueueState(StrEnum):
 def state_of(queue: Mapping[str, object]) -> QueueState:
     """Returns the state in a Queue's status; UNKNOWN for any other text."""
     status = queue.get("status") or {}
-    events = status.get("state") or "" if isinstance(status, Mapping) else ""
-    return QueueState(events) if events in list(QueueState) else QueueState.UNKNOWN
+    text = status.get("state") or "" if isinstance(status, Mapping) else ""
+    return QueueState(text) if text in list(QueueState) else QueueState.UNKNOWN
 
 
 def is_root(queue: Object) -> bool:
@@ -66,7 +66,7 @@ def closed_by_parent(queue: Object) -> bool:
     return (queue["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT) == "true"
 
 
-#: How a cell is carried out. A Queue that is opened or closed says so in an Event.
+#: Effect of a cell; opening and closing record an Event.
 Operation = Literal["sync", "open", "close"]
 
 
@@ -139,7 +139,7 @@ class QueueProgress:
 def run(queue: Object, groups: int, above: QueueState | None, commands: Sequence[Object]) -> QueueProgress:
     """Returns the queue's final state. commands: those without effect so far, in order."""
     state = state_of(queue)
-    # What stands beside an open queue is left over from a plan that did not come to its end.
+    # On an open queue the annotation is left over from a plan that was cut short.
     progress = QueueProgress(state, groups, above, closed_by_parent(queue) and state.shut)
     for command in commands:
         progress = _apply_command(progress, command, queue)

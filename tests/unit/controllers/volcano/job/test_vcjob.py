@@ -64,7 +64,7 @@ def test_a_healthy_job_of_three_pods_costs_four_status_writes():
     assert len(cluster.writes) == 9
 
 
-def test_a_finished_job_keeps_its_counts_and_its_phase_whatever_becomes_of_its_pods():
+def test_a_finished_job_keeps_its_counts_and_its_phase_when_its_pods_change():
     cluster = begun()
     cluster.end().settle()
     before = cluster.status
@@ -77,7 +77,7 @@ def test_a_finished_job_keeps_its_counts_and_its_phase_whatever_becomes_of_its_p
     assert "Command" not in cluster.kinds()
 
 
-def test_a_change_of_a_finished_job_is_told_once():
+def test_a_change_of_a_finished_job_is_reported_once():
     cluster = begun()
     cluster.end().settle()
     assert "ChangeIgnored" not in reasons(cluster)
@@ -91,7 +91,7 @@ def test_a_change_of_a_finished_job_is_told_once():
     assert cluster.alive() == ALL
 
 
-def test_a_change_while_the_job_is_at_work_is_not_told_when_it_ends():
+def test_a_change_while_the_job_is_at_work_is_not_reported_when_it_ends():
     cluster = begun()
     cluster.end()
     cluster.edit(ttlSecondsAfterFinished=60).settle()
@@ -116,7 +116,7 @@ def test_a_job_that_is_gone_or_being_deleted_is_left_alone():
 # What pods wait for
 
 
-def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
+def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once():
     cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/3 wait"}
     cluster.grouped("Pending", conditions=[unschedulable]).settle()
@@ -147,7 +147,7 @@ def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase
         assert cluster.group is None, "it would stand in line for nothing"
 
 
-def test_a_job_at_work_stays_so_whatever_its_group_said_before():
+def test_a_job_at_work_ignores_an_earlier_condition_of_its_group():
     cluster = begun()
     condition = {
         "type": "Unschedulable",
@@ -237,7 +237,7 @@ def test_a_queue_with_clusters_of_its_own_marks_the_job_and_its_pods():
 # Pods come and go
 
 
-def test_a_pod_that_somebody_deleted_is_made_again_once_it_is_gone():
+def test_a_pod_that_a_user_deleted_is_created_again_once_it_is_gone():
     cluster = begun()
     cluster.stubborn = True
     cluster.delete("train-worker-1").settle()
@@ -258,22 +258,22 @@ def test_a_task_is_scaled_up_and_down_the_highest_go():
     assert "version" not in cluster.status, "pods beyond the replicas were not evicted"
 
 
-def test_what_plugins_made_and_somebody_deleted_is_made_again():
+def test_a_deleted_plugin_object_is_created_again():
     cluster = begun(**SVC)
     del cluster.objects[Ref(CONFIG_MAP, "default", "train-svc")]
     cluster.settle()
     assert "ConfigMap" in cluster.kinds()
 
 
-def test_a_secret_that_somebody_deleted_is_there_again_before_a_pod_that_needs_it():
-    """Nobody sees that it is gone; without it the pod would wait for ever."""
+def test_a_deleted_secret_is_created_again_before_a_pod_that_needs_it():
+    """Secrets are not observed; without it the pod would wait for ever."""
     cluster = begun(**SVC)
     del cluster.objects[Ref(SECRET, "default", "train-ssh")]
     cluster.delete("train-worker-1").settle()
     assert (cluster.alive(), "Secret" in cluster.kinds()) == (ALL, True)
 
 
-def test_a_podgroup_that_somebody_deleted_is_made_again():
+def test_a_deleted_podgroup_is_created_again():
     cluster = begun()
     name = cluster.group["metadata"]["name"]
     del cluster.objects[Ref(POD_GROUP, "default", name)]
@@ -392,7 +392,7 @@ def test_a_command_that_outlives_its_effect_has_it_once():
         pytest.param("ResumeJob", {}, id="an action that does nothing to a running job"),
     ],
 )
-def test_a_command_that_means_nothing_is_consumed_and_told(action, target):
+def test_a_command_without_effect_is_consumed_and_reported(action, target):
     cluster = begun()
     cluster.command(action, "odd", **target).settle()
     assert (cluster.phase, cluster.alive(), "Command" in cluster.kinds()) == ("Running", ALL, False)
@@ -526,7 +526,7 @@ def test_a_job_that_is_over_is_deleted_when_its_time_is_up(phase, field):
     assert cluster.job is None
 
 
-def test_an_aborted_job_stays_whatever_the_time_for_finished_ones():
+def test_an_aborted_job_ignores_the_ttl_of_finished_jobs():
     cluster = begun(ttlSecondsAfterFinished=0)
     cluster.command("AbortJob").settle()
     cluster.wait(1000)

@@ -1,4 +1,4 @@
-"""When a task of a Volcano Job may start."""
+"""The conditions under which a task of a Volcano Job may start."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_a_task_without_pods_or_minimum_is_there_at_once():
     assert waits(job(["ps"], before=({**PS, "minAvailable": 0},))) == ()
 
 
-def test_the_tasks_that_wait_are_told_together():
+def test_the_waiting_tasks_are_reported_together():
     found = parsed(PS, task("worker", dependsOn={"name": ["ps"]}), task("eval", dependsOn={"name": ["worker"]}))
     assert sync.waiting_tasks(found, {}) == {"worker", "eval"}
     assert sync.waiting_tasks(found, known(UP)) == {"eval"}

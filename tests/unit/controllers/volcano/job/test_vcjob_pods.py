@@ -204,7 +204,7 @@ def test_each_volume_has_a_claim_of_its_own():
         pytest.param([{**THEIRS, "volumeClaim": SPEC}], (), (), id="lost, but it can be made again"),
     ],
 )
-def test_a_claim_of_somebody_else_is_waited_for_by_name(given, found, missing):
+def test_a_missing_foreign_claim_is_waited_for_by_name(given, found, missing):
     claims = volumes.claims(parsed(volumes=given), there(*found))
     assert claims.missing == missing
     assert claims.problem == (f"pvc {', '.join(missing)} not found" if missing else None)
@@ -241,7 +241,7 @@ def test_of_several_mounts_of_one_claim_the_first_counts():
 
 
 @pytest.mark.parametrize("name", ["train", "a.b.c", "n" * 63, "n" * 49 + ".x"])
-def test_a_volumes_name_is_one_label_whatever_the_jobs_is(name):
+def test_a_volumes_name_is_one_label_for_every_job_name(name):
     (volume,) = pod(THEIRS, name=name)["volumes"]
     assert len(volume["name"]) <= 63
     assert volume["name"].replace("-", "").isalnum()

@@ -107,7 +107,7 @@ def test_a_failed_pod_is_answered_by_every_action(action, phases, made_again):
         assert cluster.alive() == ["train-worker-1"], "what ended stays, for its logs"
 
 
-def test_why_is_told_in_the_state_the_failures_and_an_event():
+def test_the_cause_is_in_the_state_the_failures_and_an_event():
     cluster = begun([on("PodFailed", "AbortJob")])
     cluster.set("train-worker-1", "Failed", 9).settle()
     why = "pod train-worker-1: container main exited with 9"
@@ -120,7 +120,7 @@ def test_why_is_told_in_the_state_the_failures_and_an_event():
 
 
 @pytest.mark.parametrize("action", ["AbortJob", "TerminateJob"])
-def test_why_is_told_of_containers_that_were_started_again_in_place(action):
+def test_the_failures_of_containers_restarted_in_place_are_reported(action):
     cluster = begun([on("TaskFailed", action)])
     cluster.second = 20
     cluster.set("train-worker-1", "Running", 5, restarts=3).settle()
@@ -179,7 +179,7 @@ def test_the_exit_code_of_an_init_container_counts_when_all_others_are_zero():
 
 @pytest.mark.parametrize("stubborn", [True, False], ids=["seen while it goes", "gone at once"])
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartJob"])
-def test_a_pod_that_somebody_deleted_is_evicted_once(action, stubborn):
+def test_a_pod_that_a_user_deleted_is_evicted_once(action, stubborn):
     cluster = begun([on("PodEvicted", action)])
     cluster.stubborn = stubborn
     cluster.delete("train-worker-1").settle()
@@ -276,7 +276,7 @@ def test_several_failures_at_once_are_one_restart():
 
 
 @pytest.mark.parametrize("action", ["RestartTask", "RestartJob"])
-def test_what_was_acted_on_is_not_acted_on_again_by_the_next_process(action):
+def test_an_event_is_not_acted_on_again_by_the_next_process(action):
     """The first died as soon as it had written what it was going to do."""
     cluster = begun([on("PodFailed", action)])
     for name in ("train-worker-0", "train-worker-1"):
@@ -399,7 +399,7 @@ def test_a_restart_whose_time_has_come_waits_for_its_pods_without_looking_all_th
     assert tuple(cluster.alive()) == PAIR
 
 
-def test_a_restart_that_somebody_asked_for_does_not_wait():
+def test_a_restart_by_command_does_not_wait():
     cluster = begun(restartBackoff={"seconds": 10})
     cluster.command("RestartJob").settle()
     assert (cluster.phase, tuple(cluster.alive())) == ("Pending", PAIR)

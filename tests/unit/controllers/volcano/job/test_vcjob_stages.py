@@ -59,7 +59,7 @@ def test_a_job_ends_when_what_it_waits_for_has_failed(tasks, spec, state):
     assert "failed" not in cluster.status or cluster.status["failed"] == 1, "what never was is not counted"
 
 
-def test_which_task_never_started_is_told_in_an_event_and_in_the_state():
+def test_a_task_that_never_starts_is_named_in_an_event_and_in_the_state():
     cluster = failing(task("a"), after("a"))
     assert cluster.events.count(("DependencyFailed", TOLD)) == 1
     assert cluster.state["message"].endswith(TOLD)
@@ -99,7 +99,7 @@ def test_a_dependency_that_a_policy_brings_back_is_waited_for(timeout):
     assert "DependencyFailed" not in dict(cluster.events)
 
 
-def test_a_failed_dependency_that_somebody_deletes_is_made_again_and_waited_for():
+def test_a_deleted_failed_dependency_is_created_again_and_waited_for():
     cluster = failing(task("a"), after("a"), task("free"))
     cluster.delete("train-a-0").settle()
     assert "train-a-0" in cluster.alive()
@@ -225,7 +225,7 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
         ),
     ],
 )
-def test_the_group_tells_what_its_gang_is(expected: Object, tasks: list[Object], spec: dict[str, Any]) -> None:
+def test_the_group_describes_its_gang(expected: Object, tasks: list[Object], spec: dict[str, Any]) -> None:
     found = podgroup.wanted(parsed(*tasks, **spec), {})["spec"]
     assert {name: found[name] for name in ("minTaskPods", "minTaskPlacement") if name in found} == expected
 

@@ -1,4 +1,4 @@
-"""What a Volcano Job's status says: counts, durations, the history of phases, and why pods failed."""
+"""The status of a Volcano Job: counts, durations, the history of phases, and why pods failed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -161,7 +161,7 @@ def test_containers_that_were_started_again_too_often_are_failures(pods, told):
     assert failures.remembered(seen(job, *pods, known=found)) == found
 
 
-def test_of_a_pod_that_is_started_again_and_again_the_first_failure_is_told():
+def test_only_the_first_failure_of_a_restarting_pod_is_stored():
     job = vcjob(task("worker", 1, maxRetry=1))
     first = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(1, 5, -9)])))
     later = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(2, 6, -3)]), known=first))

@@ -1,4 +1,4 @@
-"""What is decided about a JobTemplate."""
+"""The decision about a JobTemplate."""
 
 import pytest
 

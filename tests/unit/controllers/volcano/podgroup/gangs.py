@@ -73,7 +73,7 @@ def pod(
     place: tuple[str, int] | None = None,
     **spec: Any,
 ) -> Object:
-    """A pod of a gang, or with `of` None of nobody's. place: of a Job's pod, its task and its index in that."""
+    """A pod of a gang, or with `of` None of no gang. place: of a Job's pod, its task and its index in that."""
     maker = ("batch.volcano.sh/v1alpha1", "Job") if place else ("apps/v1", "ReplicaSet")
     owner = {"apiVersion": maker[0], "kind": maker[1], "name": "set", "uid": "set", "controller": True}
     task = {TASK: place[0], TASK_INDEX: str(place[1])} if place else {}
@@ -154,7 +154,7 @@ def everything(**of: Iterable[Object]) -> Snapshot:
 
 
 def outcome(rules: GangRules = DEFAULT_RULES, **of: Iterable[Object]) -> RoundOutcome:
-    """What a round decides."""
+    """Returns the outcome of a round."""
     return rounds.run(rounds.observe(everything(**of)), NOW, rules)
 
 

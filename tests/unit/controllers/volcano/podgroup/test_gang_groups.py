@@ -225,7 +225,7 @@ def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whol
 
 
 @pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
-def test_a_grant_that_nobody_can_read_is_none(nonsense: Object) -> None:
+def test_a_malformed_grant_is_none(nonsense: Object) -> None:
     assert observe(group(phase="Inqueue", least=2, status={"admittedFor": nonsense}), ()).least == 2
 
 
@@ -305,7 +305,7 @@ def test_a_gang_that_has_been_whole_keeps_what_runs() -> None:
     assert _going(plan) == ["gang-2"]
 
 
-def test_pods_that_nobody_would_make_again_are_not_taken_away() -> None:
+def test_pods_without_a_controller_are_not_deleted() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("running", "waiting", owned=False))
     assert status_of(plan)["phase"] == "Inqueue"
     assert back(plan) is None

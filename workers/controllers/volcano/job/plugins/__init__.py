@@ -32,7 +32,7 @@ __all__ = [
     "secrets",
 ]
 
-#: In the order in which they act.
+#: In their order of execution.
 _ORDER: tuple[type[Plugin], ...] = (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
 #: The names of all plugins.
 KNOWN = frozenset(each.name for each in _ORDER)

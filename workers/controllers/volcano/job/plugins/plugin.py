@@ -31,9 +31,9 @@ class Plugin(ABC):
     """One plugin of one job. remark: the first wrong argument; arguments before it count."""
 
     name: ClassVar[str]
-    #: The arguments there are, and what they are when nobody gives them.
+    #: Arguments with their defaults.
     defaults: ClassVar[Mapping[str, Value]] = {}
-    #: Whether `status.controlledResources` tells of it.
+    #: True if `status.controlledResources` lists the plugin.
     recorded: ClassVar[bool] = True
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:

@@ -12,7 +12,7 @@ from workers.controllers.volcano.job.plugins.containers import with_volume
 from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 from workers.reconcile.plan import Create
 
-#: Where root keeps its keys.
+#: Root's key folder.
 ROOT = "/root/.ssh"
 #: The folder inside the volume.
 FOLDER = ".ssh"
@@ -49,7 +49,7 @@ class Ssh(Plugin):
         source = {
             "secretName": secret(slot.job),
             "items": [{"key": key, "path": f"{FOLDER}/{key}"} for key in keys],
-            # sshd refuses keys of root that others may read; everybody else is not root's group.
+            # sshd refuses root's keys if others may read them; other users need the group's permission.
             "defaultMode": 0o600 if path == ROOT else 0o644,
         }
         volume = secret(slot.job)

@@ -13,7 +13,7 @@ from workers.controllers.volcano.job.plugins.containers import with_variables, w
 from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 from workers.reconcile.plan import Create
 
-#: Where every container finds the names of all hosts.
+#: Mount path of the host lists.
 MOUNT_PATH = "/etc/volcano"
 
 
@@ -31,7 +31,7 @@ class Svc(Plugin):
         made = [(CONFIG_MAP, {"data": hosts(job, site)}), (SERVICE, self._service(job))]
         if not self.arguments["disable-network-policy"]:
             made.append((NETWORK_POLICY, _policy(job)))
-        # A Service or NetworkPolicy that its author made beforehand is what they want the job to have.
+        # A Service or NetworkPolicy of this name that the user created is accepted.
         return tuple(Create(kind, _whole(job, kind, content), anybodys=kind != CONFIG_MAP) for kind, content in made)
 
     def pod(self, slot: PodSlot, pod: Object) -> Object:

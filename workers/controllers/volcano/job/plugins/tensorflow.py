@@ -10,7 +10,7 @@ from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins.containers import variable, with_variables
 from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
-#: In the order in which they stand in the text.
+#: Roles in the order of TF_CONFIG.
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 

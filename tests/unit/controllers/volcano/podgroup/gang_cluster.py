@@ -24,7 +24,7 @@ from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Toget
 PATIENCE = timedelta(seconds=60)
 
 
-class World:
+class GangCluster:
     """late: owners that make their pods when their group is admitted, as Jobs do; others make them held back."""
 
     def __init__(
