@@ -491,7 +491,7 @@ def test_a_decision_settles_at_once_and_every_command_is_consumed(
     assert diff(left["status"], status_of(plan)) == {}
 
 
-class House:
+class QueueSimulation:
     """One queue, its Commands, and a worker that may die after any step."""
 
     def __init__(self, phases: list[str]) -> None:
@@ -516,24 +516,26 @@ class House:
 
 @given(
     phases=st.lists(st.sampled_from(["Running", "Completed"]), max_size=2),
-    happenings=st.lists(st.one_of(st.sampled_from(list(Action)), st.integers(0, 6)), max_size=12),
+    actions_and_crashes=st.lists(st.one_of(st.sampled_from(list(Action)), st.integers(0, 6)), max_size=12),
 )
-def test_each_command_takes_effect_once_and_in_order(phases: list[str], happenings: list[Action | int]) -> None:
-    house = House(phases)
+def test_each_command_takes_effect_once_and_in_order(
+    phases: list[str], actions_and_crashes: list[Action | int]
+) -> None:
+    simulation = QueueSimulation(phases)
     asked: list[Action] = []
-    for happening in happenings:
-        if isinstance(happening, Action):
+    for each in actions_and_crashes:
+        if isinstance(each, Action):
             name = f"c{len(asked):02}"
-            house.commands[name] = command(name, happening, created=f"2026-03-01T11:00:{len(asked):02}Z")
-            asked.append(happening)
+            simulation.commands[name] = command(name, each, created=f"2026-03-01T11:00:{len(asked):02}Z")
+            asked.append(each)
         else:
-            house.work(steps=happening)
+            simulation.work(steps=each)
     for _ in range(3):
-        house.work()
-    assert not house.work()
-    assert not house.commands
-    assert house.taken == [f"uid-c{number:02}" for number in range(len(asked))]
+        simulation.work()
+    assert not simulation.work()
+    assert not simulation.commands
+    assert simulation.taken == [f"uid-c{number:02}" for number in range(len(asked))]
     state = QueueState.OPEN
     for action in asked:
-        state = TABLE[state, action].state(len(house.groups))
-    assert house.queue["status"]["state"] == TABLE[state, Action.SYNC].state(len(house.groups))
+        state = TABLE[state, action].state(len(simulation.groups))
+    assert simulation.queue["status"]["state"] == TABLE[state, Action.SYNC].state(len(simulation.groups))

@@ -124,7 +124,7 @@ class _Advance:
 
 def _advance(view: ObservedFlow) -> _Advance:
     started = starting.decided(view)
-    limits = {node.id: node.entry.timeout_seconds for node in view.nodes if node.entry.timeout_seconds}
+    limits = {node.id: node.entry.timeout_seconds for node in view.graph.nodes if node.entry.timeout_seconds}
     deadlines = {}
     for id, seconds in limits.items():
         if created := (view.live(started.tracks[id]) or {}).get("metadata", {}).get("creationTimestamp"):
@@ -196,7 +196,7 @@ def flow_ready(view: ObservedFlow, made: StartRound, known: Mapping[str, Track])
     if made.missing:
         named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(made.missing.items()))
         return FlowReady("False", "MissingTemplate", f"there is no JobTemplate {named}")
-    if taken := [node for node in view.nodes if known[node.id].taken]:
+    if taken := [node for node in view.graph.nodes if known[node.id].taken]:
         return FlowReady("False", "NameTaken", f"job {known[taken[0].id].job} exists and belongs to somebody else")
     if view.snapshot.failures >= FAILING:
         return FlowReady("False", "ReconcileFailing", f"the last attempt failed: {view.snapshot.last_error}")
@@ -240,7 +240,7 @@ def _status(view: ObservedFlow, known: Mapping[str, Track], outcome: _FlowOutcom
     begun = any(track.attempts for track in known.values())
     ended = None if view.tries_again else before.get("completionTime")
     computed: Object = {
-        **status.lists(view.nodes, known, view.jobs),
+        **status.lists(view.graph.nodes, known, view.jobs),
         **listed,
         "state": {name: text for name, text in state.items() if text},
         "entries": {id: written for id, track in known.items() if (written := _entry(view, id, track))},
@@ -323,7 +323,7 @@ def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
 
 def _ends(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:
     """Yields a Command for each Job that took too long, or whose flow is cancelled; the status is written before."""
-    for node in view.nodes:
+    for node in view.graph.nodes:
         track = advance.tracks[node.id]
         job = view.live(track)
         if job is None or track.phase in _ENDING or track.phase == "Aborted":

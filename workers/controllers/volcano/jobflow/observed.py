@@ -15,7 +15,6 @@ from workers.controllers.volcano.jobflow import graph, phases, tracks
 from workers.controllers.volcano.jobflow.graph import Graph
 from workers.controllers.volcano.jobflow.tracks import COMPLETED, Track
 from workers.errors import UserError
-from workers.flows.nodes import FlowNode
 from workers.reconcile.snapshot import Snapshot
 
 #: Phases of a Job that is not at work.
@@ -51,16 +50,6 @@ class ObservedFlow:
         """The stored tracks by node id."""
         return self.status.get("entries") or {}
 
-    @property
-    def nodes(self) -> tuple[FlowNode, ...]:
-        """All nodes of the flow."""
-        return self.graph.nodes
-
-    @property
-    def members(self) -> Mapping[str, tuple[FlowNode, ...]]:
-        """The nodes of each entry."""
-        return self.graph.members
-
     @cached_property
     def jobs(self) -> Mapping[str, Object]:
         """The flow's existing Jobs by name."""
@@ -91,7 +80,7 @@ class ObservedFlow:
     def settled(self) -> frozenset[str]:
         """The names of Jobs whose end is stored: their nodes are over, or try again."""
         found: set[str] = set()
-        for node in self.nodes:
+        for node in self.graph.nodes:
             track = self.remembered[node.id]
             ended = track.attempts if track.over or track.attempts == track.before else track.attempts - 1
             found.update(node.job(self.name, attempt) for attempt in range(1, ended + 1))
@@ -125,7 +114,7 @@ class ObservedFlow:
     @cached_property
     def remembered(self) -> Mapping[str, Track]:
         """The stored track of each node."""
-        return {node.id: tracks.read(self.written.get(node.id)) for node in self.nodes}
+        return {node.id: tracks.read(self.written.get(node.id)) for node in self.graph.nodes}
 
     @cached_property
     def tracks(self) -> Mapping[str, Track]:
@@ -135,7 +124,7 @@ class ObservedFlow:
             found = retried(self.graph, found)
         return {
             node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
-            for node in self.nodes
+            for node in self.graph.nodes
         }
 
 

@@ -73,13 +73,13 @@ def failed(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
     """Returns the nodes that failed or were terminated."""
     if not any(track.bad for track in known.values()):
         return []
-    return [node for node in view.nodes if known[node.id].bad]
+    return [node for node in view.graph.nodes if known[node.id].bad]
 
 
 def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
     """Yields the nodes that may start; skips others in `known`. outcomes: filled with the ends of all entries."""
     for entry in view.graph.order:
-        members = view.members[entry.name]
+        members = view.graph.members[entry.name]
         outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
         if outcome is not None:
             continue
@@ -108,13 +108,13 @@ def _answers(view: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, t
     if entry.probe is None:
         return False
     there = _at_work(view, known, target)
-    return len(there) == len(view.members[target]) and probe_succeeds(entry.probe, there, view.snapshot.reading)
+    return len(there) == len(view.graph.members[target]) and probe_succeeds(entry.probe, there, view.snapshot.reading)
 
 
 def unanswered(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
     """Yields a message for each entry whose probes do not succeed yet."""
     for entry in view.graph.probing:
-        if entry.probe is None or any(known[node.id].phase for node in view.members[entry.name]):
+        if entry.probe is None or any(known[node.id].phase for node in view.graph.members[entry.name]):
             continue
         asked = [
             text
@@ -127,7 +127,7 @@ def unanswered(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
 
 def _at_work(view: ObservedFlow, known: Mapping[str, Track], target: str) -> list[Object]:
     """Returns the live Jobs of an entry."""
-    made = [known[node.id].job or "" for node in view.members[target] if known[node.id].live]
+    made = [known[node.id].job or "" for node in view.graph.members[target] if known[node.id].live]
     return [view.jobs[name] for name in made if name in view.jobs]
 
 
@@ -151,7 +151,7 @@ def _holds(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None
     entry = node.entry
     if entry.switch is None and entry.if_ is None:
         return True
-    values = scope(view, node, {name: outcomes.get(name) for name in view.members})
+    values = scope(view, node, {name: outcomes.get(name) for name in view.graph.members})
     if entry.switch is not None:
         found = expressions.value(entry.switch.of, values)
         branches = [each.switch for each in view.spec.flows if each.switch and each.switch.of == entry.switch.of]
@@ -173,9 +173,9 @@ def _start(view: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str 
     if not able:
         return
     known = result.tracks
-    at_work = {name: sum(known[node.id].live for node in members) for name, members in view.members.items()}
+    at_work = {name: sum(known[node.id].live for node in members) for name, members in view.graph.members.items()}
     total = sum(at_work.values())
-    places = {node.id: place for place, node in enumerate(view.nodes)}
+    places = {node.id: place for place, node in enumerate(view.graph.nodes)}
     for node in sorted(able, key=lambda node: places[node.id]):
         each = node.entry.for_each
         full = each is not None and each.parallelism is not None and at_work[node.entry.name] >= each.parallelism
@@ -244,9 +244,9 @@ def failing_probes(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | 
 def questions(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
     """Yields the names of the samples that entries wait for. known: the tracks."""
     for entry in view.graph.probing:
-        if entry.probe is None or all(known[node.id].phase for node in view.members[entry.name]):
+        if entry.probe is None or all(known[node.id].phase for node in view.graph.members[entry.name]):
             continue
-        targets = (node for target in entry.targets for node in view.members[target])
+        targets = (node for target in entry.targets for node in view.graph.members[target])
         for job in filter(None, (view.live(known[node.id]) for node in targets)):
             tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
             asked = (each for each in entry.probe.asked if each.task_name in tasks)

@@ -189,7 +189,7 @@ def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
 
 def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
     """Returns the time until which the write may wait; None to write now. known: the tracks."""
-    if len(view.nodes) <= SHORT or _has_facts(view, known, new):
+    if len(view.graph.nodes) <= SHORT or _has_facts(view, known, new):
         return None
     before, after = view.status.get("conditions") or {}, new.get("conditions") or {}
     changed = [name for name, condition in after.items() if before.get(name) != condition]
