@@ -1,7 +1,7 @@
 """Expressions of a flow: conditions, values of a switch, and references in patches.
 
 A reference is ``${parameters.NAME}``, ``${entries.NAME.phase}``, ``${item}``, ``${index}`` or ``${flow}``. In an
-expression it stands for a value, whatever that contains; in a patch for its text. Everything else of an expression is
+expression it stands for a value of any content; in a patch for its text. Everything else of an expression is
 the language of ScaledObjects' formulas: no code of its author ever runs.
 """
 

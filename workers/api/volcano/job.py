@@ -198,7 +198,7 @@ class JobSpec(Model):
     restart_backoff: RestartBackoff | None = None
     """Default: restarts do not wait. Not Volcano's."""
     ttl_seconds_after_aborted: Count | None = None
-    """An aborted job that nobody resumes is deleted after so long. Not Volcano's."""
+    """An aborted job is deleted after so long unless it is resumed. Not Volcano's."""
 
     @field_validator("queue")
     @classmethod

@@ -171,7 +171,7 @@ class FlowEntry(Model):
 
     @property
     def probe(self) -> FlowProbe | None:
-        """What is asked of its targets, None when nothing is."""
+        """The probe of its targets, None without one."""
         probe = self.depends_on.probe if self.depends_on else None
         return probe if probe and probe.tasks else None
 

@@ -15,7 +15,7 @@ from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Count, Instant, JobMetadata, NetworkTopology
 from workers.api.volcano.resources import Resources
 
-#: The reason of the condition Unschedulable of a group that waited for as long as it was told to.
+#: The reason of the condition Unschedulable of a group whose waiting limit is over.
 GIVEN_UP = "WaitingLimitExceeded"
 
 

@@ -17,8 +17,7 @@ SVC = {"plugins": {"svc": [], "env": [], "ssh": []}}
 
 def begun(*tasks: Object, **spec) -> VcJobCluster:
     """A job whose pods run."""
-    cluster = VcJobCluster(vcjob(*(tasks or (THREE,)), **spec)).settle()
-    cluster.run().settle()
+    cluster = VcJobCluster(vcjob(*(tasks or (THREE,)), **spec)).start()
     assert cluster.phase == "Running"
     return cluster
 
@@ -56,8 +55,7 @@ def test_a_healthy_job():
 
 
 def test_a_healthy_job_of_three_pods_costs_four_status_writes():
-    cluster = VcJobCluster(vcjob(THREE)).settle()
-    cluster.run().settle()
+    cluster = VcJobCluster(vcjob(THREE)).start()
     cluster.end().settle()
     assert cluster.writes.count("PatchStatus") == 4
     assert sorted(set(cluster.writes)) == ["Create", "Delete", "PatchStatus"]
@@ -446,8 +444,7 @@ def test_a_job_is_suspended_and_resumed_by_its_spec_as_often_as_one_likes():
     for _ in range(3):
         cluster.edit(suspend=True).settle()
         assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Aborted", "Suspended", [])
-        cluster.edit(suspend=False).settle()
-        cluster.run().settle()
+        cluster.edit(suspend=False).start()
         assert (cluster.phase, cluster.alive()) == ("Running", ALL)
     assert "retryCount" not in cluster.status
 
@@ -493,8 +490,7 @@ def test_the_time_in_the_queue_and_aborted_does_not_count_as_at_work():
     cluster.wait(50)
     cluster.edit(suspend=True).settle()
     cluster.wait(100)
-    cluster.edit(suspend=False).settle()
-    cluster.run().settle()
+    cluster.edit(suspend=False).start()
     assert (cluster.phase, cluster.back) == ("Running", 310)
 
 

@@ -27,8 +27,7 @@ def code(number: int, action: str) -> Object:
 def begun(job: list[Object] | None = None, worker: list[Object] | None = None, **spec) -> VcJobCluster:
     """A job of one ps and two workers that run. job, worker: policies of the job and of the workers' task."""
     spec["policies"] = job or []
-    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, policies=worker or []), **spec)).settle()
-    cluster.run().settle()
+    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, policies=worker or []), **spec)).start()
     assert cluster.phase == "Running"
     return cluster
 
@@ -146,8 +145,7 @@ def test_a_job_that_fails_without_policies_says_which_pod_and_why():
 def test_only_a_partition_is_restarted_when_that_is_all_that_is_asked_for():
     parts = {"totalPartitions": 2, "partitionSize": 2}
     worker = task("worker", 4, partitionPolicy=parts, policies=[on("PodFailed", "RestartPartition")])
-    cluster = VcJobCluster(vcjob(worker)).settle()
-    cluster.run().settle()
+    cluster = VcJobCluster(vcjob(worker)).start()
     before = uids(cluster)
     cluster.set("train-worker-2", "Failed", 1).settle()
     assert renewed(cluster, before) == {"train-worker-2", "train-worker-3"}
@@ -185,8 +183,7 @@ def test_a_pod_that_a_user_deleted_is_evicted_once(action, stubborn):
     cluster.delete("train-worker-1").settle()
     assert (cluster.status["retryCount"], cluster.state.get("reason", "PodEvicted")) == (1, "PodEvicted")
     cluster.reap().settle()
-    cluster.reap().settle()
-    cluster.run().settle()
+    cluster.reap().start()
     assert (cluster.phase, cluster.status["retryCount"], tuple(cluster.alive())) == ("Running", 1, PAIR)
 
 
@@ -194,8 +191,7 @@ def test_pods_that_the_job_itself_deletes_are_not_evicted():
     cluster = begun([on("PodEvicted", "TerminateJob")], minAvailable=1)
     cluster.stubborn = True
     cluster.command("RestartJob").settle()
-    cluster.reap().settle()
-    cluster.run().settle()
+    cluster.reap().start()
     cluster.edit(tasks=[task("ps"), task("worker", 1)]).settle()
     cluster.reap().settle()
     assert (cluster.phase, cluster.alive()) == ("Running", ["train-ps-0", "train-worker-0"])
@@ -209,8 +205,7 @@ def test_pods_of_a_gang_that_backed_out_are_not_evicted():
         cluster.delete(name)
     cluster.settle()
     assert (cluster.phase, cluster.alive()) == ("Running", [])
-    cluster.grouped("Inqueue").settle()
-    cluster.run().settle()
+    cluster.grouped("Inqueue").start()
     assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
 
 
@@ -241,8 +236,7 @@ def test_a_task_that_completed_before_the_job_was_aborted_is_not_completed_again
         cluster.set(name, "Succeeded")
     cluster.settle()
     assert cluster.phase == "Aborted"
-    cluster.command("ResumeJob").settle()
-    cluster.run().settle()
+    cluster.command("ResumeJob").start()
     assert (cluster.phase, cluster.status["succeeded"]) == ("Running", 2)
 
 
@@ -330,8 +324,7 @@ def test_a_policy_comes_before_the_rule_that_would_fail_the_job():
 def test_failures_of_an_older_version_are_over():
     cluster = begun([on("PodFailed", "AbortJob")])
     cluster.set("train-worker-1", "Failed", 1).settle()
-    cluster.command("ResumeJob").settle()
-    cluster.run().settle()
+    cluster.command("ResumeJob").start()
     assert (cluster.phase, cluster.status["failed"]) == ("Running", 1)
 
 
@@ -425,8 +418,7 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
     cluster.set("train-worker-1", "Failed", 1).settle()
     cluster.edit(suspend=True).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Aborted", "Suspended")
-    cluster.edit(suspend=False).settle()
-    cluster.run().settle()
+    cluster.edit(suspend=False).start()
     cluster.set("train-worker-1", "Failed", 1).settle()
     assert (cluster.phase, cluster.back) == ("Restarting", 60)
     cluster.wait(60)
@@ -566,8 +558,7 @@ def test_recovery_in_grades():
 def test_a_restart_of_the_whole_job_ends_every_timer():
     cluster = begun([on("PodFailed", "RestartTask", "5m")])
     cluster.set("train-worker-1", "Failed", 1).settle()
-    cluster.command("RestartJob").settle()
-    cluster.run().settle()
+    cluster.command("RestartJob").start()
     cluster.wait(1000)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
 

@@ -108,8 +108,7 @@ def test_a_deleted_failed_dependency_is_created_again_and_waited_for():
 
 
 def test_a_second_stage_whose_missing_pod_cannot_come_back_is_over():
-    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2))).settle()
-    cluster.run().settle()
+    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2))).start()
     cluster.run()
     cluster.set("train-a-0", "Failed", 1)
     cluster.delete("train-b-1").settle()

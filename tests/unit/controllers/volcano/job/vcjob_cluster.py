@@ -138,6 +138,10 @@ class VcJobCluster:
                 return self
         raise AssertionError(f"does not come to rest: {self.status}, {self.plan()}")
 
+    def start(self) -> Self:
+        """Settles, runs all waiting pods, and settles again."""
+        return self.settle().run().settle()
+
     def wait(self, seconds: float) -> Self:
         self.second += seconds
         return self.settle()

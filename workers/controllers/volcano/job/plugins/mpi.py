@@ -1,4 +1,4 @@
-"""mpi: the launcher knows its workers, and everybody has a port for it to log in by."""
+"""mpi: the launcher gets the hosts of its workers, and every container a port for its login."""
 
 from collections.abc import Mapping
 from typing import ClassVar

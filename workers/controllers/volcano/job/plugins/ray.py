@@ -1,4 +1,4 @@
-"""ray: a head that everybody joins, and a Service in front of it."""
+"""ray: a head that all workers join, and a Service in front of it."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -18,7 +18,7 @@ MOUNT_PATH = "/etc/volcano"
 
 
 class Svc(Plugin):
-    """A ConfigMap with all hosts, a Service, and a NetworkPolicy that lets in nobody but the job's own pods."""
+    """A ConfigMap with all hosts, a Service, and a NetworkPolicy that admits only the job's own pods."""
 
     name = "svc"
     defaults: ClassVar[Mapping[str, Value]] = {

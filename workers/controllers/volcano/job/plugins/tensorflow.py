@@ -1,4 +1,4 @@
-"""tensorflow: the variable TF_CONFIG, which says who there is and who one is."""
+"""tensorflow: the variable TF_CONFIG with the cluster and the pod's role in it."""
 
 import json
 from collections.abc import Mapping
