@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from deploy.webhook import json_patch
-from workers.admission.findings import Finding, told
+from workers.admission.findings import Finding, joined
 from workers.admission.lookup import Lookup
 from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules, Needs
@@ -94,7 +94,7 @@ class Review:
         kind = self.rules.kind if self.rules else None
         details = {"name": body["metadata"].get("name") or "", "causes": causes}
         details |= {"group": kind.group, "kind": kind.kind} if kind else {}
-        status = {"code": code, "reason": reason, "message": told(found), "details": details}
+        status = {"code": code, "reason": reason, "message": joined(found), "details": details}
         return self._answer(allowed=False, status=status)
 
     def _answer(self, **response: Any) -> Object:

@@ -1,1 +1,4 @@
-"""What objects are filled in with, and what of them is refused, before anybody acts on them: pure functions."""
+"""Defaults and validation of objects: pure functions, one module per kind.
+
+The webhook, the embedded API server and the controllers import it.
+"""

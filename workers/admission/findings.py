@@ -1,11 +1,11 @@
-"""What is wrong with an object that its schema accepts."""
+"""Findings: the errors of an object that its schema accepts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong. field: its path (``spec.tasks[1].replicas``). message: what to change, for people."""
+    """One error. field: its path (``spec.tasks[1].replicas``). message: what to change."""
 
     field: str
     message: str
@@ -14,6 +14,6 @@ class Finding(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-def told(found: Iterable[Finding]) -> str:
-    """All findings as one text."""
+def joined(found: Iterable[Finding]) -> str:
+    """Returns all findings as one text."""
     return "; ".join(map(str, found))

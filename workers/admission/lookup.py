@@ -1,4 +1,4 @@
-"""What rules may know of the cluster beside the object they judge."""
+"""The observed cluster, as far as rules need it beside the judged object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,28 +8,28 @@ from workers.api.kinds import Kind, Object, Ref
 
 
 class Unseen(LookupError):  # noqa: N818 - says what it is
-    """Asked for something nobody has looked at. Unknown is not absent: whoever judges has to look first."""
+    """Raised for an object that was not observed. Unknown is not absent: the caller has to observe it first."""
 
 
 class Lookup(Protocol):
-    """Answers from what is known already; both raise Unseen for what is not."""
+    """The observed cluster; both methods raise Unseen."""
 
     def get(self, ref: Ref) -> Object | None:
-        """The object, None when it is known not to exist."""
+        """Returns the object, None if it is known not to exist."""
 
     def every(self, kind: Kind) -> Sequence[Object]:
-        """All objects of a kind, of all namespaces."""
+        """Returns all objects of a kind, of all namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was looked at beforehand. objects: single ones, None for what does not exist. whole: by kind id, all."""
+    """Objects observed beforehand. objects: single ones, None for absent ones. whole: all objects by kind id."""
 
     objects: Mapping[Ref, Object | None] = field(default_factory=dict)
     whole: Mapping[str, Sequence[Object]] = field(default_factory=dict)
 
     def get(self, ref: Ref) -> Object | None:
-        """The object, None when it is known not to exist. Raises Unseen."""
+        """Returns the object, None if it is known not to exist. Raises Unseen."""
         if ref in self.objects:
             return self.objects[ref]
         if ref.kind.id not in self.whole:
@@ -37,7 +37,7 @@ class Known:
         return next((body for body in self.whole[ref.kind.id] if _is(body, ref)), None)
 
     def every(self, kind: Kind) -> Sequence[Object]:
-        """All objects of a kind. Raises Unseen."""
+        """Returns all objects of a kind. Raises Unseen."""
         if kind.id not in self.whole:
             raise Unseen(kind.id)
         return self.whole[kind.id]

@@ -1,13 +1,13 @@
-"""What the rules take from the settings."""
+"""The settings of the rules."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
-    """schedulers: whose pods and jobs are ours. pod_scheduler: who places the pods of admitted gangs in their stead.
+    """schedulers: whose pods and jobs are Penstock's. pod_scheduler: places the pods of admitted gangs.
 
-    gangs: whether somebody admits gangs; pods that nobody would ever let through are not held back.
+    gangs: gangs are admitted; without it no pod is gated, because no round would ungate it.
     """
 
     schedulers: tuple[str, ...] = ("volcano",)

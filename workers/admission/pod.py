@@ -1,4 +1,4 @@
-"""Ordinary pods that are to start as a gang: who places them, and the gate that holds them back until then."""
+"""Pods that start as a gang: their scheduler, and the gate that holds them back until admission."""
 
 import re
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ _AMOUNT = re.compile("0*[1-9][0-9]*|0*[1-9][0-9]?%")
 
 
 def defaulted(body: Object, options: AdmissionOptions) -> Object:
-    """The pod as it is held back, if it asks for one of our schedulers: gated, and for a scheduler that is there.
+    """Returns the pod gated, and with the scheduler that places it, if it names a gang scheduler.
 
-    The pods of Volcano's Jobs are not made before their gang may start, and need no gate.
+    The pods of Volcano's Jobs are created after admission and need no gate.
     """
     spec = body.get("spec") or {}
     if not options.gangs or spec.get("schedulerName") not in options.schedulers or _of_a_job(body):
         return body
     gates = list(spec.get("schedulingGates") or ())
-    # A pod that has its node already cannot be held back any more.
+    # A pod with a node cannot be gated any more.
     if not spec.get("nodeName") and not gated(body):
         gates.append({"name": GANG_GATE})
     placed = {**spec, "schedulerName": options.pod_scheduler}
@@ -31,7 +31,7 @@ def defaulted(body: Object, options: AdmissionOptions) -> Object:
 
 
 def problems(body: Object, old: Object | None, options: AdmissionOptions) -> list[Finding]:
-    """What is wrong with a new pod of ours: how many of its kind must stay, or may go, at a time."""
+    """Returns the findings on a new pod of a gang scheduler: its disruption budget."""
     spec = body.get("spec") or {}
     if old is not None or not (gated(body) or spec.get("schedulerName") in options.schedulers):
         return []
@@ -39,7 +39,7 @@ def problems(body: Object, old: Object | None, options: AdmissionOptions) -> lis
 
 
 def gated(body: Object) -> bool:
-    """Whether the pod is held back until its gang may start."""
+    """Returns True until the pod's gang is admitted."""
     return any(gate.get("name") == GANG_GATE for gate in (body.get("spec") or {}).get("schedulingGates") or ())
 
 

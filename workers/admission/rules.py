@@ -1,4 +1,4 @@
-"""The rules by kind, for those who judge objects of any kind: API servers and webhooks."""
+"""The rules by kind, for API servers and webhooks that judge objects of any kind."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 
-#: What must be looked at before a rule is asked: single objects, and kinds as a whole.
+#: Objects, and whole kinds, to observe before a rule is called.
 Needs = tuple[Ref | Kind, ...]
 
 
@@ -26,10 +26,9 @@ def _nothing_wrong(_body: Object, _lookup: Lookup) -> Iterable[Finding]:
 class KindRules:
     """The rules of one kind.
 
-    defaulted: a new object, filled in. problems: what is wrong with an object that the schema accepts, in place of an
-    old one or None. removal: why one must not be deleted. templates: its pod templates and their paths, whose form an
-    API server knows. looks: what `defaulted` looks at; judges: what `problems` looks at; removes: what
-    `removal` does. vital: nothing is written while nobody is there to judge; otherwise that is left to its controller.
+    defaulted: fills a new object in. problems: judges an accepted object; the old one is None at creation.
+    removal: judges a deletion. templates: its pod templates and their paths. looks, judges, removes: what `defaulted`,
+    `problems` and `removal` look up. vital: writes fail while the webhook is down.
     """
 
     kind: Kind
@@ -44,12 +43,12 @@ class KindRules:
 
     @property
     def fills_in(self) -> bool:
-        """Whether new objects are changed at all."""
+        """True if new objects are changed."""
         return self.defaulted is not _as_it_is
 
     @property
     def keeps(self) -> bool:
-        """Whether deletions are judged."""
+        """True if deletions are judged."""
         return self.removal is not _nothing_wrong
 
 

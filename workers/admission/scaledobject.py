@@ -1,4 +1,4 @@
-"""KEDA's ScaledObject: a manifest that nobody could carry out, and a target or an autoscaler's name that is taken."""
+"""KEDA's ScaledObject: invalid manifests, and targets or autoscaler names that are taken."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from workers.errors import UserError
 
 
 def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
-    """What is wrong with a ScaledObject, new or with another spec; one that goes is left alone."""
+    """Returns the findings on a ScaledObject that is new or has another spec; one being deleted is not judged."""
     if old is not None and (old.get("spec") == body.get("spec") or body["metadata"].get("deletionTimestamp")):
         return []
     try:
@@ -50,7 +50,7 @@ def _target(body: Object) -> str | None:
 
 
 def _autoscaler(body: Object) -> str:
-    """The name of the HorizontalPodAutoscaler that KEDA would make."""
+    """Returns the name of its HorizontalPodAutoscaler, as KEDA derives it."""
     advanced = (body.get("spec") or {}).get("advanced") or {}
     name = (advanced.get("horizontalPodAutoscalerConfig") or {}).get("name")
     return name or f"keda-hpa-{body['metadata']['name']}"

@@ -12,9 +12,9 @@ from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
 from workers.controllers.volcano import membership
-from workers.controllers.volcano.job.site import Site
-from workers.controllers.volcano.podgroup.rules import DEFAULT as ADMISSION
-from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.controllers.volcano.job.names import Site
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
+from workers.controllers.volcano.podgroup.group import GangRules
 from workers.reconcile.controller import Controller
 from workers.settings import Settings
 
@@ -56,7 +56,7 @@ def controllers(
         known += apps.CONTROLLERS
     if volcano:
         known += volcanos.controllers(site, rules)
-        pods = composed(pods, membership.controller(site.gathered))
+        pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
     return {controller.kind.id: controller for controller in known}
 
@@ -70,7 +70,7 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
         policies=settings.policies,
         volcano=settings.volcano,
         site=Site(
-            gathered=frozenset(settings.scheduler_names),
+            gang_schedulers=frozenset(settings.scheduler_names),
             scheduler=settings.pod_scheduler,
             addresses=settings.pod_addresses,
         ),

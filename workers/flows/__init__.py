@@ -1,1 +1,4 @@
-"""The language of JobFlows, for whoever judges one and for whoever runs it: what it runs, and its expressions."""
+"""The language of JobFlows: nodes, expressions and their drawing.
+
+The admission rules, the JobFlow controller and the command line import it.
+"""

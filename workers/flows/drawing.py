@@ -1,4 +1,4 @@
-"""A flow drawn for people: every entry below those it depends on, with how far it is."""
+"""A flow as text: every entry below its dependencies, with its progress."""
 
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -17,14 +17,14 @@ _MARKS: Mapping[str, str] = {
     "Retrying": "~",
     "": ".",
 }
-#: Of Jobs in any other phase, which are at work.
+#: Mark of all other phases.
 _AT_WORK = "*"
 
 
 def graph(flow: Object) -> str:
-    """Lines such as ``* train  Running  after fetch``, indented by how many entries stand before.
+    """Returns lines such as ``* train  Running  after fetch``, indented by depth.
 
-    Entries of a flow that cannot be followed stand below each other as they were written.
+    Entries of a flow with a cycle are listed in the order of the manifest.
     """
     try:
         spec = model.parse(JobFlow, JOB_FLOW, flow).spec
@@ -42,7 +42,7 @@ def graph(flow: Object) -> str:
 
 
 def _depths(spec: JobFlowSpec) -> dict[str, int]:
-    """How many entries stand before each, on the longest way."""
+    """Returns the length of the longest path to each entry."""
     targets = {entry.name: entry.targets for entry in spec.flows}
     depths: dict[str, int] = {}
     try:
@@ -58,12 +58,12 @@ def _line(entry: FlowEntry, tracks: list[Object], titles: Mapping[str, str], wid
     first = phases[0] if len(set(phases)) == 1 else _AT_WORK
     mark = _MARKS.get(first, _AT_WORK)
     name = f"{titles[entry.name]}{entry.name}".ljust(width)
-    told = "  ".join(part for part in (_progress(phases), *_rest(entry, tracks)) if part)
-    return f"{mark} {name}  {told}".rstrip()
+    details = "  ".join(part for part in (_progress(phases), *_rest(entry, tracks)) if part)
+    return f"{mark} {name}  {details}".rstrip()
 
 
 def _progress(phases: list[str]) -> str:
-    """The phase, or of several items how many are in which."""
+    """Returns the phase, or the number of items by phase."""
     if len(phases) == 1:
         return phases[0] or "Waiting"
     counted = {phase: phases.count(phase) for phase in dict.fromkeys(phases)}

@@ -1,7 +1,7 @@
 """Expressions of a flow: conditions, values of a switch, and references in patches.
 
 A reference is ``${parameters.NAME}``, ``${entries.NAME.phase}``, ``${item}``, ``${index}`` or ``${flow}``. In an
-expression it stands for a value, whatever that contains; in a patch for its text. Everything else of an expression is
+expression it stands for a value of any content; in a patch for its text. Everything else of an expression is
 the language of ScaledObjects' formulas: no code of its author ever runs.
 """
 
@@ -19,13 +19,13 @@ from workers.formula.parser import FormulaError
 _REFERENCE = re.compile(
     r"\$\{(?P<whole>parameters\.(?P<parameter>[^}.\s]+)|entries\.(?P<entry>[^}\s]+)\.phase|item|index|flow)\}"
 )
-#: A patch's value that becomes a number.
+#: A reference in a patch that becomes a number.
 _NUMBER = re.compile(r"\$\{int:([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class FlowScope:
-    """What references stand for. phases: of entries by name, None while they have not ended."""
+    """The values of references. phases: of entries by name, None until they end."""
 
     flow: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class FlowScope:
     index: int | None = None
 
     def value(self, reference: re.Match[str]) -> str | int | None:
-        """What it stands for. Raises UserError for a name that is not there."""
+        """Returns a reference's value. Raises UserError for an unknown name."""
         if name := reference["parameter"]:
             if name not in self.parameters:
                 raise UserError(f"there is no parameter {name}")
@@ -47,7 +47,7 @@ class FlowScope:
 
 
 def truth(text: str, scope: FlowScope) -> bool:
-    """Whether the condition holds. Raises UserError when it is neither true nor false."""
+    """Returns the result of a condition. Raises UserError if it is no boolean."""
     found = _result(text, scope)
     if not isinstance(found, bool):
         raise UserError(f"{text}: true or false is needed")
@@ -55,13 +55,13 @@ def truth(text: str, scope: FlowScope) -> bool:
 
 
 def value(text: str, scope: FlowScope) -> str:
-    """What the expression of a switch comes to, as a text. Raises UserError when it has no result."""
+    """Returns the result of a switch as text. Raises UserError without a result."""
     found = _result(text, scope)
     return str(found).lower() if isinstance(found, bool) else "" if found is None else str(found)
 
 
 def filled(tree: Any, scope: FlowScope) -> Any:
-    """A patch with what its references stand for. Raises UserError for a name that is not there."""
+    """Returns a patch with its references replaced. Raises UserError for an unknown name."""
     if isinstance(tree, dict):
         return {key: filled(each, scope) for key, each in tree.items()}
     if isinstance(tree, list):
@@ -74,11 +74,11 @@ def filled(tree: Any, scope: FlowScope) -> Any:
             return int(text)
         except ValueError:
             raise UserError(f"{tree}: {text!r} is no whole number") from None
-    return _REFERENCE.sub(lambda found: _text(scope.value(found)), tree)
+    return _REFERENCE.sub(lambda found: "" if scope.value(found) is None else str(scope.value(found)), tree)
 
 
 def problem(text: str, parameters: Collection[str], entries: Collection[str]) -> str | None:
-    """What is wrong with an expression whatever its values are, or None."""
+    """Returns the error of an expression that no value cures, or None."""
     try:
         read, values = _bound(text, _known(parameters, entries))
     except (FormulaError, UserError) as error:
@@ -88,7 +88,7 @@ def problem(text: str, parameters: Collection[str], entries: Collection[str]) ->
 
 
 def patch_problem(tree: Any, parameters: Collection[str], entries: Collection[str]) -> str | None:
-    """What is wrong with the references of a patch, or None."""
+    """Returns the error of a patch's references, or None."""
     try:
         filled(_without_numbers(tree), _known(parameters, entries))
     except UserError as error:
@@ -97,21 +97,17 @@ def patch_problem(tree: Any, parameters: Collection[str], entries: Collection[st
 
 
 def _known(parameters: Collection[str], entries: Collection[str]) -> FlowScope:
-    """Names without values."""
+    """Returns a scope of names without values."""
     return FlowScope("", dict.fromkeys(parameters, ""), dict.fromkeys(entries), "", 0)
 
 
 def _without_numbers(tree: Any) -> Any:
-    """Numbers as texts: which number a parameter is, is known when there is a value."""
+    """Returns the tree with numbers as texts: a parameter's value is not known yet."""
     if isinstance(tree, dict):
         return {key: _without_numbers(each) for key, each in tree.items()}
     if isinstance(tree, list):
         return [_without_numbers(each) for each in tree]
     return _NUMBER.sub(r"${\1}", tree) if isinstance(tree, str) else tree
-
-
-def _text(found: str | int | None) -> str:
-    return "" if found is None else str(found)
 
 
 def _result(text: str, scope: FlowScope) -> Value:
@@ -123,7 +119,7 @@ def _result(text: str, scope: FlowScope) -> Value:
 
 
 def _bound(text: str, scope: FlowScope) -> tuple[parser.Formula, dict[str, Any]]:
-    """The expression with a variable in the place of each reference, and the variables' values."""
+    """Returns the expression with a variable for each reference, and the variables' values."""
     values: dict[str, Any] = {}
 
     def variable(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a flow runs: its entries, and of an entry with forEach every item. Names of Jobs come from here."""
+"""The nodes of a flow: its entries, and each item of an entry with forEach. Names of Jobs are derived here."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from workers.api.volcano.jobflow import FlowEntry, ForEach, JobFlowSpec
 
 @dataclass(frozen=True, slots=True)
 class FlowNode:
-    """One thing to run. id: unique in the flow. index, item: of an entry with forEach."""
+    """One node. id: unique in the flow. index, item: of an entry with forEach."""
 
     entry: FlowEntry
     id: str
@@ -16,13 +16,13 @@ class FlowNode:
     item: str | None = None
 
     def job(self, flow: str, attempt: int) -> str:
-        """The name of the Job of an attempt, which counts from 1 on."""
+        """Returns the name of the Job of an attempt (from 1)."""
         name = f"{flow}-{self.id}"
         return name if attempt <= 1 else f"{name}-r{attempt - 1}"
 
 
 def of(spec: JobFlowSpec) -> Iterator[FlowNode]:
-    """Everything the flow runs, in the order of its spec."""
+    """Yields the nodes in the order of the spec."""
     for entry in spec.flows:
         if entry.for_each is None:
             yield FlowNode(entry, entry.name)
@@ -32,7 +32,7 @@ def of(spec: JobFlowSpec) -> Iterator[FlowNode]:
 
 
 def items(each: ForEach, spec: JobFlowSpec) -> tuple[str, ...]:
-    """The items; those that only their index tells apart are that index."""
+    """Returns the items of a forEach; a count gives indexes."""
     if each.items is not None:
         return each.items
     if each.parameter is not None:

@@ -8,7 +8,7 @@ from tests.integration.kubelet.lab import Lab, phase
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
 from workers.api.kinds import POD, SERVICE, Object, Ref
 from workers.controllers.volcano.job import plugins, pods
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.step_handlers import ssh_key_pair
 
 SITE = Site(addresses=True)

@@ -52,5 +52,5 @@ def known(*queues: Object, groups: tuple[Object, ...] = (), annotations: Object 
 
 
 def fields(found: list[Finding]) -> list[str]:
-    """Which fields are wrong."""
+    """Returns the wrong fields."""
     return [finding.field for finding in found]

@@ -98,7 +98,7 @@ DOCUMENTS = documents()
 ALL = [each.values[0] for each in DOCUMENTS]
 
 
-def world() -> Known:
+def cluster() -> Known:
     """A cluster with the queues of the examples, opened."""
     queues = [{**body, "status": {"state": "Open"}} for body in ALL if body["kind"] == "Queue"]
     whole = {QUEUE.id: [queue("default"), queue("root"), *queues], POD_GROUP.id: [], SCALED_OBJECT.id: []}
@@ -123,7 +123,7 @@ def kept(small: Any, large: Any) -> bool:
 def test_an_example_is_admitted_and_only_filled_in(body: Object) -> None:
     kind = kinds.by_manifest(body["apiVersion"], body["kind"])
     assert kind
-    rules, lookup = RULES[kind.id], world()
+    rules, lookup = RULES[kind.id], cluster()
     filled = rules.defaulted(placed(body), lookup, AdmissionOptions())
     assert kept(placed(body), filled)
     assert rules.defaulted(filled, lookup, AdmissionOptions()) == filled

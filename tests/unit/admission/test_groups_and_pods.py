@@ -94,7 +94,7 @@ def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
     assert pod.defaulted(filled, OPTIONS) == filled
 
 
-def test_nobody_is_held_back_where_nobody_admits_gangs():
+def test_no_pod_is_gated_without_gang_admission():
     assert pod.defaulted(a_pod(), AdmissionOptions(gangs=False)) == a_pod()
 
 
@@ -157,7 +157,7 @@ def test_a_cron_job_whose_jobs_can_never_be_made_is_refused(body, expected):
     assert cronjob.problems(body, body) == []
 
 
-def test_what_nobody_looked_at_is_not_absent():
+def test_an_unobserved_object_is_not_absent():
     with pytest.raises(Unseen):
         Known().every(QUEUE)
     with pytest.raises(Unseen):

@@ -1,4 +1,4 @@
-"""What a new Job of Volcano is filled in with, and what of it is refused."""
+"""Defaults and validation of a new Job of Volcano."""
 
 import copy
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, job, known, queue, task
 from workers.admission.volcano import job as rules
-from workers.admission.volcano import plugins
+from workers.admission.volcano import plugins, policies
 
 POLICY = {"event": "PodFailed", "action": "RestartJob"}
 
 
-def policies(*found):
+def with_policies(*found):
     return {"policies": list(found)}
 
 
@@ -63,13 +63,16 @@ REFUSED = {
     ),
     "a name with a dot and a slash": (job(name="a/b/c"), "metadata.name"),
     "a name that is too long": (job(name="j" * 64), "metadata.name"),
-    "a policy of the job": (job(**policies({"event": "Nonsense", "action": "AbortJob"})), "spec.policies[0].event"),
-    "a policy for a code": (job(**policies({"exitCode": 1, "action": "Nonsense"})), "spec.policies[0].action"),
+    "a policy of the job": (
+        job(**with_policies({"event": "Nonsense", "action": "AbortJob"})),
+        "spec.policies[0].event",
+    ),
+    "a policy for a code": (job(**with_policies({"exitCode": 1, "action": "Nonsense"})), "spec.policies[0].action"),
     "a policy of a task": (
-        job(task("a"), task(**policies(POLICY, POLICY))),
+        job(task("a"), task(**with_policies(POLICY, POLICY))),
         "spec.tasks[1].policies[1].event",
     ),
-    "a timeout that is none": (job(**policies({**POLICY, "timeout": "soon"})), "spec.policies[0].timeout"),
+    "a timeout that is none": (job(**with_policies({**POLICY, "timeout": "soon"})), "spec.policies[0].timeout"),
     "an unknown plugin": (job(plugins={"teleport": []}), "spec.plugins[teleport]"),
     "mpi without its master": (job(plugins={"mpi": []}), "spec.plugins[mpi]"),
     "mpi without the master it names": (job(task("master"), plugins={"mpi": ["--master=m"]}), "spec.plugins[mpi]"),
@@ -192,7 +195,7 @@ def test_filling_in_hides_nothing_that_is_wrong(body):
     assert rules.problems(rules.defaulted(body), None, QUEUES)
 
 
-def test_everything_that_is_wrong_is_told_at_once():
+def test_all_findings_are_reported_at_once():
     body = job(task(minAvailable=2), queue="nowhere", plugins={"teleport": []})
     assert fields(rules.problems(body, None, QUEUES)) == [
         "spec.plugins[teleport]",
@@ -201,7 +204,7 @@ def test_everything_that_is_wrong_is_told_at_once():
     ]
 
 
-def test_a_circle_is_told_with_its_names():
+def test_a_cycle_is_reported_with_its_names():
     body = job(
         *(task(one, dependsOn={"name": [other]}) for one, other in ("ab", "ba")), task("c", dependsOn={"name": ["a"]})
     )
@@ -321,3 +324,143 @@ def test_tasks_are_refused_exactly_when_they_cannot_start_one_after_the_other(wa
     while ready := {name for name, needs in wanted.items() if needs <= started} - started:
         started |= ready
     assert bool(rules.problems(body, None, QUEUES)) is (started != set(wanted))
+
+
+def on(*events, action="RestartJob", **more):
+    """A policy for events."""
+    return {"events": list(events), "action": action, **more}
+
+
+REFUSED_POLICIES = {
+    "neither event nor code": ([{"action": "AbortJob"}], "[0]"),
+    "both event and code": ([{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}], "[0]"),
+    "both events and code": ([on("PodFailed", exitCode=1)], "[0]"),
+    "an event that is none": ([{"event": "Nonsense", "action": "AbortJob"}], "[0].event"),
+    "an event of the controller's own": ([on("OutOfSync")], "[0].events"),
+    "a command": ([on("CommandIssued")], "[0].events"),
+    "PodRunning": ([on("PodRunning")], "[0].events"),
+    "an action that is none": ([on("PodFailed", action="Nonsense")], "[0].action"),
+    "no action": ([{"event": "PodFailed"}], "[0].action"),
+    "an event twice": ([on("PodFailed"), on("PodEvicted", "PodFailed")], "[1].events"),
+    "an event twice with different actions": ([on("PodFailed"), on("PodFailed", action="AbortJob")], "[1].events"),
+    "exit code 0": ([{"exitCode": 0, "action": "AbortJob"}], "[0].exitCode"),
+    "an exit code twice": ([{"exitCode": 1, "action": a} for a in ("AbortJob", "RestartJob")], "[1].exitCode"),
+    "an action of a code that is none": ([{"exitCode": 1, "action": "RestartJobs"}], "[0].action"),
+    "a queue's action": ([{"exitCode": 1, "action": "OpenQueue"}], "[0].action"),
+    "an action for an event that does nothing": ([on("PodFailed", action="SyncJob")], "[0].action"),
+    "a timeout below 0": ([on("PodFailed", timeout="-5s")], "[0].timeout"),
+    "all events and one of them": ([on("*"), on("PodFailed")], ""),
+    "one of all events in the same policy": ([on("*", "PodFailed")], ""),
+    "only the first is told": ([{"exitCode": 0, "action": "AbortJob"}, {"action": "AbortJob"}], "[0].exitCode"),
+}
+
+ACCEPTED_POLICIES = {
+    "none": [],
+    **{f"event {event}": [on(event)] for event in policies.EVENTS},
+    **{f"action {action}": [on("PodFailed", action=action)] for action in policies.ACTIONS},
+    "an event twice in one policy": [{"event": "PodFailed", "events": ["PodFailed"], "action": "AbortJob"}],
+    "codes beside all events": [on("*"), {"exitCode": 137, "action": "AbortJob"}],
+    "a code whose action does nothing": [{"exitCode": 1, "action": "SyncJob"}, {"exitCode": 2, "action": "EnqueueJob"}],
+    "a code without an action": [{"exitCode": 1}],
+    **{f"a code's action {action}": [{"exitCode": 1, "action": action}] for action in policies.ACTIONS},
+    "a code below 0": [{"exitCode": -1, "action": "AbortJob"}],
+    "a timeout of nothing": [on("PodFailed", timeout="0s")],
+    "a timeout": [on("PodPending", timeout="10m")],
+}
+
+
+@pytest.mark.parametrize(("found", "place"), REFUSED_POLICIES.values(), ids=REFUSED_POLICIES)
+def test_policies_that_contradict_or_say_nothing_are_refused(found, place):
+    assert fields(rules.problems(job(policies=found), None, known())) == [f"spec.policies{place}"]
+
+
+@pytest.mark.parametrize("found", ACCEPTED_POLICIES.values(), ids=ACCEPTED_POLICIES)
+def test_policies_that_can_be_followed_are_accepted(found):
+    assert rules.problems(job(policies=found), None, known()) == []
+
+
+CLAIM_VOLUME = {"accessModes": ["ReadWriteOnce"]}
+OLD = rules.defaulted(
+    job(
+        task("a", 2, policies=[{"event": "PodFailed", "action": "RestartJob"}]),
+        task("b", 3, minAvailable=1),
+        volumes=[
+            {"mountPath": "/made", "volumeClaim": CLAIM_VOLUME},
+            {"mountPath": "/there", "volumeClaimName": "claim"},
+        ],
+        plugins={"env": []},
+    )
+)
+
+
+def changed(*path, to):
+    """The job with one field of its spec changed."""
+    body = copy.deepcopy(OLD)
+    place = body["spec"]
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = to
+    return body
+
+
+FORBIDDEN = "must not change"
+REFUSED_CHANGES = {
+    "queue": (changed("queue", to="other"), "spec.queue", FORBIDDEN),
+    "schedulerName": (changed("schedulerName", to="other"), "spec.schedulerName", FORBIDDEN),
+    "maxRetry": (changed("maxRetry", to=4), "spec.maxRetry", FORBIDDEN),
+    "plugins": (changed("plugins", to={"env": [], "svc": []}), "spec.plugins", FORBIDDEN),
+    "policies": (changed("policies", to=[{"exitCode": 1, "action": "AbortJob"}]), "spec.policies", FORBIDDEN),
+    "ttl": (changed("ttlSecondsAfterFinished", to=1), "spec.ttlSecondsAfterFinished", FORBIDDEN),
+    "minSuccess": (changed("minSuccess", to=1), "spec.minSuccess", FORBIDDEN),
+    "a task's name": (changed("tasks", 0, "name", to="c"), "spec.tasks[0].name", FORBIDDEN),
+    "a task's template": (changed("tasks", 1, "template", to={}), "spec.tasks[1].template", FORBIDDEN),
+    "a task's policies": (changed("tasks", 0, "policies", to=[]), "spec.tasks[0].policies", FORBIDDEN),
+    "a task more": (changed("tasks", to=[*OLD["spec"]["tasks"], task("c")]), "spec.tasks", "stay as many"),
+    "a task less": (changed("tasks", to=[task("a", 5)]), "spec.tasks", "stay as many"),
+    "a claim that was named": (changed("volumes", 1, "volumeClaimName", to="x"), "spec.volumes", FORBIDDEN),
+    "a volume's path": (changed("volumes", 0, "mountPath", to="/x"), "spec.volumes", FORBIDDEN),
+    "minAvailable over all replicas": (changed("minAvailable", to=6), "spec.minAvailable", "6 > 5"),
+    "a task's minAvailable over its replicas": (
+        changed("tasks", 1, "minAvailable", to=4),
+        "spec.tasks[1].minAvailable",
+        "4 > 3",
+    ),
+    "replicas below minAvailable": (changed("tasks", 0, "replicas", to=1), "spec.tasks[0].minAvailable", "2 > 1"),
+    "replicas below 0": (changed("tasks", 1, "replicas", to=-1), "spec.tasks[1].replicas", "greater than"),
+}
+
+ACCEPTED_CHANGES = {
+    "nothing": OLD,
+    "minAvailable": changed("minAvailable", to=1),
+    "priorityClassName": changed("priorityClassName", to="high"),
+    "a task's replicas": changed("tasks", 1, "replicas", to=30),
+    "a task's minAvailable": changed("tasks", 1, "minAvailable", to=0),
+    "the name of a claim that was made": changed("volumes", 0, "volumeClaimName", to="crunch-made"),
+    "a null inside of what stays": changed("tasks", 0, "policies", 0, "timeout", to=None),
+    "a null for what is not there": changed("minSuccess", to=None),
+    "Penstock's suspend": changed("suspend", to=True),
+    "Penstock's deadline": changed("activeDeadlineSeconds", to=5),
+}
+
+
+@pytest.mark.parametrize(("body", "field", "text"), REFUSED_CHANGES.values(), ids=REFUSED_CHANGES)
+def test_what_must_stay_is_refused_by_the_name_of_its_field(body, field, text):
+    found = rules.problems(body, OLD, known())
+    assert fields(found)[0] == field
+    assert text in found[0].message
+
+
+@pytest.mark.parametrize("body", ACCEPTED_CHANGES.values(), ids=ACCEPTED_CHANGES)
+def test_what_may_change_does(body):
+    assert rules.problems(body, OLD, known()) == []
+
+
+def test_a_job_whose_queue_closed_may_still_be_changed():
+    assert rules.problems(changed("tasks", 1, "replicas", to=2), OLD, known()) == []
+
+
+def test_what_was_stored_before_the_rules_were_may_lose_its_finalizers():
+    bad = job(task(minAvailable=5), plugins={"teleport": []})
+    new = copy.deepcopy(bad)
+    bad["metadata"]["finalizers"] = ["example.com/wait"]
+    assert rules.problems(new, bad, known()) == []

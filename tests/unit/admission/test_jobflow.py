@@ -1,4 +1,4 @@
-"""What of a JobFlow is refused."""
+"""Validation of a JobFlow."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a Queue is filled in with, where it may stand, and when it must stay."""
+"""Defaults, place and deletion of a Queue."""
 
 import copy
 
@@ -236,7 +236,7 @@ NAMES = st.sampled_from("abcdefgh")
 
 
 @given(st.dictionaries(NAMES, NAMES | st.just(ROOT), min_size=1), NAMES, NAMES | st.just(ROOT))
-def test_whatever_the_others_are_a_place_is_accepted_exactly_when_it_leads_to_the_root(parents, name, parent):
+def test_a_place_is_accepted_exactly_when_it_leads_to_the_root(parents, name, parent):
     """Also among queues that make no tree, made before there were rules."""
     others = {each: queue(each, parent=above) for each, above in parents.items() if each != name}
     found = rules.problems(queue(name, parent=parent), None, known(*others.values()))

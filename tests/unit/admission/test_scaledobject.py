@@ -1,4 +1,4 @@
-"""What is refused of ScaledObjects: what nobody could carry out, and what is another's already."""
+"""Refused ScaledObjects: invalid manifests, and targets and names that are taken."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
         ),
     ],
 )
-def test_what_nobody_could_carry_out(spec: Object, field: str, message: str) -> None:
+def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) -> None:
     ((where, why),) = found(named("work", **spec))
     assert where == field
     assert message in why

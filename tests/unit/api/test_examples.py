@@ -35,7 +35,7 @@ from workers.api.volcano import job as vcjob
 from workers.controllers.batch.cronjob import timetable
 from workers.controllers.keda.scaledjob import decide
 from workers.controllers.volcano.job import plugins, pods
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.plan import Create, Together
 
 FOLDER = ROOT / "examples"

@@ -160,7 +160,7 @@ def test_an_amount_is_a_quantity_however_it_is_written(amount):
 
 
 def _judged(body):
-    """What an API server says against it."""
+    """Returns an API server's error."""
     try:
         return decoded(body)[1]
     except Exception as error:

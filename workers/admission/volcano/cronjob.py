@@ -1,4 +1,4 @@
-"""Volcano's CronJob: whether its schedule can be kept, and its Jobs be made."""
+"""Volcano's CronJob: validation of its schedule and of its Jobs."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ from workers.api.kinds import Object
 from workers.api.model import Problems
 from workers.api.volcano import cronjob
 
-#: Of a name: so much is left for the time that the names of its Jobs end with.
+#: Longest name: the names of its Jobs append a time.
 LONGEST = 52
 #: Minutes since 1970 in the names of Jobs, until the year 2160.
 _MINUTE = "-99999999"
 
 
 def problems(body: Object, old: Object | None = None) -> list[Finding]:
-    """Everything that is wrong with a CronJob. old: what it replaces, None for a new one."""
+    """Returns all findings on a CronJob. old: the CronJob it replaces, None for a new one."""
     if old is not None and body.get("spec") == old.get("spec"):
         return []
     try:
@@ -28,7 +28,7 @@ def problems(body: Object, old: Object | None = None) -> list[Finding]:
 
 
 def templates(body: Object) -> Iterator[tuple[str, Object]]:
-    """The pod templates of a CronJob that the schema accepts, and where they stand."""
+    """Yields the pod templates of a CronJob and their paths."""
     template = (body.get("spec") or {}).get("jobTemplate") or {}
     for path, pods in job.templates(template):
         yield f"spec.jobTemplate.{path}", pods
@@ -55,7 +55,7 @@ def _name(body: Object) -> Iterator[Finding]:
 
 
 def _template(body: Object) -> Iterator[Finding]:
-    """A Job that would be refused at every slot is refused at once."""
+    """Judges a Job of the template: one that would be refused at every slot is refused at once."""
     template = body["spec"]["jobTemplate"]
     name = body["metadata"].get("name") or ""
     made = {"metadata": {}, "spec": job.filled(template["spec"])}

@@ -1,4 +1,4 @@
-"""The tree of queues: where a queue may stand in it, and how amounts above and below bound each other."""
+"""The tree of queues: the place of a queue, and the bounds between its amounts and those above and below."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,37 +14,37 @@ DEEPEST = 5
 
 @dataclass(frozen=True)
 class QueueHierarchy:
-    """All queues by name, as they will be."""
+    """All queues by name, after the write."""
 
     queues: Mapping[str, Object]
 
     def above(self, name: str) -> list[str]:
-        """The queues above, the nearest first, without the root; a circle is followed once."""
+        """Returns the ancestors without the root, the nearest first; a cycle is followed once."""
         found: list[str] = []
         while (name := parent_of(self.queues[name])) in self.queues and name != ROOT and name not in found:
             found.append(name)
         return found
 
     def children(self, name: str) -> list[str]:
-        """The queues directly below, in the order of their names."""
+        """Returns the queues directly below, by name."""
         return sorted(each for each, body in self.queues.items() if each != ROOT and parent_of(body) == name)
 
     def below(self, name: str) -> list[str]:
-        """All queues below."""
+        """Returns all queues below."""
         return [each for each in self.queues if each != name and name in self.above(each)]
 
     def height(self, name: str) -> int:
-        """Levels from this queue down to the deepest one below it, its own included."""
+        """Returns the levels from this queue down, its own included."""
         deep = len(self.above(name))
         return 1 + max((len(self.above(each)) - deep for each in self.below(name)), default=0)
 
     def amounts(self, name: str, field: str) -> shares.Amounts:
-        """The amounts of one field of a queue."""
+        """Returns the amounts of one field of a queue."""
         return shares.amounts(self.queues[name].get("spec") or {}, field)
 
 
 def problems(body: Object, old: Object | None, others: Sequence[Object]) -> list[Finding]:
-    """What is wrong with the place of a queue, and with its amounts at that place."""
+    """Returns the findings on the place of a queue and on its amounts there."""
     name = body["metadata"].get("name") or ""
     if name == ROOT:
         return []
@@ -73,7 +73,7 @@ def _depth(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
 
 
 def _becoming(tree: QueueHierarchy, name: str, parent: str) -> Iterator[Finding]:
-    """A queue that runs pods itself does not become one that only holds others."""
+    """Refuses a child below a queue that runs pods itself."""
     if parent == ROOT or [each for each in tree.children(parent) if each != name]:
         return
     pods = ((tree.queues[parent].get("status") or {}).get("allocated") or {}).get("pods")
@@ -98,7 +98,7 @@ def _capability(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
 
 
 def _sums(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
-    """What the queues of one level are guaranteed, and deserve, is their parent's to give."""
+    """Yields guarantees and deserved shares whose sum on one level exceeds the parent's."""
     parent = parent_of(tree.queues[name])
     for field in ("guarantee", "deserved"):
         if parent != ROOT and parent in tree.queues:

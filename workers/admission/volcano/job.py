@@ -1,18 +1,18 @@
-"""Volcano's Job: what a new one is filled in with, and what of it is refused.
+"""Volcano's Job: defaults, validation, and the fields that may change after its creation.
 
-The schema comes first: what it refuses is left as it was, for it to say so. `faults` are those a Job has by itself;
-`problems` are all of them, with the change and the queue.
+What the schema refuses is left to the schema. `faults` are the findings on the Job alone; `problems` add the change and
+the queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
-from workers.admission import changes
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.volcano import plugins, policies, queue_lookup, tasks
-from workers.admission.volcano.topology import tiers
+from workers.admission.volcano.tasks import tiers
 from workers.api import model, names
 from workers.api.kinds import VC_JOB, Object
 from workers.api.model import Model, Problems
@@ -25,13 +25,13 @@ class _Job(Model):
 
 
 def defaulted(body: Object, schedulers: Sequence[str] = ("volcano",)) -> Object:
-    """The Job with everything that its author left to Volcano. Doing so twice changes nothing more."""
+    """Returns the Job with Volcano's defaults; idempotent."""
     spec = filled(body.get("spec"), schedulers)
     return body if spec == body.get("spec") else {**body, "spec": spec}
 
 
 def filled(spec: Object | None, schedulers: Sequence[str] = ("volcano",)) -> Object | None:
-    """The spec of a Job with everything that its author left out; one that the schema refuses is left alone."""
+    """Returns a Job's spec with defaults; a spec that the schema refuses is returned as it is."""
     if spec is None:
         return None
     try:
@@ -49,30 +49,30 @@ def filled(spec: Object | None, schedulers: Sequence[str] = ("volcano",)) -> Obj
 
 
 def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
-    """Everything that is wrong with a Job. old: what it replaces, None for a new one."""
+    """Returns all findings on a Job. old: the Job it replaces, None for a new one."""
     if old is None:
         return [*faults(body), *queue_lookup.admits_job(body["spec"].get("queue") or DEFAULT_QUEUE, lookup)]
     if body.get("spec") == old.get("spec"):
-        # What was stored before a rule was made may stay, and may lose its finalizers.
+        # A Job stored before a rule existed stays valid, and may lose its finalizers.
         return []
     try:
         spec = _read(body)
     except Problems as error:
         return refused(error)
     found = [*_counts(spec), *_topologies(body["spec"])]
-    return [*found, *changes.forbidden(body["spec"], old.get("spec") or {})]
+    return [*found, *forbidden_changes(body["spec"], old.get("spec") or {})]
 
 
 def faults(body: Object, longest: str | None = None) -> list[Finding]:
-    """What is wrong with a Job by itself, whatever the cluster has.
+    """Returns the findings on a Job alone.
 
-    longest: the name to judge instead of its own: that of the longest Job that is made from a template.
+    longest: judged instead of its name: the longest name of a Job created from a template.
     """
     try:
         spec = _read(body)
     except Problems as error:
         return refused(error)
-    # A name that is still to be generated is judged when it is there.
+    # A generated name is judged after its generation.
     name = (body.get("metadata") or {}).get("name") or "" if longest is None else longest
     misnamed = [Finding("metadata.name", problem) for problem in names.qualified_name(name)] if name else []
     found = [
@@ -88,10 +88,7 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
 
 
 def templates(body: Object) -> Iterator[tuple[str, Object]]:
-    """The pod templates of a Job that the schema accepts, and where they stand: an API server knows what they must be.
-
-    The schema lets them through unread.
-    """
+    """Yields the pod templates of a Job and their paths: the schema lets them through unread."""
     for index, task in enumerate((body.get("spec") or {}).get("tasks") or ()):
         yield f"spec.tasks[{index}].template", task.get("template") or {}
 
@@ -101,16 +98,15 @@ def _read(body: Object) -> JobSpec:
 
 
 def refused(error: Problems) -> list[Finding]:
-    """What a model says of an object, as findings."""
-    return [Finding(each.field, "must be there" if each.missing else _lower(each.message)) for each in error.found]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    """Returns a model's errors as findings."""
+    return [
+        Finding(each.field, "must be there" if each.missing else (each.message[:1].lower() + each.message[1:]))
+        for each in error.found
+    ]
 
 
 def _counts(spec: JobSpec) -> Iterable[Finding]:
-    """What must hold of the numbers, also after a change."""
+    """Yields the findings on numbers, which hold after a change too."""
     for index, task in enumerate(spec.tasks):
         yield from tasks.counts(task, f"spec.tasks[{index}]")
     yield from _total(spec)
@@ -142,3 +138,45 @@ def _volumes(volumes: Sequence[Volume]) -> Iterator[Finding]:
             yield Finding(place, "must have either a volumeClaim or a volumeClaimName")
         for problem in names.dns_subdomain(volume.volume_claim_name) if volume.volume_claim_name else ():
             yield Finding(f"{place}.volumeClaimName", problem)
+
+
+#: Mutable fields: Volcano's, then Penstock's own.
+FREE = frozenset({"minAvailable", "priorityClassName"})
+OURS = frozenset({"suspend", "activeDeadlineSeconds", "restartBackoff", "ttlSecondsAfterAborted"})
+_FREE_IN_TASKS = frozenset({"replicas", "minAvailable"})
+_RULE = "must not change: of a job only minAvailable, priorityClassName and its tasks' replicas and minAvailable may"
+
+
+def forbidden_changes(new: Object, old: Object) -> Iterator[Finding]:
+    """Yields the changed fields that must not change. Both specs are accepted by the schema."""
+    tasks, before = new.get("tasks") or [], old.get("tasks") or []
+    if len(tasks) != len(before):
+        yield Finding("spec.tasks", f"must stay as many as they are, {len(tasks)} != {len(before)}")
+    else:
+        for index, (task, known) in enumerate(zip(tasks, before, strict=True)):
+            for field in _differing(task, known, _FREE_IN_TASKS):
+                yield Finding(f"spec.tasks[{index}].{field}", _RULE)
+    for field in _differing(new, old, FREE | OURS | {"tasks", "volumes"}):
+        yield Finding(f"spec.{field}", _RULE)
+    if _claimless(new) != _claimless(old):
+        yield Finding("spec.volumes", _RULE)
+
+
+def _claimless(spec: Object) -> list[Object]:
+    """Returns the volumes without the names of claims that a controller creates."""
+    return [
+        {key: value for key, value in volume.items() if key != "volumeClaimName" or not volume.get("volumeClaim")}
+        for volume in spec.get("volumes") or ()
+    ]
+
+
+def _differing(new: Object, old: Object, free: frozenset[str]) -> list[str]:
+    """Returns the names of the fields that differ; an absent field equals null."""
+    return [name for name in sorted({*new, *old} - free) if _sent(new.get(name)) != _sent(old.get(name))]
+
+
+def _sent(value: Any) -> Any:
+    """Returns a value without the nulls in it."""
+    if isinstance(value, dict):
+        return {name: _sent(each) for name, each in value.items() if each is not None}
+    return [_sent(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What of a JobFlow is refused that its schema accepts: by the API server's side, and by the controller without one."""
+"""Validation of a JobFlow beyond its schema, for the webhook and for the controller."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -13,9 +13,9 @@ from workers.api.model import Problems
 from workers.api.volcano.jobflow import LARGEST, WIDEST, FlowEntry, ForEach, JobFlow, JobFlowSpec
 from workers.flows import expressions, nodes
 
-#: Longest name of a Job: its pods' names and the values of their labels come from it.
+#: Longest name of a Job: pod names and labels contain it.
 LONGEST = 63
-#: A flow that a schedule makes is named like the flow and the minute it is for, with the second where there is one.
+#: Suffix of a scheduled flow's name: its minute, and its second if the schedule has seconds.
 _MINUTE, _SECOND = "-29000000", "-59"
 
 
@@ -64,7 +64,7 @@ def _names(name: str, spec: JobFlowSpec) -> Iterator[Finding]:
 
 
 def _slot(spec: JobFlowSpec) -> str:
-    """What is added to the name of a flow where a schedule makes flows."""
+    """Returns the longest suffix that a schedule adds to the flow's name."""
     if not spec.schedule:
         return ""
     return _MINUTE + (_SECOND if spec.schedule.startswith("@every") else "")

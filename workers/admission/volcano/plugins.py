@@ -9,11 +9,11 @@ from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import JobSpec
 
 KNOWN = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
-#: The arguments of mpi, and what they are if nobody says so.
+#: Arguments of mpi with their defaults.
 MPI: Mapping[str, Value] = {"master": "master", "worker": "worker", "port": 22}
-#: What a plugin does not work without.
+#: Plugins that a plugin requires.
 _IMPLIED = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",), "tensorflow": ("svc",)}
-#: Services that plugins make, by how their names go on after the job's.
+#: Suffixes of the Services that plugins create.
 _SERVICES = {"svc": "", "ray": "-head-svc"}
 
 
@@ -24,7 +24,7 @@ def implied(plugins: Mapping[str, object]) -> list[str]:
 
 
 def problems(spec: JobSpec, path: str) -> Iterator[Finding]:
-    """What is wrong with the plugins of a job."""
+    """Returns the findings on the plugins of a job."""
     for name, given in (spec.plugins or {}).items():
         if name not in KNOWN:
             yield Finding(f"{path}[{name}]", f"there is no plugin {name!r}; there are {', '.join(KNOWN)}")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.volcano import queue_lookup
-from workers.admission.volcano.topology import tiers
+from workers.admission.volcano.tasks import tiers
 from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
 from workers.api.references import DEFAULT_QUEUE
 
-#: A namespace's annotation (and a pod's): the queue of what names none.
+#: Annotation of a namespace or a pod: the default queue.
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 
 
@@ -26,7 +26,7 @@ def defaulted(body: Object, lookup: Lookup) -> Object:
 
 
 def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
-    """What is wrong with a new PodGroup. Later on its queue may close."""
+    """Returns the findings on a new PodGroup. Its queue may close later."""
     if old is not None:
         return []
     spec = body.get("spec") or {}
@@ -39,7 +39,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 
 
 def _amounts(given: Object) -> Iterator[Finding]:
-    """What a gang needs can be read, and is never less than nothing."""
+    """Yields malformed and negative amounts."""
     for name, text in given.items():
         try:
             below = quantities.parse(str(text)) < 0

@@ -7,14 +7,14 @@ from workers.admission.findings import Finding
 from workers.api.volcano.job import LifecyclePolicy
 
 ANY = "*"
-#: What a policy may wait for. Volcano's other events are its controller's own.
+#: Events of policies. Volcano's other events are internal to its controller.
 EVENTS = (ANY, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
 ACTIONS = (
     *("AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition"),
     *("TerminateJob", "CompleteJob", "ResumeJob"),
 )
-#: Actions of Volcano's controller: they do nothing but keep the policies after them from being asked about a code.
-#: Volcano takes them there, and none at all; never for an event.
+#: Actions that Volcano accepts for an exit code only, besides none at all: they do nothing, and shield the policies
+#: that follow.
 _OWN = ("", "SyncJob", "EnqueueJob")
 
 

@@ -9,10 +9,10 @@ from workers.admission.volcano.queue_lookup import OPEN, ROOT, parent_of
 from workers.api.kinds import POD_GROUP, QUEUE, Object
 from workers.api.references import DEFAULT_QUEUE
 
-#: Annotations: the old way to say where in a tree a queue stands, and how much each level weighs.
+#: Annotations of Volcano's older hierarchy: a path, and a weight per level.
 HIERARCHY = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"
-#: How many names of others a message gives.
+#: Most names in a message.
 _NAMED = 3
 
 
@@ -51,7 +51,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 
 
 def removal(body: Object, lookup: Lookup) -> list[Finding]:
-    """Why a Queue must not be deleted."""
+    """Returns the reasons why a Queue must not be deleted."""
     name = body["metadata"]["name"]
     if name in (ROOT, DEFAULT_QUEUE):
         return [Finding("metadata.name", f"queue {name!r} must not be deleted: work that names no queue needs it")]
@@ -81,7 +81,7 @@ def _some(names: list[str]) -> str:
 
 
 def _state(body: Object, old: Object | None) -> Iterator[Finding]:
-    """By hand a queue is opened or closed; what is between those the controller says."""
+    """Yields a state set by hand other than Open and Closed; the controller sets the others."""
     state = (body.get("status") or {}).get("state")
     before = ((old or {}).get("status") or {}).get("state")
     if state not in (None, "", OPEN, "Closed", before):
@@ -89,7 +89,7 @@ def _state(body: Object, old: Object | None) -> Iterator[Finding]:
 
 
 def _protected(body: Object, old: Object | None) -> list[Finding]:
-    """The highest queue has all there is: nobody bounds it."""
+    """Yields changes of the root queue's amounts: it has the whole cluster."""
     if old is None or body["metadata"]["name"] != ROOT:
         return []
     new, before = body.get("spec") or {}, old.get("spec") or {}

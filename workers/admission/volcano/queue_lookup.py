@@ -1,4 +1,4 @@
-"""Whether a queue takes new work."""
+"""The queue of a new object: its existence, its state and its level."""
 
 from collections.abc import Iterator
 
@@ -6,23 +6,23 @@ from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.api.kinds import QUEUE, Object, Ref
 
-#: The one above all others; it takes no work itself.
+#: The topmost queue; it accepts no work itself.
 ROOT = "root"
 OPEN = "Open"
 
 
 def admits(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator[Finding]:
-    """Why a queue takes nothing now."""
+    """Yields the reason why a queue takes nothing now."""
     queue = lookup.get(Ref(QUEUE, "", name))
     if queue is None:
         yield Finding(field, f"there is no queue {name!r}")
     elif (state := (queue.get("status") or {}).get("state") or OPEN) != OPEN:
-        # A queue that nobody has written a state for yet is on its way to be open.
+        # A queue without a state is about to be opened.
         yield Finding(field, f"queue {name!r} takes no work: its state is {state}, not {OPEN}")
 
 
 def admits_job(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator[Finding]:
-    """Why a queue takes no Job now: Jobs go into queues that have no others below them."""
+    """Yields the reason why a queue takes no Job now: Jobs go into leaf queues."""
     if name == ROOT:
         yield Finding(field, f"queue {ROOT!r} takes no jobs itself, only the queues below it do")
         return
@@ -32,7 +32,7 @@ def admits_job(name: str, lookup: Lookup, field: str = "spec.queue") -> Iterator
 
 
 def parent_of(queue: Object) -> str:
-    """The name of the queue above; of the highest one the empty text."""
+    """Returns the name of the parent queue, empty for the root."""
     if queue["metadata"]["name"] == ROOT:
         return ""
     return (queue.get("spec") or {}).get("parent") or ROOT

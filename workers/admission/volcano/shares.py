@@ -1,4 +1,4 @@
-"""What a queue may take, deserves and is guaranteed: amounts of resources, and how they bound each other."""
+"""The amounts of a queue: capability, deserved share and guarantee, and how they bound each other."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,32 +9,32 @@ from workers.api.kinds import Object
 #: The fields of a Queue's spec that hold amounts.
 FIELDS = ("capability", "deserved", "guarantee")
 _ONE = quantities.parse("1")
-#: Of these a capability of 0 is none, as Volcano reads it.
+#: A capability of 0 is no limit for these resources, as in Volcano.
 ZERO_IS_NONE = ("cpu", "memory")
-#: These are measured; everything else is counted, in whole numbers.
+#: Measured resources; all others are whole numbers.
 _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 Amounts = Mapping[str, int]
 
 
 def amounts(spec: Object, field: str) -> Amounts:
-    """The amounts of one field, by resource, in billionths; without those that are no quantities."""
+    """Returns the amounts of one field by resource, in billionths; malformed ones are left out."""
     return {name: number for name, value in _written(spec, field).items() if (number := _parsed(value)) is not None}
 
 
 def bounds(capability: Amounts) -> Amounts:
-    """The part of a capability that bounds anything."""
+    """Returns the part of a capability that is a bound."""
     return {name: number for name, number in capability.items() if number > 0 or name not in ZERO_IS_NONE}
 
 
 def problems(spec: Object) -> list[Finding]:
-    """What is wrong with the amounts of one queue."""
+    """Returns the findings on the amounts of one queue."""
     found = [finding for field in FIELDS for finding in _each(spec, field)]
     return found or [*_bounded(spec)]
 
 
 def path(field: str) -> str:
-    """Where the amounts stand."""
+    """Returns the path of a field's amounts."""
     return "spec.guarantee.resource" if field == "guarantee" else f"spec.{field}"
 
 

@@ -1,4 +1,4 @@
-"""The tasks of Volcano's Job: what they are filled in with, and what each of them and all together must be."""
+"""The tasks of Volcano's Job: defaults, and the rules for each task and for all together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from workers.api import names, quantities
 from workers.api.kinds import Object
 from workers.api.volcano.job import MAX_RETRY, JobSpec, Task
 
-#: A name of a pod that is a hostname too, and the value of labels.
+#: Longest pod name that is a host name and a label's value.
 LONGEST = 63
 _WHOLE = quantities.parse("1")
 
 
 def filled(task: Object, index: int) -> Object:
-    """One task of a spec that the schema accepts, with everything its author left out."""
+    """Returns a task with defaults."""
     result = dict(task)
     result["name"] = task.get("name") or f"default{index}"
     result["maxRetry"] = task.get("maxRetry") or MAX_RETRY
@@ -29,7 +29,7 @@ def filled(task: Object, index: int) -> Object:
 
 
 def problems(spec: JobSpec, job: str) -> Iterator[Finding]:
-    """What is wrong with each task. job: the name of the job, empty while nobody knows it."""
+    """Yields the findings on each task. job: the job's name, empty if it is still to be generated."""
     seen: set[str] = set()
     for index, task in enumerate(spec.tasks):
         place = f"spec.tasks[{index}]"
@@ -45,7 +45,7 @@ def problems(spec: JobSpec, job: str) -> Iterator[Finding]:
 
 
 def counts(task: Task, place: str) -> Iterator[Finding]:
-    """What must hold of a task's numbers, also after a change."""
+    """Yields the findings on a task's numbers, which hold after a change too."""
     if task.min_available is not None and task.min_available > task.replicas:
         yield Finding(
             f"{place}.minAvailable", f"must not be greater than replicas, {task.min_available} > {task.replicas}"
@@ -64,7 +64,7 @@ def counts(task: Task, place: str) -> Iterator[Finding]:
 
 
 def _pod_name(spec: JobSpec, task: Task, index: int, job: str) -> Iterator[Finding]:
-    """As Volcano has it, the task's own index stands for that of a pod; as hostnames they must fit with their own."""
+    """Yields findings on pod names. As in Volcano the task's index stands for the pod's, except for host names."""
     if not job:
         return
     last = max(index, task.replicas - 1) if "svc" in (spec.plugins or {}) else index
@@ -74,7 +74,7 @@ def _pod_name(spec: JobSpec, task: Task, index: int, job: str) -> Iterator[Findi
 
 
 def _topology(task: Task, place: str) -> Iterator[Finding]:
-    """On a NUMA node of its own a container gets whole CPUs."""
+    """Yields containers without whole CPUs, which a NUMA policy requires."""
     if task.topology_policy in (None, "none"):
         return
     spec = _object(task.template.get("spec"))
@@ -88,7 +88,7 @@ def _topology(task: Task, place: str) -> Iterator[Finding]:
 
 
 def _object(value: Any) -> Object:
-    """The schema lets templates through unread: what should be an object may be anything."""
+    """Returns a dictionary as it is, and an empty one for anything else: the schema lets templates through unread."""
     return value if isinstance(value, dict) else {}
 
 
@@ -101,7 +101,7 @@ def _whole(amount: Any) -> bool:
 
 
 def order(found: Sequence[Task]) -> Iterator[Finding]:
-    """Whether the tasks can start one after the other, as their dependsOn says."""
+    """Yields findings on `dependsOn`: unknown names, duplicates and cycles."""
     wanted = {task.name: tuple((task.depends_on.name if task.depends_on else None) or ()) for task in found}
     for index, task in enumerate(found):
         place = f"spec.tasks[{index}].dependsOn.name"
@@ -115,7 +115,7 @@ def order(found: Sequence[Task]) -> Iterator[Finding]:
 
 
 def _circle(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of which each waits for the next, the last for the first; empty when everything can start."""
+    """Returns a cycle of names, empty without one."""
     waiting = dict(wanted)
     while ready := [name for name, needs in waiting.items() if not any(need in waiting for need in needs)]:
         for name in ready:
@@ -126,3 +126,9 @@ def _circle(wanted: Mapping[str, Sequence[str]]) -> list[str]:
         path.append(name)
         name = next(need for need in waiting[name] if need in waiting)
     return [*path[path.index(name) :], name] if name else []
+
+
+def tiers(topology: Object | None, path: str) -> Iterator[Finding]:
+    """Yields the findings on a networkTopology."""
+    if topology and topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+        yield Finding(path, "must not have both highestTierAllowed and highestTierName")

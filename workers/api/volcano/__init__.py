@@ -1,1 +1,4 @@
-"""Volcano's kinds as typed models."""
+"""Typed models of Volcano's kinds; the CRDs are generated from them.
+
+Every package may import it.
+"""

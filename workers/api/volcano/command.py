@@ -1,4 +1,4 @@
-"""`bus.volcano.sh/v1alpha1` Command as a typed model: a wish about a Job or a Queue, consumed once.
+"""`bus.volcano.sh/v1alpha1` Command as a typed model: a request to a Job or a Queue, consumed once.
 
 It has no spec: what is wished stands beside the metadata. An action that the target does not know is reported there.
 """
@@ -7,7 +7,7 @@ from workers.api.model import Model
 
 
 class CommandTarget(Model):
-    """Whom the wish is about; shaped like an owner reference."""
+    """The object of the request, as an owner reference."""
 
     api_version: str
     kind: str
@@ -18,7 +18,7 @@ class CommandTarget(Model):
 
 
 class CommandFields(Model):
-    """What stands beside the metadata."""
+    """The fields beside the metadata."""
 
     action: str | None = None
     """Of a Job: AbortJob, ResumeJob, RestartJob, RestartTask, TerminateJob or CompleteJob. Of a Queue: OpenQueue,

@@ -16,7 +16,7 @@ _METADATA = {"labels": _TEXTS, "annotations": _TEXTS}
 
 
 class VolcanoJobTemplateSpec(Model):
-    """What every run's Job is made from."""
+    """The template of every run's Job."""
 
     metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
     """Labels and annotations of the Jobs."""
@@ -24,7 +24,7 @@ class VolcanoJobTemplateSpec(Model):
 
 
 class VolcanoCronJobSpec(Model):
-    """When Jobs are made, and from what."""
+    """The schedule and the template of the Jobs."""
 
     schedule: Text
     """Five fields, or a word such as `@hourly` or `@every 90m`."""
@@ -33,7 +33,7 @@ class VolcanoCronJobSpec(Model):
     starting_deadline_seconds: Natural | None = None
     """A run that could not start for so long is missed."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """What happens to a run that is due while another is at work."""
+    """The handling of a run that is due while another is at work."""
     suspend: bool | None = False
     """No run starts."""
     job_template: VolcanoJobTemplateSpec
@@ -44,7 +44,7 @@ class VolcanoCronJobSpec(Model):
 
 
 class VolcanoCronJobStatus(Model):
-    """What is written back."""
+    """The observed runs."""
 
     active: Items[ActiveJob] | None = None
     """References to the Jobs at work."""
@@ -60,7 +60,7 @@ class CronJob(Model):
 
 
 def parse(body: Object) -> CronJob:
-    """The typed form of a CronJob; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed CronJob. Raises UserError that names the object and every wrong field."""
     return model.parse(CronJob, VC_CRON_JOB, body)
 
 

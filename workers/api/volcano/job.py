@@ -1,7 +1,7 @@
-"""`batch.volcano.sh/v1alpha1` Job as a typed model: everything Volcano 1.8 and today's accept.
+"""`batch.volcano.sh/v1alpha1` Job as a typed model: all fields of Volcano 1.8 and later.
 
-Limits are those of today's schema; what a schema cannot say is checked in workers/admission/volcano/job.py. Pod
-templates and claims stay as their author wrote them. Fields that Volcano does not have are all optional, and say so.
+Limits are those of today's schema; workers/admission/volcano/job.py checks what a schema cannot express. Pod templates
+and claims are not typed. Fields that Volcano does not have are optional, and say so.
 """
 
 from datetime import timedelta
@@ -57,7 +57,7 @@ Phase = Literal[
 
 
 class NetworkTopology(Model):
-    """How close to each other pods must stand. Kept for schedulers that know about it."""
+    """The required distance between pods in the network, for schedulers that know it."""
 
     mode: Literal["hard", "soft"] = "hard"
     highest_tier_allowed: Natural | None = None
@@ -66,7 +66,7 @@ class NetworkTopology(Model):
 
 
 class LifecyclePolicy(Model):
-    """What is done when something happens to the pods of a job or of one of its tasks."""
+    """The action that answers an event of the pods of a job or of one of its tasks."""
 
     action: str | None = None
     """AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, CompleteJob or ResumeJob."""
@@ -160,7 +160,7 @@ class Volume(Model):
 
 
 class RestartBackoff(Model):
-    """How long a job waits before it starts again."""
+    """The wait before a restart."""
 
     seconds: Annotated[int, Field(ge=0, le=86400)]
     """Before the first restart."""
@@ -170,7 +170,7 @@ class RestartBackoff(Model):
 
 
 class JobSpec(Model):
-    """What to run, as a gang of how many pods."""
+    """The tasks of a job and the rules of its life cycle."""
 
     scheduler_name: Annotated[str, Field(max_length=63)] | None = None
     min_available: Count | None = None
@@ -198,7 +198,7 @@ class JobSpec(Model):
     restart_backoff: RestartBackoff | None = None
     """Default: restarts do not wait. Not Volcano's."""
     ttl_seconds_after_aborted: Count | None = None
-    """An aborted job that nobody resumes is deleted after so long. Not Volcano's."""
+    """An aborted job is deleted after so long unless it is resumed. Not Volcano's."""
 
     @field_validator("queue")
     @classmethod
@@ -239,11 +239,11 @@ class JobSpec(Model):
 
 
 class JobState(Model):
-    """Where the job stands."""
+    """The phase of the job."""
 
     phase: Phase | None = None
     reason: str | None = None
-    """Why it stands there. Volcano never says."""
+    """The reason of the phase. Volcano never sets it."""
     message: str | None = None
     last_transition_time: Instant | None = None
 
@@ -263,7 +263,7 @@ class JobCondition(Model):
 
 
 class Killing(Model):
-    """Pods that are to go, written down before the first is deleted. Not Volcano's."""
+    """Pods to delete, stored before the first deletion. Not Volcano's."""
 
     retain: Literal["soft", "none"]
     """soft: pods that succeeded or failed stay."""
@@ -307,7 +307,7 @@ class Failure(Model):
 
 
 class JobStatus(Model):
-    """What is written back."""
+    """The observed state of a job."""
 
     state: JobState | None = None
     min_available: int | None = None
@@ -323,7 +323,7 @@ class JobStatus(Model):
     retry_count: int | None = None
     running_duration: str | None = None
     controlled_resources: dict[str, str] | None = None
-    """What plugins and volumes made for the job."""
+    """The objects created by plugins and volumes."""
     conditions: Items[JobCondition] | None = None
     """The phases so far, the newest last."""
     killing: Items[Killing] | None = None
@@ -335,7 +335,7 @@ class JobStatus(Model):
     restart_time: Instant | None = None
     """Not before this instant does the job start again. Not Volcano's."""
     start_time: Instant | None = None
-    """When the job began to run, or did so again after it was aborted. Not Volcano's."""
+    """The start of the job's work, also after it was aborted. Not Volcano's."""
     present: dict[str, str] | None = None
     """By task, the indexes (``0-2,5``) of the pods of this version that were there. Not Volcano's."""
     group_phase: str | None = None
@@ -351,12 +351,12 @@ class JobMetadata(scaledjob.ScaledJobMetadata):
 
 
 class Job(Model):
-    """One Job of Volcano. Its status is not read through this model: decisions compare it as it was written."""
+    """One Job of Volcano. Decisions compare the status as stored, so the model leaves it out."""
 
     metadata: JobMetadata
     spec: JobSpec
 
 
 def parse(body: Object) -> Job:
-    """The typed form of a Job; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed Job. Raises UserError that names the object and every wrong field."""
     return model.parse(Job, VC_JOB, body)

@@ -62,7 +62,7 @@ class TaskPhase(Model):
 
 
 class FlowProbe(Model):
-    """What must hold of the targets, instead of their having completed. All of it must."""
+    """Conditions on running targets that stand for their completion. All of them must hold."""
 
     http_get_list: Items[HttpGet] = ()
     tcp_socket_list: Items[TcpSocket] = ()
@@ -70,17 +70,17 @@ class FlowProbe(Model):
 
     @property
     def asked(self) -> tuple[HttpGet | TcpSocket, ...]:
-        """What pods are asked over the network."""
+        """The probes over the network."""
         return (*self.http_get_list, *self.tcp_socket_list)
 
     @property
     def tasks(self) -> frozenset[str]:
-        """The tasks that are asked."""
+        """The probed tasks."""
         return frozenset(each.task_name for each in self.asked) | {each.task_name for each in self.task_status_list}
 
 
 class EntryDependsOn(Model):
-    """What must have happened before an entry starts."""
+    """The entries that an entry waits for."""
 
     targets: Items[str] | None = None
     """Entries of this flow."""
@@ -88,7 +88,7 @@ class EntryDependsOn(Model):
 
 
 class TemplatePatch(Model):
-    """What this entry's Job has otherwise than its template."""
+    """The differences of this entry's Job from its template."""
 
     job_spec: dict[str, Any] | None = None
     """Merged into the template's spec: objects field by field, lists of named objects by name, other lists replaced."""
@@ -98,17 +98,17 @@ class FlowRetry(Model):
     """Further Jobs of an entry whose Job failed or took too long."""
 
     limit: Annotated[int, Field(ge=0, le=100)]
-    """So many further Jobs."""
+    """Number of further Jobs."""
     backoff_seconds: Seconds = 10
     """Wait before the first."""
     factor: Annotated[float, Field(ge=1, le=100)] = 2
-    """Every further wait is so many times the one before."""
+    """Multiplies every further wait."""
     max_backoff_seconds: Seconds = 600
     """Longest wait."""
 
 
 class When(Model):
-    """How targets must have ended for an entry to start; without it, all of them must have completed."""
+    """The ends of the targets that let an entry start; without it, all of them must have completed."""
 
     phases: Annotated[Items[Ending], Field(min_length=1)] = ("Completed",)
     match: Literal["all", "any"] = "all"
@@ -171,7 +171,7 @@ class FlowEntry(Model):
 
     @property
     def probe(self) -> FlowProbe | None:
-        """What is asked of its targets, None when nothing is."""
+        """The probe of its targets, None without one."""
         probe = self.depends_on.probe if self.depends_on else None
         return probe if probe and probe.tasks else None
 
@@ -199,13 +199,13 @@ class JobFlowSpec(Model):
     starting_deadline_seconds: Natural | None = None
     """A run that could not start for so long is missed."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """What happens to a run that is due while another is at work."""
+    """The handling of a run that is due while another is at work."""
     successful_flows_history_limit: Natural = 3
     failed_flows_history_limit: Natural = 1
 
 
 class FlowState(Model):
-    """Where the flow stands."""
+    """The phase of the flow."""
 
     phase: str | None = None
     """Pending, Running, Succeed, Failed, Terminating, Terminated; of a flow with a schedule Scheduled."""
@@ -222,7 +222,7 @@ class RunHistoryEntry(Model):
 
 
 class JobStatus(Model):
-    """What became of one Job of the flow."""
+    """The history of one Job of the flow."""
 
     name: str
     state: str | None = None
@@ -233,7 +233,7 @@ class JobStatus(Model):
 
 
 class JobCondition(Model):
-    """How one Job of the flow is now."""
+    """The present state of one Job of the flow."""
 
     phase: str | None = None
     create_time: Instant | None = None
@@ -242,26 +242,26 @@ class JobCondition(Model):
 
 
 class EntryStatus(Model):
-    """What is remembered of one entry, or of one item of it, whatever becomes of its Job."""
+    """The track of one entry or item; it outlives its Job."""
 
     phase: str | None = None
     """The Job's phase, Retrying between two Jobs, Skipped."""
     job: str | None = None
     attempts: int | None = None
-    """Jobs that were made for it."""
+    """Number of Jobs created for it."""
     before: int | None = None
-    """Of these, made before somebody asked for another try."""
+    """Number of those created before the last retry request."""
     start_time: Instant | None = None
     completion_time: Instant | None = None
     retry_time: Instant | None = None
     reason: str | None = None
     message: str | None = None
     stale: bool | None = None
-    """What its Job depends on is tried again: it begins anew when that Job has ended."""
+    """Its Job's input is replaced by a retry: the entry starts over when that Job ends."""
 
 
 class JobFlowStatus(Model):
-    """What is written back. What stands behind `state` is not Volcano's."""
+    """The observed state of the flow. `state` and everything after it is not Volcano's."""
 
     pending_jobs: Items[str] | None = None
     running_jobs: Items[str] | None = None
@@ -276,11 +276,11 @@ class JobFlowStatus(Model):
     entries: dict[str, EntryStatus] | None = None
     """By entry, or by entry and item."""
     flow_conditions: Items[ScheduledJobCondition] | None = None
-    """Ready: whether everything that could start does, and if not, why."""
+    """Ready: everything that could start has started, or the reason why not."""
     start_time: Instant | None = None
     completion_time: Instant | None = None
     retried: str | None = None
-    """The last text of the annotation penstock.dev/retry that was obeyed."""
+    """The last handled value of the annotation penstock.dev/retry."""
     active: Items[str] | None = None
     """Of a flow with a schedule: the flows that are at work."""
     last_schedule_time: Instant | None = None
@@ -289,18 +289,18 @@ class JobFlowStatus(Model):
 
 
 class JobFlow(Model):
-    """One JobFlow as its author wrote it."""
+    """One JobFlow."""
 
     spec: JobFlowSpec
 
 
 def parse(body: Object) -> JobFlow:
-    """The typed form of a JobFlow; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed JobFlow. Raises UserError that names the object and every wrong field."""
     return model.parse(JobFlow, JOB_FLOW, body)
 
 
 def probed(probe: HttpGet | TcpSocket, job: str) -> str:
-    """What the sample of a probe of a Job's pods is called."""
+    """Returns the name of a probe's sample for a Job's pods."""
     if isinstance(probe, TcpSocket):
         return f"tcp://{job}/{probe.task_name}:{probe.port}"
     header = f" {probe.http_header.name}={probe.http_header.value}" if probe.http_header else ""

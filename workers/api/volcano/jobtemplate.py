@@ -5,11 +5,11 @@ from workers.api.volcano import job
 
 
 class JobTemplateSpec(job.JobSpec):
-    """What every Job that is made from the template runs."""
+    """The spec of the Jobs created from the template."""
 
 
 class JobTemplateStatus(Model):
-    """What is written back."""
+    """The observed Jobs of the template."""
 
     job_depends_on_list: Items[str] | None = None
     """Names of the Jobs that were made from the template."""

@@ -15,7 +15,7 @@ from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Count, Instant, JobMetadata, NetworkTopology
 from workers.api.volcano.resources import Resources
 
-#: The reason of the condition Unschedulable of a group that waited for as long as it was told to.
+#: The reason of the condition Unschedulable of a group whose waiting limit is over.
 GIVEN_UP = "WaitingLimitExceeded"
 
 
@@ -31,7 +31,7 @@ class SubGroup(Model):
 
 
 class PodGroupSpec(Model):
-    """How many pods must be able to start together, and what they need."""
+    """The number of pods that must start together, and their resources."""
 
     min_member: Count = 0
     min_task_member: dict[str, Count] | None = None
@@ -45,13 +45,13 @@ class PodGroupSpec(Model):
     queue: Annotated[str, Field(max_length=253)] = DEFAULT_QUEUE
     priority_class_name: str | None = None
     min_resources: Resources | None = None
-    """What the least number of pods takes; the group waits until so much is free. Default: it need not wait."""
+    """The resources of the least number of pods; the group waits for them. Default: no wait."""
     network_topology: NetworkTopology | None = None
     sub_group_policy: Items[SubGroup] | None = None
 
 
 class PodGroupCondition(Model):
-    """Why the group waits, or that it need not."""
+    """The reason why the group waits, or that it is whole."""
 
     type: str | None = None
     """Unschedulable or Scheduled."""
@@ -63,24 +63,24 @@ class PodGroupCondition(Model):
 
 
 class AdmissionBackOff(Model):
-    """The last time that the group was let through and its pods were not placed. Not Volcano's."""
+    """The last admission after which the pods got no nodes. Not Volcano's."""
 
     count: int
-    """How often in a row."""
+    """Number in a row."""
     since: Instant
     until: Instant
-    """Not before this instant is it let through again."""
+    """Not before this instant is it admitted again."""
 
 
 class AdmissionGrant(Model):
-    """What the group asked for when it was let through. Not Volcano's."""
+    """The admitted part of the group's demand. Not Volcano's."""
 
     min_member: Count = 0
     min_resources: Resources | None = None
 
 
 class PodGroupStatus(Model):
-    """What is written back. What Volcano does not have: allocated, admitted, admittedFor, backOff."""
+    """The observed state of the group. Not Volcano's: allocated, admitted, admittedFor, backOff."""
 
     phase: Literal["", "Pending", "Inqueue", "Running", "Unknown", "Completed"] | None = None
     conditions: Items[PodGroupCondition] | None = None
@@ -88,11 +88,11 @@ class PodGroupStatus(Model):
     succeeded: int | None = None
     failed: int | None = None
     allocated: Resources | None = None
-    """What its pods take of nodes."""
+    """The resources that its pods take of nodes."""
     admitted: Instant | None = None
-    """When it was let through."""
+    """The time of its admission."""
     admitted_for: AdmissionGrant | None = None
-    """What for, until it is whole: more than that it is let through for when it is asked anew."""
+    """The admitted demand, until the gang is whole; a larger demand is checked again."""
     back_off: AdmissionBackOff | None = None
 
 
@@ -104,5 +104,5 @@ class PodGroup(Model):
 
 
 def parse(body: Object) -> PodGroup:
-    """The typed form of a PodGroup; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed PodGroup. Raises UserError that names the object and every wrong field."""
     return model.parse(PodGroup, POD_GROUP, body)

@@ -1,6 +1,6 @@
 """The shape of a pod template, as far as pods are put together from it. All else in it is an API server's to judge.
 
-A cluster without our webhook stores whatever stands in a Job's template; what could not even be read is told here.
+A cluster without the webhook stores templates of any shape; a template that cannot be read is refused here.
 """
 
 from typing import Annotated, Any

@@ -16,7 +16,7 @@ from workers.api.volcano.resources import Resources
 
 
 class Guarantee(Model):
-    """What is kept free for a queue even while it does not need it."""
+    """Resources that stay free for a queue even while it does not need them."""
 
     resource: Resources | None = None
 
@@ -37,14 +37,14 @@ class NodeGroups(Model):
 
 
 class Affinity(Model):
-    """Where a scheduler that knows groups of nodes is to place the queue's pods."""
+    """The node groups for the queue's pods, for schedulers that know node groups."""
 
     node_group_affinity: NodeGroups | None = None
     node_group_anti_affinity: NodeGroups | None = None
 
 
 class QueueSpec(Model):
-    """How much of the cluster the work of a queue may take."""
+    """The part of the cluster that the work of a queue may take."""
 
     weight: Annotated[int, Field(ge=1, le=65535)] = 1
     """The queue's share, in proportion to its siblings' weights."""
@@ -58,11 +58,11 @@ class QueueSpec(Model):
     parent: Annotated[str, Field(max_length=253)] | None = None
     """The queue that this one is a part of; default `root`."""
     deserved: Resources | None = None
-    """What it is owed while others wait; instead of the weight."""
+    """The resources it is owed while others wait; instead of the weight."""
     priority: Natural | None = None
     """Queues of higher priority are served first."""
     dequeue_strategy: Literal["traverse", "fifo"] | None = None
-    """fifo: nobody overtakes the first who waits. traverse: whoever fits may."""
+    """fifo: no group overtakes the first that waits. traverse: any group that fits may."""
     max_running_jobs: Count | None = None
     """Most PodGroups that are admitted and not completed at once; default any number. Not Volcano's."""
 
@@ -75,7 +75,7 @@ class QueueReservation(Model):
 
 
 class QueueStatus(Model):
-    """What is written back: the state, and the queue's PodGroups by their phase."""
+    """The state, and the queue's PodGroups by phase."""
 
     state: Literal["", "Open", "Closed", "Closing", "Unknown"] | None = None
     pending: int | None = None
@@ -84,14 +84,14 @@ class QueueStatus(Model):
     inqueue: int | None = None
     completed: int | None = None
     allocated: Resources | None = None
-    """What pods take that are of this queue, or of one below it."""
+    """The resources taken by the pods of this queue and the queues below it."""
     levels: int | None = None
     """Levels of queues from this one down, where there are any below it. Not Volcano's."""
     reservation: QueueReservation | None = None
     handled: Items[str] | None = None
     """Uids of Commands that have taken effect. Not Volcano's."""
     observed_generation: int | None = None
-    """The generation of the spec that others were told of last. Not Volcano's."""
+    """The generation of the spec that other keys were last notified of. Not Volcano's."""
 
 
 class Queue(Model):
@@ -102,5 +102,5 @@ class Queue(Model):
 
 
 def parse(body: Object) -> Queue:
-    """The typed form of a Queue; raises UserError that names the object and every field that is wrong."""
+    """Returns the typed Queue. Raises UserError that names the object and every wrong field."""
     return model.parse(Queue, QUEUE, body)

@@ -1,19 +1,19 @@
-"""Volcano's kinds, without Volcano: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob."""
+"""The controllers of Volcano's kinds: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob.
+
+Only the controllers' registry imports this package; the command line and the tests import single modules.
+"""
 
 from workers.controllers.batch import cronjob
 from workers.controllers.composite import composed
 from workers.controllers.volcano import commands, job, membership, podgroup, queue, template
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.jobflow import decide as flow
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.reconcile.controller import Controller
 
 
-def controllers(site: Site, rules: GangRules = DEFAULT) -> tuple[Controller, ...]:
-    """The controllers of all of them.
-
-    site: what kind of cluster pods are made for. rules: of the admission of gangs.
-    """
+def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controller, ...]:
+    """Returns one controller per kind. site: the cluster that pods are created for. rules: of gang admission."""
     return (
         job.controller(site),
         queue.controller(podgroup.rounds(rules), cluster_wide=podgroup.EVERYWHERE),

@@ -1,4 +1,4 @@
-"""Amounts of resources: exact, and written the way their authors write them."""
+"""Amounts of resources: exact, rendered in the notation of their source."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ _KIBI = 1024 * quantities.ONE
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So much of one resource, in billionths. binary: written with Ki, Mi and so on where that is possible."""
+    """An amount of one resource in billionths. binary: rendered with Ki, Mi and so on where possible."""
 
     value: int
     binary: bool = False
 
     @classmethod
     def parse(cls, text: object) -> "Amount":
-        """The amount a quantity stands for. Raises ValueError for a malformed one."""
+        """Returns the amount of a quantity. Raises ValueError for a malformed one."""
         return cls(quantities.parse(str(text)), str(text).endswith("i"))
 
     def __add__(self, other: "Amount") -> "Amount":
@@ -32,17 +32,17 @@ class Amount:
         return quantities.canonical(f"{self.value}n")
 
 
-#: By resource, how much of it.
+#: Amounts by resource.
 Amounts = Mapping[str, Amount]
 
 
 def parse(texts: Mapping[str, object] | None) -> dict[str, Amount]:
-    """A list of resources of a manifest. Raises ValueError for a malformed quantity."""
+    """Returns the amounts of a manifest's resource list. Raises ValueError for a malformed quantity."""
     return {name: Amount.parse(text) for name, text in (texts or {}).items()}
 
 
 def same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether two lists of resources mean the same; ``1000m`` is ``1``, and what is malformed means nothing."""
+    """Returns True if two resource lists are equal; ``1000m`` is ``1``, and malformed lists are never equal."""
     try:
         first, second = parse(one), parse(other)
     except ValueError:
@@ -53,12 +53,12 @@ def same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 
 def render(amounts: Amounts) -> dict[str, str]:
-    """The amounts as a list of resources."""
+    """Returns the amounts as a resource list."""
     return {name: str(amount) for name, amount in sorted(amounts.items())}
 
 
 def total(each: Iterable[Amounts]) -> dict[str, Amount]:
-    """The sum, resource by resource."""
+    """Returns the sum by resource."""
     found: dict[str, Amount] = {}
     for amounts in each:
         for name, amount in amounts.items():
@@ -67,7 +67,7 @@ def total(each: Iterable[Amounts]) -> dict[str, Amount]:
 
 
 def largest(each: Iterable[Amounts]) -> dict[str, Amount]:
-    """The most of each resource."""
+    """Returns the maximum by resource."""
     found: dict[str, Amount] = {}
     for amounts in each:
         for name, amount in amounts.items():
@@ -77,5 +77,5 @@ def largest(each: Iterable[Amounts]) -> dict[str, Amount]:
 
 
 def multiplied(amounts: Amounts, times: int) -> dict[str, Amount]:
-    """So many times as much of everything."""
+    """Returns the amounts times a factor."""
     return {name: amount * times for name, amount in amounts.items()}

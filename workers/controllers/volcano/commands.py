@@ -1,4 +1,4 @@
-"""Commands: wishes that take effect once. Those that nobody can grant are answered here, so that none stays."""
+"""Commands: requests that take effect once. A Command without a valid target is deleted here with an Event."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,36 +9,36 @@ from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, Delete, Plan, RecordEvent, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: Kinds whose own decisions grant what Commands ask of their objects.
+#: Kinds whose controllers carry Commands out.
 GRANTING = (QUEUE, VC_JOB)
 
 
 def in_order(snapshot: Snapshot) -> list[Object]:
-    """The Commands that name the observed object, in the order in which they were made."""
+    """Returns the Commands for the observed object in the order of their creation."""
     found = [entry.body for entry in snapshot.referrers.get(COMMAND.id, ()) if entry.body is not None]
     return sorted(found, key=_made)
 
 
 def _made(command: Object) -> tuple[str, int, str]:
-    """When a Command was made; within one second its version tells, which only its creation has given it."""
+    """Orders Commands; within one second by the resourceVersion of their creation."""
     metadata = command["metadata"]
     return (metadata.get("creationTimestamp") or "", int(metadata.get("resourceVersion") or 0), metadata["name"])
 
 
 def consumed(commands: Sequence[Object]) -> tuple[Together, ...]:
-    """The steps after which these Commands are gone."""
+    """Returns the steps that delete these Commands."""
     steps = tuple(Delete(ref_of(COMMAND, body), body["metadata"]["uid"]) for body in commands)
     return (Together(steps),) if steps else ()
 
 
 def target(command: Object) -> Ref | None:
-    """Whom a Command is about, if that is an object of a kind that knows Commands."""
+    """Returns the target of a Command, None for a kind that takes no Commands."""
     ref = references.REFERENCES[COMMAND.id](command)
     return ref if ref and ref.kind in GRANTING else None
 
 
 def decide(snapshot: Snapshot, _now: datetime) -> Plan:
-    """Nothing for a Command that somebody will grant; any other is told why nobody does, and is gone."""
+    """Returns no steps for a Command with a valid target; any other is deleted with an Event."""
     command = snapshot.body
     if command is None or "deletionTimestamp" in command["metadata"]:
         return NOTHING
@@ -48,8 +48,8 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     named = command.get("target") or {}
     called = f"{named.get('kind') or 'nothing'} {named.get('name') or ''}".strip()
     why = f"{ref} does not exist" if ref else f"{called} takes no commands; Jobs of Volcano and Queues do"
-    told = RecordEvent("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
-    return Plan((told, *consumed([command])), why)
+    event = RecordEvent("Warning", "CommandDropped", f"{command.get('action') or 'a command without an action'}: {why}")
+    return Plan((event, *consumed([command])), why)
 
 
 def _relatives(command: Object) -> tuple[Ref, ...]:

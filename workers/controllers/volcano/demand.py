@@ -1,4 +1,4 @@
-"""What a pod asks of a cluster, and what a quota would count of it."""
+"""The resources that a pod requests, and the amounts that a quota counts for it."""
 
 from collections.abc import Callable
 
@@ -12,19 +12,19 @@ _ONE = Amount.parse("1")
 
 
 def requests(spec: Object) -> dict[str, Amount]:
-    """What a scheduler sets aside for a pod. A limit without a request is a request, as the API server makes it one."""
+    """Returns the resources that a scheduler reserves for a pod. A limit without a request counts as a request."""
     return _whole(spec, _requested)
 
 
 def limits(spec: Object) -> dict[str, Amount]:
-    """The most a pod may use, of resources that it is limited in."""
+    """Returns the pod's limits, for resources with a limit."""
     found = _whole({**spec, "overhead": None}, _limited)
     overhead = {name: more for name, more in amounts.parse(spec.get("overhead")).items() if name in found}
     return amounts.total((found, overhead))
 
 
 def usage(spec: Object) -> dict[str, Amount]:
-    """What a quota counts of a pod, by all the names it may be limited by; extended resources by their own names too.
+    """Returns the amounts that a quota counts, under every name that may be limited; extended resources included.
 
     Raises ValueError for a malformed quantity.
     """
@@ -37,9 +37,9 @@ def usage(spec: Object) -> dict[str, Amount]:
 
 
 def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
-    """Of a pod: its containers together, or the most that is needed before they start; and what the runtime takes.
+    """Returns the sum of the containers, or the maximum of the init containers if that is larger, plus overhead.
 
-    A container that runs before the others and beside them counts with both.
+    A sidecar (an init container that restarts) counts with both.
     """
     beside: dict[str, Amount] = {}
     before: list[Amounts] = []
@@ -63,5 +63,5 @@ def _limited(container: Object) -> Amounts:
 
 
 def _is_extended(name: str) -> bool:
-    """Whether the resource is neither Kubernetes' own nor a quota's name for another."""
+    """Returns True for an extended resource."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")

@@ -1,4 +1,4 @@
-"""JobTemplate: its status lists the Jobs that were made from it."""
+"""JobTemplate: its status lists the Jobs created from it."""
 
 from datetime import datetime
 
@@ -7,24 +7,24 @@ from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, HoldKey, PatchStatus, Plan, Step
 from workers.reconcile.snapshot import Snapshot
 
-#: All Jobs of a template are read whenever one of them changes. After a look at many there is a rest (seconds for each,
-#: and at most), so that a thousand Jobs that start and end cost a few looks and not thousands.
-REST, LONGEST = 1e-3, 2.0
-#: Jobs so few that no rest is needed.
+#: A reconcile reads all Jobs of the template. After many of them the key pauses (seconds per Job, and at most), so that
+#: a thousand Jobs that start and end cost a few reconciles.
+PAUSE, LONGEST_PAUSE = 1e-3, 2.0
+#: Up to so many Jobs there is no pause.
 FEW = 100
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as decisions are made
-    """List the Jobs by name. When none is left, the old list stays, as in Volcano."""
+    """Returns the plan that lists the Jobs by name. When none is left, the old list stays, as in Volcano."""
     body = snapshot.body
     if body is None or body["metadata"].get("deletionTimestamp"):
         return NOTHING
     names = sorted(entry.ref.name for entry in snapshot.referrers.get(VC_JOB.id, ()))
     observed = body.get("status") or {}
-    rest: tuple[Step, ...] = (HoldKey(min(len(names) * REST, LONGEST)),) if len(names) > FEW else ()
+    pause: tuple[Step, ...] = (HoldKey(min(len(names) * PAUSE, LONGEST_PAUSE)),) if len(names) > FEW else ()
     if not names or names == observed.get("jobDependsOnList"):
-        return Plan(rest)
-    return Plan((PatchStatus({**observed, "jobDependsOnList": names}), *rest), f"{len(names)} Jobs were made from it")
+        return Plan(pause)
+    return Plan((PatchStatus({**observed, "jobDependsOnList": names}), *pause), f"{len(names)} Jobs were made from it")
 
 
 CONTROLLER = Controller(kind=JOB_TEMPLATE, decide=decide, referrers=(VC_JOB,))

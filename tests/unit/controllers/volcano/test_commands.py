@@ -1,4 +1,4 @@
-"""Commands that nobody can grant are answered and gone; the others are left to those who grant them."""
+"""Commands without a target are reported and deleted; the others are left to their controllers."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def seen(body: Object | None, *, there: bool) -> Snapshot:
     ],
     ids=["queue", "job", "another version"],
 )
-def test_what_has_somebody_to_grant_it_is_left_to_them(target: Object, expected: Ref) -> None:
+def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expected: Ref) -> None:
     body = command(target)
     assert CONTROLLER.relatives(body) == (expected,)
     assert decide(seen(body, there=True), NOW) == NOTHING
@@ -51,7 +51,7 @@ def test_what_has_somebody_to_grant_it_is_left_to_them(target: Object, expected:
         pytest.param(None, "Do: nothing takes no commands", id="no target"),
     ],
 )
-def test_what_nobody_can_grant_is_told_and_gone(target: Object | None, text: str) -> None:
+def test_a_command_without_a_target_is_reported_and_deleted(target: Object | None, text: str) -> None:
     told, together = decide(seen(command(target), there=False), NOW).steps
     assert isinstance(told, RecordEvent)
     assert (told.type, told.reason) == ("Warning", "CommandDropped")

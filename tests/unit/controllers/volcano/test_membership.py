@@ -135,7 +135,7 @@ def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, a
 # What is done
 
 
-def test_the_group_is_made_before_the_pod_is_told() -> None:
+def test_the_group_is_created_before_the_pod_is_annotated() -> None:
     together, patch = decided(pod()).steps
     assert isinstance(together, Together)
     assert isinstance(patch, Patch)

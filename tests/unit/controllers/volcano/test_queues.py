@@ -11,8 +11,7 @@ from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.queue import decide
 from workers.controllers.volcano.queue.decide import ROOT, controller
-from workers.controllers.volcano.queue.hierarchy import CLOSED_BY_PARENT
-from workers.controllers.volcano.queue.states import TABLE, Action, QueueState, state_of
+from workers.controllers.volcano.queue.states import CLOSED_BY_PARENT, TABLE, Action, QueueState, state_of
 from workers.reconcile.plan import (
     NOTHING,
     Delete,
@@ -184,7 +183,7 @@ def test_all_five_phases_are_counted_and_what_others_wrote_stays() -> None:
     }
 
 
-def test_what_groups_take_stands_in_their_queue() -> None:
+def test_the_resources_of_groups_are_in_their_queues_status() -> None:
     each = [{"cpu": "1500m", "pods": "2"}, {"cpu": "500m", "memory": "1Gi"}, {"cpu": "odd"}]
     taking = groups("Running", "Running", "Pending")
     for body, allocated in zip(taking, each, strict=True):
@@ -289,7 +288,7 @@ def test_commands_take_effect_in_the_order_in_which_they_were_made() -> None:
     assert sorted(consumed(plan)) == ["a", "z"]
 
 
-def test_of_commands_of_one_second_the_version_tells_the_order() -> None:
+def test_commands_of_one_second_are_ordered_by_version() -> None:
     first, second = command("z", "CloseQueue"), command("a", "OpenQueue")
     first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"] = "9", "10"
     assert status_of(decided(queue(state="Open"), commands=[second, first]))["handled"] == ["uid-z", "uid-a"]
@@ -326,7 +325,7 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
         pytest.param(command("c", "CloseQueue", uid="uid-of-another"), "for another Queue", id="for a predecessor"),
     ],
 )
-def test_a_command_that_cannot_be_granted_is_told_and_gone(asked: Object, text: str) -> None:
+def test_an_invalid_command_is_reported_and_deleted(asked: Object, text: str) -> None:
     plan = decided(queue(state="Open"), commands=[asked])
     (record,) = (step for step in plan.steps if isinstance(step, RecordEvent))
     assert (record.type, record.reason) == ("Warning", "CommandIgnored")
@@ -387,7 +386,7 @@ def test_a_worker_that_dies_half_way_leaves_a_queue_that_opens_again(own: str, a
     assert kinds == ([Patch, PatchStatus] if closed else [PatchStatus, Patch])
 
 
-def test_nobody_opens_below_a_closed_queue() -> None:
+def test_no_queue_opens_below_a_closed_one() -> None:
     body = queue(state="Closed", parent="p")
     plan = decided(body, above=queue("p", "Closed"), commands=[command("c", "OpenQueue")])
     assert status_of(plan)["state"] == "Closed"
@@ -412,7 +411,7 @@ def test_a_user_who_opens_below_an_open_queue_is_asked_for_it_no_more() -> None:
     ],
     ids=["missing", "there", "the root is made later", "itself"],
 )
-def test_a_queue_above_that_is_missing_is_told(body: Object, above: Object | None, warned: list[Any]) -> None:
+def test_a_missing_parent_is_reported(body: Object, above: Object | None, warned: list[Any]) -> None:
     plan = decided(body, above=above)
     assert (told(plan), status_of(plan)["state"]) == (warned, "Open")
     assert decided(after(body, plan), above=above) == NOTHING
@@ -423,12 +422,12 @@ def test_a_queue_above_that_is_missing_is_told(body: Object, above: Object | Non
     [(queue(parent=""), "root"), (queue(parent=None), "root"), (queue("root", parent=None), None), (queue(), None)],
     ids=["empty", "absent", "the root itself", "given"],
 )
-def test_a_queue_below_nobody_is_put_below_the_root(body: Object, parent: str | None) -> None:
+def test_a_queue_without_a_parent_is_put_below_the_root(body: Object, parent: str | None) -> None:
     patches = [step.body for step in decided(body).steps if isinstance(step, Patch)]
     assert patches == ([{"spec": {"parent": parent}}] if parent else [])
 
 
-def test_a_change_of_state_is_news_below_and_one_that_makes_room_for_whoever_admits() -> None:
+def test_a_change_of_state_marks_the_queues_below_and_room_marks_the_round() -> None:
     below = [queue("a", "Open", parent="q"), queue("b", "Closed", parent="q")]
     body = queue(state="Open")
     shut = decided(body, below=below, commands=[command("c", "CloseQueue")])
@@ -492,3 +491,53 @@ def test_a_decision_settles_at_once_and_every_command_is_consumed(
     assert (state is QueueState.CLOSED) <= (not phases)
     assert (state is QueueState.CLOSING) <= bool(phases)
     assert diff(left["status"], status_of(plan)) == {}
+
+
+class QueueSimulation:
+    """One queue, its Commands, and a worker that may die after any step."""
+
+    def __init__(self, phases: list[str]) -> None:
+        self.queue = queue(state="Open")
+        self.commands: dict[str, Object] = {}
+        self.taken: list[str] = []
+        self.groups = groups(*phases)
+
+    def work(self, steps: int | None = None) -> bool:
+        """Decides, and carries out so many steps of the plan; answers whether there was anything to do."""
+        plan = decided(self.queue, has=self.groups, commands=list(self.commands.values()))
+        for step in plan.steps[:steps]:
+            if isinstance(step, PatchStatus):
+                before = self.queue["status"].get("handled", [])
+                self.taken += [uid for uid in step.status.get("handled", []) if uid not in before]
+            if isinstance(step, Together):
+                for name in consumed(Plan((step,))):
+                    del self.commands[name]
+            self.queue = after(self.queue, Plan((step,)))
+        return plan != NOTHING
+
+
+@given(
+    phases=st.lists(st.sampled_from(["Running", "Completed"]), max_size=2),
+    actions_and_crashes=st.lists(st.one_of(st.sampled_from(list(Action)), st.integers(0, 6)), max_size=12),
+)
+def test_each_command_takes_effect_once_and_in_order(
+    phases: list[str], actions_and_crashes: list[Action | int]
+) -> None:
+    simulation = QueueSimulation(phases)
+    asked: list[Action] = []
+    for each in actions_and_crashes:
+        if isinstance(each, Action):
+            name = f"c{len(asked):02}"
+            simulation.commands[name] = command(name, each, created=f"2026-03-01T11:00:{len(asked):02}Z")
+            asked.append(each)
+        else:
+            simulation.work(steps=each)
+    for _ in range(3):
+        simulation.work()
+    assert not simulation.work()
+    assert not simulation.commands
+    assert simulation.taken == [f"uid-c{number:02}" for number in range(len(asked))]
+    state = QueueState.OPEN
+    for action in asked:
+        state = TABLE[state, action].state(len(simulation.groups))
+    assert simulation.queue["status"]["state"] == TABLE[state, Action.SYNC].state(len(simulation.groups))

@@ -39,8 +39,7 @@ def test_the_buckets_of_a_pods_latency_are_volcanos():
 
 
 def test_every_pod_that_a_job_gets_is_measured_once():
-    cluster = VcJobCluster(vcjob(task("worker", 3)))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("worker", 3))).settle()
     (measured,) = cluster.measured
     assert (measured.metric, measured.times) == ("vcjob_pod_latency", 3)
     assert measured.value == 60_000

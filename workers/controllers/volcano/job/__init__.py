@@ -1,6 +1,8 @@
-"""Volcano's Job: tasks of pods that start together and share one fate. One module per rule, and `decide`."""
+"""Volcano's Job: tasks of pods that start as one gang and share a life cycle.
 
-from workers.controllers.volcano.job.controlling import controller
-from workers.controllers.volcano.job.decide import decide
+The registry and `podgroup` import it; `decide` orders the other modules.
+"""
+
+from workers.controllers.volcano.job.decide import controller, decide
 
 __all__ = ["controller", "decide"]

@@ -1,7 +1,6 @@
-"""Why a pod failed: which container, with which exit code, and what the kubelet said of it.
+"""The cause of a pod's failure: container, exit code and the kubelet's reason.
 
-A pod whose containers are started again in place never fails; those of a task that had too many restarts are told of
-all the same.
+A pod whose containers restart in place never fails; the failures of a task with too many restarts are reported as well.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,12 +12,12 @@ from workers.api.volcano.job import Failure, Task
 from workers.controllers import conditions
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 
-#: Failures that a status remembers.
+#: Failures that a status stores.
 REMEMBERED = 10
 
 
 def of(pod: ObservedPod) -> Failure:
-    """What is to be said of a pod that failed, or whose containers did."""
+    """Returns the failure of a pod that failed, or whose containers did."""
     status = pod.body.get("status") or {}
     name, ended = next(_ended_badly(pod.body), (None, {}))
     return Failure(
@@ -33,13 +32,13 @@ def of(pod: ObservedPod) -> Failure:
 
 
 def exit_code(pod: ObservedPod) -> int:
-    """The first exit code that is not 0, of containers and then of init containers; 0 when there is none."""
+    """Returns the first exit code other than 0, of containers and then of init containers; 0 without one."""
     _, ended = next(_ended_badly(pod.body), (None, {}))
     return int(ended.get("exitCode") or 0)
 
 
 def finished(pod: ObservedPod) -> datetime:
-    """When a pod ended: its last container did, or else it ceased to be ready."""
+    """Returns the end of a pod: that of its last container, else the time at which it ceased to be ready."""
     status = pod.body.get("status") or {}
     ends = [
         ended["finishedAt"]
@@ -52,8 +51,8 @@ def finished(pod: ObservedPod) -> datetime:
     return times.parse(ready.get("lastTransitionTime") or pod.body["metadata"]["creationTimestamp"])
 
 
-def told(failure: Failure) -> str:
-    """One line for people."""
+def summary(failure: Failure) -> str:
+    """Returns the failure in one line."""
     text = f"pod {failure.pod}"
     if failure.container is not None:
         text += f": container {failure.container} exited with {failure.exit_code}"
@@ -61,22 +60,22 @@ def told(failure: Failure) -> str:
     return f"{text} ({details})" if details else f"{text} failed" if failure.container is None else text
 
 
-def worn(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
-    """How often containers of each of a task's pods at work were started again; nothing while that is not too often."""
+def restart_counts(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
+    """Returns container restarts by pod for the task's pods at work; empty below the task's `maxRetry`."""
     found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
     return found if sum(found.values()) >= task.retries else {}
 
 
-def remembered(sight: ObservedJob) -> tuple[Failure, ...]:
-    """The newest failures: those that were known, and those of pods that failed since."""
-    known = sight.memory.failures or ()
+def remembered(view: ObservedJob) -> tuple[Failure, ...]:
+    """Returns the newest failures: those in the status, and those of pods that failed since."""
+    known = view.memory.failures or ()
     failures = {(failure.pod, failure.time): failure for failure in known}
-    for pod in sight.pods:
+    for pod in view.pods:
         if pod.phase == "Failed" and not pod.leaving:
             failure = of(pod)
             failures.setdefault((failure.pod, failure.time), failure)
-    for pod in _worn_out(sight):
-        # Every further restart would be one more: of each pod the first is told.
+    for pod in _restarted_too_often(view):
+        # Only the first failure of each pod is stored: every restart would add one.
         born = pod.body["metadata"]["creationTimestamp"]
         if not any(failure.pod == pod.name and (failure.time or "") > born for failure in known):
             failure = of(pod)
@@ -84,12 +83,12 @@ def remembered(sight: ObservedJob) -> tuple[Failure, ...]:
     return tuple(sorted(failures.values(), key=lambda one: (one.time or "", one.pod))[-REMEMBERED:])
 
 
-def _worn_out(sight: ObservedJob) -> Iterator[ObservedPod]:
-    """The pods, of tasks whose containers restarted too often, of which a container ended badly."""
-    current = [pod for pod in sight.pods if pod.version >= sight.version and not pod.leaving]
-    for task in sight.job.spec.tasks:
+def _restarted_too_often(view: ObservedJob) -> Iterator[ObservedPod]:
+    """Yields the pods with a failed container, of tasks whose containers restarted too often."""
+    current = [pod for pod in view.pods if pod.version >= view.version and not pod.leaving]
+    for task in view.job.spec.tasks:
         pods = [pod for pod in current if pod.task == task.name]
-        restarts = worn(pods, task)
+        restarts = restart_counts(pods, task)
         yield from (pod for pod in pods if restarts.get(pod.name) and any(_ended_badly(pod.body)))
 
 

@@ -1,35 +1,62 @@
-"""Names and words of what a Job is made of: its pods, its group, and the labels by which all of it is known."""
+"""Names, labels and host names of a job's pods and objects, and the cluster that resolves them."""
 
+from dataclasses import dataclass
+
+from workers.api import loopback_addresses
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.job.site import Site
+
+#: The scheduler of a Job that names none, as Volcano's webhook fills it in.
+VOLCANO = "volcano"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The cluster that pods are created for.
+
+    gang_schedulers: schedulers whose pods Penstock admits as gangs. scheduler: places the admitted pods. addresses:
+    pods reach each other by loopback addresses, because no names resolve (the embedded cluster).
+    """
+
+    gang_schedulers: frozenset[str] = frozenset({VOLCANO})
+    scheduler: str = "default-scheduler"
+    addresses: bool = False
+
+    def placing(self, wanted: str) -> str:
+        """Returns the scheduler that places a pod whose manifest names `wanted`."""
+        return self.scheduler if wanted in self.gang_schedulers else wanted
+
+    def host(self, namespace: str, name: str) -> str:
+        """Returns the host name or address of the pod `name` (``<hostname>.<subdomain>``) in a namespace."""
+        return loopback_addresses.address(namespace, name) if self.addresses else name
+
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"
 TASK = "volcano.sh/task-spec"
 QUEUE = "volcano.sh/queue-name"
-#: A pod's annotation: the version of the job it was made for.
+#: Pod annotation: the version of the job that the pod was created for.
 VERSION = "volcano.sh/job-version"
 PARTITION = "volcano.sh/partition-id"
 
 
 def pod(job: Job, task: Task, index: int) -> str:
-    """The name of one pod of a task."""
+    """Returns the name of one pod of a task."""
     return f"{job.metadata.name}-{task.name}-{index}"
 
 
 def group(job: Job) -> str:
-    """The name of the job's PodGroup."""
+    """Returns the name of the job's PodGroup."""
     return f"{job.metadata.name}-{job.metadata.uid}"
 
 
 def labels(job: Job) -> dict[str, str]:
-    """The labels by which the job's pods are selected."""
+    """Returns the labels that select the job's pods."""
     return {JOB_NAME: job.metadata.name, JOB_NAMESPACE: job.metadata.namespace}
 
 
 def owner(job: Job) -> Object:
-    """The reference by which everything that is made for the job belongs to it."""
+    """Returns the owner reference of the objects created for the job."""
     return {
         "apiVersion": VC_JOB.api_version,
         "kind": VC_JOB.kind,
@@ -41,7 +68,7 @@ def owner(job: Job) -> Object:
 
 
 def metadata(job: Job, name: str) -> Object:
-    """The metadata of an object that is made for the job as a whole."""
+    """Returns the metadata of an object created for the job as a whole."""
     return {
         "name": name,
         "namespace": job.metadata.namespace,
@@ -51,29 +78,29 @@ def metadata(job: Job, name: str) -> Object:
 
 
 def hostnames(job: Job, task: Task) -> tuple[str, ...]:
-    """The host names of a task's pods. A template that fixes one gives all of them the same."""
+    """Returns the host names of a task's pods. A template with a fixed host name gives all of them the same."""
     if fixed := task.pod_spec.get("hostname"):
         return (str(fixed),) if task.replicas else ()
     return tuple(pod(job, task, index) for index in range(task.replicas))
 
 
 def subdomain(job: Job, task: Task) -> str:
-    """The domain of a task's pods."""
+    """Returns the DNS subdomain of a task's pods."""
     return str(task.pod_spec.get("subdomain") or job.metadata.name)
 
 
 def hosts(job: Job, site: Site, task: Task) -> tuple[str, ...]:
-    """How the pods of a task are reached."""
+    """Returns the addresses of a task's pods."""
     domain = subdomain(job, task)
     return tuple(site.host(job.metadata.namespace, f"{name}.{domain}") for name in hostnames(job, task))
 
 
 def first_host(job: Job, site: Site, task: Task) -> str:
-    """How the first pod of a task is reached, whether the task has replicas or not."""
+    """Returns the address of a task's first pod, even if the task has no replicas."""
     name = task.pod_spec.get("hostname") or pod(job, task, 0)
     return site.host(job.metadata.namespace, f"{name}.{subdomain(job, task)}")
 
 
 def variable(task: Task) -> str:
-    """A task's name as a part of file names; in upper case, of variables."""
+    """Returns a task's name as used in file names, and in upper case in environment variables."""
     return task.name.replace("-", "_")

@@ -1,17 +1,15 @@
-"""A Job as it was observed: its spec, what its status remembers, its pods and everything else that is its own."""
+"""The observed view of a Job: its spec, its status, its pods and the objects it owns."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 from pydantic import ValidationError
 
 from workers.admission.volcano.job import defaulted
 from workers.api import times
 from workers.api.kinds import (
-    COMMAND,
     CONFIG_MAP,
     NETWORK_POLICY,
     POD,
@@ -26,21 +24,22 @@ from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers import conditions
+from workers.controllers.volcano import commands
 from workers.controllers.volcano.job import names
 from workers.errors import UserError
 from workers.reconcile.snapshot import CachedObject, Snapshot
 
-#: A pod's annotation: whoever deletes it is its controller, not somebody else.
+#: Pod annotation: the deletion comes from a controller, not from a user.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
-#: What plugins make, of the kinds that are looked at.
+#: Observed kinds among those that plugins create.
 _ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """One pod of the job. index: None for a name that no replica has. version: of the job it was made for."""
+    """One pod of the job. index: None for a name that no replica has. version: of the job it was created for."""
 
     body: Object
     name: str
@@ -56,32 +55,32 @@ class ObservedPod:
 
     @property
     def leaving(self) -> bool:
-        """Whether it is being deleted."""
+        """True while it is being deleted."""
         return bool(self.body["metadata"].get("deletionTimestamp"))
 
     @property
     def ended(self) -> bool:
-        """Whether it has come to its end."""
+        """True if it succeeded or failed."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def partition(self) -> int | None:
-        """Its part of a task that is partitioned."""
+        """Its partition, in a task with a partitionPolicy."""
         return _number((self.body["metadata"].get("labels") or {}).get(names.PARTITION))
 
     @property
     def given_up(self) -> bool:
-        """Whether it was marked before its deletion, by Volcano's controller or as one of a gang that backed out."""
+        """True if its deletion was announced by the annotation OUT_OF_SYNC."""
         return (self.body["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedJob:
-    """What one decision sees of a job.
+    """The view of one decision.
 
-    body: with everything filled in that its author left out. status: as it was written. pods: those that exist.
-    group: its PodGroup, groups: also those that are being deleted or have a name of old. attached: what plugins made.
-    queue: None when it does not exist. failures: how often in a row its reconcile failed; error: why, the last time.
+    body: with defaults. status: as stored; memory: the same, typed. group: the current PodGroup; groups: also PodGroups
+    that are being deleted or have an old name. attached: plugins' objects. queue: None if it does not exist.
+    failures: failed reconciles in a row; error: of the last one.
     """
 
     ref: Ref
@@ -101,51 +100,48 @@ class ObservedJob:
 
     @property
     def phase(self) -> Phase:
-        """The phase as it was written; a job that has none is Pending."""
+        """The stored phase; Pending without one."""
         return (self.memory.state.phase if self.memory.state else None) or "Pending"
 
     @property
     def new(self) -> bool:
-        """Whether nothing was ever written of the job."""
+        """True if the status was never written."""
         return self.memory.state is None or not self.memory.state.phase
 
     @property
     def version(self) -> int:
-        """Rises whenever all pods are killed."""
+        """A number that rises with every full kill."""
         return self.memory.version or 0
 
     @property
     def group_phase(self) -> str | None:
-        """The PodGroup's phase; None while there is no PodGroup that counts."""
+        """The PodGroup's phase; None without a current PodGroup."""
         return ((self.group or {}).get("status") or {}).get("phase") or None
 
     @property
     def backed_out(self) -> bool:
-        """Whether the gang was admitted, did not get its places, and gave back what it had."""
+        """True if the gang was admitted, did not get its nodes in time, and gave its resources back."""
         return self.group_phase == "Pending" and bool(((self.group or {}).get("status") or {}).get("backOff"))
 
     @property
     def abandoned(self) -> str | None:
-        """Why its gang is never admitted any more, for people; None while it still may be."""
+        """The message of a gang that is never admitted any more; None while it may be."""
         found = conditions.find(self.group, "Unschedulable") if self.group and self.group_phase == "Pending" else None
         given_up = found and (found.get("status"), found.get("reason")) == ("True", GIVEN_UP)
         return str(found.get("message") or GIVEN_UP) if found and given_up else None
 
     @property
     def created(self) -> datetime:
-        """When the job was made."""
+        """The job's creation time."""
         return times.parse(self.body["metadata"]["creationTimestamp"])
 
     def of(self, task: Task) -> tuple[ObservedPod, ...]:
-        """The pods of one task."""
+        """Returns the pods of one task."""
         return tuple(pod for pod in self.pods if pod.task == task.name)
 
 
 def observe(snapshot: Snapshot) -> ObservedJob:
-    """The job of a snapshot that has one.
-
-    Raises UserError when its spec or its status cannot be read.
-    """
+    """Returns the view of a snapshot with a job. Raises UserError for a malformed spec or status."""
     assert snapshot.body is not None
     body = defaulted(snapshot.body)
     job = parse(body)
@@ -160,7 +156,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
         group=next((group for group in groups if _is_current(job, group)), None),
         groups=groups,
         attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
-        commands=tuple(sorted(_bodies(snapshot.referrers.get(COMMAND.id, ())), key=_age)),
+        commands=tuple(commands.in_order(snapshot)),
         queue=snapshot.relatives.get(queue_of(body)),
         relatives=snapshot.relatives,
         failures=snapshot.failures,
@@ -169,7 +165,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
 
 
 def queue_of(body: Object) -> Ref:
-    """The queue that a job stands in."""
+    """Returns the queue of a job."""
     return Ref(QUEUE, "", (body.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
 
 
@@ -191,7 +187,7 @@ def _is_current(job: Job, group: Object) -> bool:
 
 
 def _pods(job: Job, entries: Iterable[CachedObject]) -> Iterator[ObservedPod]:
-    """The pods that say which task and version of this job they are of; others are left alone."""
+    """Yields the pods with the annotations of a task and version of this job; other pods are ignored."""
     for body in _bodies(entries):
         metadata = body["metadata"]
         annotations = metadata.get("annotations") or {}
@@ -207,10 +203,3 @@ def _number(text: object) -> int | None:
 
 def _place(pod: ObservedPod) -> tuple[str, int, str]:
     return pod.task, -1 if pod.index is None else pod.index, pod.name
-
-
-def _age(command: Object) -> tuple[str, int, str]:
-    """Commands of one second are told apart by their versions, which grow."""
-    metadata = command["metadata"]
-    version = _number(metadata.get("resourceVersion"))
-    return cast(str, metadata.get("creationTimestamp") or ""), version or 0, metadata["name"]

@@ -1,11 +1,14 @@
-"""The state machine of a Job: what an action does in each phase, and by which rules phases follow from counts."""
+"""The state machine of a Job: the effect of an action in each phase, the pod counts, and the phase that follows."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
 from workers.api.volcano.job import JobSpec, Phase
+from workers.controllers.batch.job.indexes import Indexes
+from workers.controllers.volcano.job.observed import ObservedPod
 
 Action = Literal[
     "RestartJob",
@@ -20,10 +23,10 @@ Action = Literal[
 
 
 class Operation(Enum):
-    """What is done to the pods.
+    """The effect of an action on the pods.
 
-    SYNC: they are made as the spec says. KILL_SOFT: all go but those that succeeded or failed. KILL_NONE: all go.
-    KILL_TARGET: those of the task, pod or partition go that the action is about.
+    SYNC: create them as the spec says. KILL_SOFT: delete all but finished pods. KILL_NONE: delete all.
+    KILL_TARGET: delete those of the task, pod or partition that the action names.
     """
 
     SYNC = "Sync"
@@ -33,7 +36,7 @@ class Operation(Enum):
 
 
 class PhaseRule(Enum):
-    """How the phase follows from the counts afterwards."""
+    """The rule by which the phase follows from the counts."""
 
     PENDING = "P"
     RUNNING = "R"
@@ -44,7 +47,7 @@ class PhaseRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobTransition:
-    """What an action does in a phase. then: the phase it leads to, or the rule that decides. counts: as a restart."""
+    """The effect of an action in a phase. then: the next phase, or the rule for it. counts: as a restart."""
 
     operation: Operation
     then: Phase | PhaseRule
@@ -57,7 +60,7 @@ _RESUME = JobTransition(Operation.KILL_SOFT, "Restarting", counts=True)
 _PARTS: tuple[Action, ...] = ("RestartTask", "RestartPod", "RestartPartition")
 _EVERY: tuple[Action, ...] = ("RestartJob", *_PARTS, "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
 
-#: By phase, what each action does; actions without a cell do what `_OTHERS` says.
+#: By phase, the effect of each action; other actions have the effect in `_OTHERS`.
 _CELLS: Mapping[Phase, Mapping[str, JobTransition]] = {
     **{
         phase: {
@@ -91,24 +94,24 @@ _OTHERS: Mapping[Phase, JobTransition] = {
     "Terminated": _ENDED,
 }
 
-#: Phases that are never left.
+#: Final phases.
 FINAL: frozenset[Phase] = frozenset(("Completed", "Failed", "Terminated"))
-#: Phases in which the job is at work, or is about to be.
+#: Phases of a job at work.
 AT_WORK: frozenset[Phase] = frozenset(("Pending", "Running", "Restarting"))
-#: Where the phases lead that wait for the last pod.
+#: The phase after the last pod has ended.
 _DRAINED: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 
 
 def cell(phase: Phase, action: str) -> JobTransition:
-    """What an action does to a job in this phase. Actions nobody knows do what goes on anyway."""
+    """Returns the effect of an action on a job in this phase. An unknown action has the effect of a sync."""
     return _CELLS.get(phase, {}).get(action, _OTHERS[phase])
 
 
 @dataclass(frozen=True, slots=True)
 class JobPodCounts:
-    """Pods by what has become of them. succeeded_of: by task, for tasks that have any pod that is not being deleted.
+    """Pods by phase. succeeded_of: by task, for tasks with a pod that is not being deleted.
 
-    lost: pods that were never made and never will be, because of `dependsOn`: rules take them for failed.
+    lost: pods that `dependsOn` prevents for ever; the rules count them as failed.
     """
 
     pending: int = 0
@@ -123,7 +126,7 @@ class JobPodCounts:
 
 @dataclass(frozen=True, slots=True)
 class PhaseOutcome:
-    """The phase that follows. reason, message: why, where it is another one than before and needs a word."""
+    """The phase that follows. reason, message: set where the change needs an explanation."""
 
     phase: Phase
     reason: str | None = None
@@ -131,13 +134,13 @@ class PhaseOutcome:
 
 
 def pending(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule P: enough pods run, or have run."""
+    """Rule P: Running once enough pods run or have ended."""
     started = counts.running + counts.succeeded + counts.failed + counts.lost
     return PhaseOutcome("Running" if spec.gang <= started else "Pending")
 
 
 def running(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule R: all pods have ended, enough have succeeded, or too few are left."""
+    """Rule R: a final phase once all pods have ended or enough have succeeded; Pending if too many pods wait."""
     if spec.total == 0:
         return PhaseOutcome("Running")
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
@@ -152,7 +155,7 @@ def running(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
 
 
 def _ended(spec: JobSpec, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule R.3: no pod is left that could still change anything."""
+    """Rule R.3: all pods have ended."""
     if spec.gang >= sum(task.min_available if task.min_available is not None else task.replicas for task in spec.tasks):
         for task in spec.tasks:
             done = counts.succeeded_of.get(task.name)
@@ -169,7 +172,7 @@ def _too_few(counts: JobPodCounts, needed: int) -> PhaseOutcome:
 
 
 def restarting(spec: JobSpec, counts: JobPodCounts, *, retries: int, min_available: int) -> PhaseOutcome:
-    """Rule X: enough pods are gone, or it was one restart too many. min_available: as the status has it."""
+    """Rule X: Pending once enough pods are gone; Failed after too many restarts. min_available: from the status."""
     if retries >= spec.max_retry:
         text = f"{retries} restarts, maxRetry is {spec.max_retry}"
         return PhaseOutcome("Failed", "MaxRetryReached", text)
@@ -177,6 +180,67 @@ def restarting(spec: JobSpec, counts: JobPodCounts, *, retries: int, min_availab
 
 
 def draining(phase: Phase, counts: JobPodCounts) -> PhaseOutcome:
-    """Rule D: the last pod is gone, or has ended. Pods of which nobody hears do not hold it."""
+    """Rule D: the final phase once no pod is pending, running or being deleted; pods in phase Unknown do not count."""
     at_work = counts.terminating + counts.pending + counts.running
     return PhaseOutcome(phase if at_work else _DRAINED[phase])
+
+
+#: A pod to create: its task and index.
+Place = tuple[str, int]
+
+_SUCCEEDED = "Succeeded"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """Pod counts. counts: all pods. tasks: by task and phase. present: by task, the indexes that the status stores.
+
+    Finished pods are counted in every version.
+    """
+
+    counts: JobPodCounts
+    tasks: Mapping[str, Mapping[str, int]]
+    present: Mapping[str, str]
+
+
+def tally(
+    pods: Iterable[ObservedPod],
+    version: int,
+    *,
+    victims: Set[str] = frozenset(),
+    made: Iterable[Place] = (),
+    lost: int = 0,
+) -> TaskCounts:
+    """Counts the pods as they will be after the plan.
+
+    version: of the job. victims: uids of pods to delete. made: pods to create. lost: pods that are never created.
+    """
+    tasks: dict[str, Counter[str]] = {}
+    present: dict[str, list[int]] = {}
+    terminating = 0
+    for pod in pods:
+        if pod.leaving or pod.uid in victims:
+            terminating += 1
+            continue
+        tasks.setdefault(pod.task, Counter())[pod.phase] += 1
+        if pod.version >= version and pod.index is not None:
+            present.setdefault(pod.task, []).append(pod.index)
+    for task, index in made:
+        tasks.setdefault(task, Counter())["Pending"] += 1
+        present.setdefault(task, []).append(index)
+    total: Counter[str] = sum(tasks.values(), Counter())
+    counts = JobPodCounts(
+        pending=total["Pending"],
+        running=total["Running"],
+        succeeded=total[_SUCCEEDED],
+        failed=total["Failed"],
+        terminating=terminating,
+        unknown=total["Unknown"],
+        lost=lost,
+        succeeded_of={name: phases[_SUCCEEDED] for name, phases in tasks.items()},
+    )
+    return TaskCounts(
+        counts,
+        {name: dict(sorted(phases.items())) for name, phases in sorted(tasks.items())},
+        {name: Indexes.of(indexes).text for name, indexes in sorted(present.items())},
+    )

@@ -1,4 +1,4 @@
-"""The PodGroup of a job: how many of its pods must fit at once, and what they take."""
+"""The PodGroup of a job: the size of its gang and the resources it needs."""
 
 from collections.abc import Iterator, Mapping, Set
 
@@ -10,19 +10,18 @@ from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.podgroup import places
 
-#: By name, the value of a PriorityClass.
+#: Values of PriorityClasses by name.
 Priorities = Mapping[str, int]
 
-#: What describes the job's own manifest, and would describe a PodGroup wrongly.
+#: Annotations of the job's manifest that would be wrong on a PodGroup.
 _NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _NOBODY: frozenset[str] = frozenset()
 
 
 def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Object:
-    """The job's PodGroup as it is created.
+    """Returns the job's PodGroup.
 
-    waiting: tasks that may not start yet, because of `dependsOn`. They do not count in the gang yet: it could never be
-    whole, as they have no pods.
+    waiting: tasks that `dependsOn` holds back. They are not part of the gang: without pods it could never be whole.
     """
     spec = job.spec
     least = members(job, waiting)
@@ -55,14 +54,14 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
 
 
 def members(job: Job, waiting: Set[str] = _NOBODY) -> int:
-    """How many pods must be able to start together."""
+    """Returns the number of pods that must be able to start together."""
     if not waiting:
         return job.spec.gang
     return min(job.spec.gang, sum(task.gang for task in job.spec.tasks if task.name not in waiting))
 
 
 def chosen(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> dict[str, int]:
-    """By task, how many of its pods make up the gang: those of the lowest indexes."""
+    """Returns the number of pods in the gang by task; they have the lowest indexes."""
     tasks = _by_priority([task for task in job.spec.tasks if task.name not in waiting], priorities)
     found = dict.fromkeys((task.name for task in job.spec.tasks if task.name not in waiting), 0)
     for task, number in _chosen(tasks, members(job, waiting)):
@@ -71,21 +70,21 @@ def chosen(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> dic
 
 
 def patch(existing: Object, wanted: Object) -> Object | None:
-    """The merge patch after which an existing PodGroup says what is wanted; None if it does.
+    """Returns the merge patch to the wanted PodGroup, None if nothing differs.
 
-    Queue, labels and annotations stay as they are, and so do entries of tasks that are no longer counted.
+    Queue, labels and annotations stay, and so do entries of tasks that are no longer counted.
     """
     old, new = existing.get("spec") or {}, wanted["spec"]
     changes: Object = {}
     for name in ("minMember", "priorityClassName", "subGroupPolicy"):
         if old.get(name) != new.get(name):
             changes[name] = new.get(name)
-    known_members = _members(old)
+    known_members = old.get("minTaskMember") or {}
     news = {task: least for task, least in new["minTaskMember"].items() if known_members.get(task) != least}
     if news:
         changes["minTaskMember"] = news
     for name in ("minTaskPods", "minTaskResources", "minTaskPlacement"):
-        # Definitions of Volcano's own do not keep it: then it is not asked for with every sync.
+        # Volcano's CRD prunes this field: a missing value alone causes no patch, or every sync would repeat it.
         known = old.get(name)
         if (known is not None or changes) and known != new.get(name):
             changes[name] = diff(known, new.get(name))
@@ -96,7 +95,7 @@ def patch(existing: Object, wanted: Object) -> Object | None:
 
 
 def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict[str, str]:
-    """What the least number of pods takes, by all the names a quota may count it by."""
+    """Returns the resources of the least number of pods, by every name that a quota may count them by."""
     found: dict[str, Amount] = {}
     for task, number in _chosen(_by_priority(tasks, priorities), least):
         if number:
@@ -105,7 +104,7 @@ def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict
 
 
 def _sizes(tasks: list[Task]) -> Object | None:
-    """What one pod of each task asks of a node; of a single task `minResources` says it."""
+    """Returns the requests of one pod by task; None for a single task, where `minResources` says it."""
     if len(tasks) < 2:
         return None
     return {task.name: amounts.render(demand.requests(task.pod_spec)) for task in tasks}
@@ -116,9 +115,10 @@ def _by_priority(tasks: list[Task], priorities: Priorities) -> list[Task]:
 
 
 def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
-    """How many pods of which task make up the gang.
+    """Yields the number of pods in the gang by task.
 
-    Where the tasks' own minimums fit in, those come first, and the rest is filled up; otherwise whole tasks do.
+    Where the tasks' own minimums fit, they come first and the rest is filled up; otherwise whole tasks are taken in
+    order.
     """
     fits = least >= sum(task.gang for task in tasks)
     fixed = [(task.min_available or 0) if fits else 0 for task in tasks]
@@ -132,12 +132,8 @@ def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
         yield task, more
 
 
-def _members(spec: Object) -> Mapping[str, int]:
-    return spec.get("minTaskMember") or {}
-
-
 def _topology(given: NetworkTopology | None) -> Object | None:
-    """The network topology; a tier by number wins over one by name."""
+    """Returns the network topology; a tier by number wins over a tier by name."""
     if given is None:
         return None
     if given.highest_tier_allowed is not None:
@@ -146,7 +142,7 @@ def _topology(given: NetworkTopology | None) -> Object | None:
 
 
 def _sub_group(task: Task, parts: PartitionPolicy) -> Object:
-    """Each partition of a task as a gang of its own within the gang."""
+    """Returns each partition of a task as a gang within the gang."""
     topology = _topology(parts.network_topology)
     return {
         "name": task.name,

@@ -1,4 +1,4 @@
-"""The pod of one place in a task, complete: what its template says, what the job adds, what its plugins want."""
+"""The manifest of one pod of a task: its template, the job's labels and annotations, volumes and plugins."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from workers.api.kinds import POD, Object
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, volumes
-from workers.controllers.volcano.job.site import VOLCANO, Site
+from workers.controllers.volcano.job.names import VOLCANO, Site
 
 RETRY_COUNT = "volcano.sh/job-retry-count"
 TASK_INDEX = "volcano.sh/task-index"
@@ -16,19 +16,18 @@ FORWARDING = "volcano.sh/job-forwarding"
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN = "volcano.sh/cooldown-time"
 REVOCABLE = "volcano.sh/revocable-zone"
-#: Only the first that is there is handed on.
+#: The first of these annotations is copied.
 DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 
-#: A label's value is no longer; a queue's name may be.
+#: Longest value of a label; a queue's name may be longer.
 _LONGEST_LABEL = 63
 
 
 def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
-    """The pod `<job>-<task>-<index>` as it is to be created.
+    """Returns the manifest of the pod `<job>-<task>-<index>`.
 
-    version: of the job, which rises when all its pods are killed. retries: how often it was restarted. held: it waits
-    until somebody lets it go.
-    Raises PluginError for a job that its plugins cannot serve.
+    version: of the job; a full kill raises it. retries: restarts so far. held: the pod is gated until admission removes
+    the gate. Raises PluginError for a job that its plugins cannot serve.
     """
     body: Object = {
         "apiVersion": POD.api_version,
@@ -37,7 +36,7 @@ def build(job: Job, task: Task, index: int, *, version: int, retries: int, site:
         "spec": _spec(job, task, site, held),
     }
     mounted = volumes.mounted(job, body)
-    return plugins.pod(plugins.Seat(job, site, task, index), mounted)
+    return plugins.pod(plugins.PodSlot(job, site, task, index), mounted)
 
 
 def _metadata(job: Job, task: Task, index: int, version: int, retries: int) -> Object:
@@ -91,7 +90,7 @@ def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -
 
 
 def is_forwarded(job: Job) -> bool:
-    """Whether the job's queue hands its work on to other clusters."""
+    """Returns True if the job's queue forwards its jobs to other clusters."""
     return job.metadata.annotations.get(FORWARDING) == "true"
 
 

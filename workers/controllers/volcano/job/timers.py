@@ -1,7 +1,7 @@
-"""Actions that wait for their policy's timeout. They stand in the status, and so outlive every process.
+"""Delayed actions: the timeouts of policies, stored in the status.
 
-That of a pod that is pending follows from the pod itself: of those one for each task is written down, so that it is
-known that they were told of. A status must fit into what an API server stores.
+A pending pod's timer follows from the pod itself, so only the first per task is stored, as a mark that its Event was
+recorded. A status has to fit into etcd's size limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,50 +11,49 @@ from itertools import chain
 from workers.api import times
 from workers.api.volcano.job import Delayed, LifecyclePolicy
 from workers.controllers.volcano.job import policies
-from workers.controllers.volcano.job.happenings import Happening
 from workers.controllers.volcano.job.observed import ObservedPod
+from workers.controllers.volcano.job.policies import JobEvent
 
 Timers = tuple[Delayed, ...]
 
-#: Timers that a status remembers of pods that failed or were deleted, the first that are due: those that failed can be
-#: seen as long as they are there.
+#: Stored timers of failed or deleted pods, the first due ones; those of failed pods can be derived from the pods.
 REMEMBERED = 1000
-#: Which timers are told of together: the event, the task and the action.
+#: Event, task and action: one Event announces all such timers.
 Sort = tuple[str, str | None, str]
 
 
 def running(known: Iterable[Delayed], pods: Iterable[ObservedPod]) -> Timers:
-    """The timers that still run: those of pods that have recovered do not.
+    """Returns the timers of pods that have not recovered.
 
-    One that waits for a pending pod ends when that very pod no longer is. One that waits for a pod that failed or was
-    deleted ends when a pod of the name runs, whichever it is.
+    A timer of a pending pod ends when that pod is no longer pending. A timer of a failed or deleted pod ends when a pod
+    of that name runs.
     """
     by_name: Mapping[str, ObservedPod] = {pod.name: pod for pod in pods if not pod.leaving}
     return tuple(timer for timer in known if not _recovered(timer, by_name.get(timer.pod or "")))
 
 
-def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, Happening]], all_: Iterable[Happening]) -> Timers:
-    """The timers once those of these policies run: one of the same action for the same pod goes on.
+def started(known: Timers, asked: Iterable[tuple[LifecyclePolicy, JobEvent]], all_: Iterable[JobEvent]) -> Timers:
+    """Returns the timers after those of the asked policies are started; a timer of the same action and pod goes on.
 
-    One of another action is replaced, unless what it waits for is still to be seen. all_: everything that is.
+    A timer of another action is replaced unless its event is still observed. all_: all observed events.
     """
     still = {(one.event, one.pod) for one in all_}
     of_pod: dict[str | None, list[Delayed]] = {}
     for timer in known:
         of_pod.setdefault(timer.pod, []).append(timer)
     news = False
-    for policy, happening in asked:
-        others = of_pod.get(happening.pod, [])
+    for policy, event in asked:
+        others = of_pod.get(event.pod, [])
         if any(timer.action == policy.action for timer in others):
             continue
         kept = [timer for timer in others if (timer.event, timer.pod) in still]
-        of_pod[happening.pod] = [*kept, _timer(policy, happening)]
+        of_pod[event.pod] = [*kept, _timer(policy, event)]
         news = True
     return tuple(chain.from_iterable(of_pod.values())) if news else known
 
 
 def stored(known: Timers) -> Timers:
-    """What of the timers is written down: whatever does not follow from pods that are there."""
+    """Returns the part of the timers that does not follow from observed pods."""
     first: dict[Sort, Delayed] = {}
     others: list[Delayed] = []
     for timer in known:
@@ -66,12 +65,12 @@ def stored(known: Timers) -> Timers:
 
 
 def sort(timer: Delayed) -> Sort:
-    """What is said of the timer when it starts."""
+    """Returns the key under which one Event announces several timers."""
     return timer.event, timer.task, timer.action
 
 
 def without(known: Timers, action: str, task: str | None, pod: str | None, partition: int | None) -> Timers:
-    """The timers that are left once an action was taken: those of its level, about the same thing, are not."""
+    """Returns the timers left after an action; timers of its level and target end."""
     level = policies.level(action)
 
     def is_met(timer: Delayed) -> bool:
@@ -89,16 +88,13 @@ def without(known: Timers, action: str, task: str | None, pod: str | None, parti
 
 
 def due(known: Timers, now: datetime) -> Delayed | None:
-    """The first timer whose time has come."""
+    """Returns the first due timer."""
     ready = [timer for timer in known if times.parse(timer.due) <= now]
     return min(ready, key=lambda timer: timer.due, default=None)
 
 
 def fired(known: Timers, first: Delayed, now: datetime) -> tuple[Timers, Timers]:
-    """A timer whose time has come, and the timers that are left.
-
-    Restarts of single pods do not bear on each other: all that are due are carried out together.
-    """
+    """Returns the timers to apply and the timers left. Due restarts of single pods are applied together."""
     if first.level != "pod":
         return (first,), tuple(timer for timer in known if timer != first)
     together = [timer for timer in known if timer.level == "pod" and times.parse(timer.due) <= now]
@@ -109,7 +105,7 @@ def fired(known: Timers, first: Delayed, now: datetime) -> tuple[Timers, Timers]
 
 
 def next_due(known: Timers) -> datetime | None:
-    """When the next timer's time comes."""
+    """Returns the time of the next timer."""
     return min((times.parse(timer.due) for timer in known), default=None)
 
 
@@ -117,16 +113,16 @@ def _turn(timer: Delayed) -> tuple[str, str]:
     return timer.due, timer.pod or ""
 
 
-def _timer(policy: LifecyclePolicy, happening: Happening) -> Delayed:
+def _timer(policy: LifecyclePolicy, event: JobEvent) -> Delayed:
     assert policy.delay is not None
     return Delayed(
         action=policy.action or "",
-        event=happening.event,
-        due=times.render(happening.at + policy.delay),
-        task=happening.task,
-        pod=happening.pod,
-        uid=happening.uid,
-        partition=happening.partition,
+        event=event.event,
+        due=times.render(event.at + policy.delay),
+        task=event.task,
+        pod=event.pod,
+        uid=event.uid,
+        partition=event.partition,
         level=policies.level(policy.action or ""),
     )
 

@@ -1,30 +1,30 @@
-"""The course of a job: what its status remembers, changed by one action after the other before anything is done.
+"""The progress of a job: its stored state, changed by one action after another before anything is done.
 
-Volcano carries each action out before it writes the status. Here the status says first what is going to happen: its
-phase, the version that pods must not be older than, and in Restarting also which pods are to go. Whoever is killed
-after that write, the next process reads there what is left to do, and no action is taken twice.
+Volcano carries an action out and then writes the status. Here the status is written first, with the phase, the least
+version of valid pods, and in Restarting the pods to kill. A process that takes over after a crash reads the remaining
+work there, and no action is applied twice.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from workers.api import times
-from workers.api.volcano.job import JobSpec, Killing, Phase
+from workers.api.volcano.job import JobSpec, Killing, Phase, RestartBackoff
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.volcano.job import phases, restarts, timers
+from workers.controllers.volcano.job import phases, timers
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.phases import JobTransition, Operation
 from workers.controllers.volcano.job.timers import Timers
 from workers.reconcile.plan import RecordEvent
 
-#: The reason of a job that is aborted because its spec says so, and resumes when it no longer does.
+#: Reason of a job that `spec.suspend` aborted, and that resumes without it.
 SUSPENDED = "Suspended"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """An action that is asked for. reason, message: why. waits: a restart obeys restartBackoff. told: its Event."""
+    """A requested action. reason, message: its cause. waits: a restart obeys restartBackoff."""
 
     action: str
     reason: str
@@ -33,14 +33,13 @@ class JobRequest:
     pod: str | None = None
     partition: int | None = None
     waits: bool = False
-    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class JobTransitions:
-    """Where a job stands and what is decided about it.
+class JobProgress:
+    """The state of a job in one decision.
 
-    records: Events about what was decided just now. ignored: what a policy should answer now and cannot, for people.
+    records: Events of this decision. ignored: a policy that matched and cannot act.
     """
 
     phase: Phase
@@ -58,27 +57,27 @@ class JobTransitions:
 
     @property
     def is_full_kill(self) -> bool:
-        """Whether all pods of older versions are to go, and with them all that was made for them."""
+        """True if all pods of older versions are killed, together with the objects created for them."""
         return any(one.version is not None for one in self.killing)
 
-    def told(self, type_: str, reason: str, message: str) -> "JobTransitions":
-        """The same course with one more Event."""
+    def with_event(self, type_: str, reason: str, message: str) -> "JobProgress":
+        """Returns the progress with one more Event."""
         record = RecordEvent("Warning" if type_ == "Warning" else "Normal", reason, message)
         return replace(self, records=(*self.records, record))
 
-    def moved(self, phase: Phase, reason: str | None, message: str | None) -> "JobTransitions":
-        """The course in another phase."""
+    def moved(self, phase: Phase, reason: str | None, message: str | None) -> "JobProgress":
+        """Returns the progress in another phase."""
         return replace(self, phase=phase, reason=reason, message=message)
 
 
-def remembered(sight: ObservedJob) -> JobTransitions:
-    """The course as the status has it."""
-    memory = sight.memory
-    return JobTransitions(
-        phase=sight.phase,
+def remembered(view: ObservedJob) -> JobProgress:
+    """Returns the progress that the status stores."""
+    memory = view.memory
+    return JobProgress(
+        phase=view.phase,
         reason=memory.state.reason if memory.state else None,
         message=memory.state.message if memory.state else None,
-        version=sight.version,
+        version=view.version,
         retries=memory.retry_count or 0,
         killing=memory.killing or (),
         timers=memory.delayed or (),
@@ -88,66 +87,68 @@ def remembered(sight: ObservedJob) -> JobTransitions:
     )
 
 
-def taken(course: JobTransitions, request: JobRequest, sight: ObservedJob, now: datetime) -> JobTransitions:
-    """The course once an action was taken. What does nothing in this phase changes nothing."""
-    cell = phases.cell(_standing(course, request, now), request.action)
-    if not does_anything(course, request, sight, now):
-        return course
-    told = course.told("Normal", "ExecuteAction", request.told or f"Start to execute action {request.action}")
+def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> JobProgress:
+    """Returns the progress after an action; an action without effect in this phase changes nothing."""
+    cell = phases.cell(_effective_phase(progress, request, now), request.action)
+    if not does_anything(progress, request, view, now):
+        return progress
+    announced = progress.with_event("Normal", "ExecuteAction", f"Start to execute action {request.action}")
     left = replace(
-        told, timers=timers.without(course.timers, request.action, request.task, request.pod, request.partition)
+        announced, timers=timers.without(progress.timers, request.action, request.task, request.pod, request.partition)
     )
     if cell.operation is Operation.KILL_TARGET:
-        # Pods of this version that stay may be answered again: they do only where the job is about to fail.
-        last = course.retries + cell.counts >= sight.job.spec.max_retry
+        # Pods that stay keep their version and could cause further events; they stay only if the job is about to fail.
+        last = progress.retries + cell.counts >= view.job.spec.max_retry
         target = Killing(
             retain="soft" if last else "none", task=request.task, pod=request.pod, partition=request.partition
         )
-        killing = _joined(left.killing, _narrowed(target, request.action), sight)
+        killing = _joined(left.killing, _narrowed(target, request.action), view)
         killed = replace(left, killing=killing)
     else:
-        killed = _killed(left, cell, sight.job.spec)
-    return _led(killed, cell, request, sight.job.spec, now)
+        killed = _killed(left, cell, view.job.spec)
+    return _led(killed, cell, request, view.job.spec, now)
 
 
-def does_anything(course: JobTransitions, request: JobRequest, sight: ObservedJob, now: datetime) -> bool:
-    """Whether an action is more than what goes on anyway in this phase."""
-    phase = _standing(course, request, now)
+def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> bool:
+    """Returns True if the action has more effect than a sync."""
+    phase = _effective_phase(progress, request, now)
     cell = phases.cell(phase, request.action)
     if cell == phases.cell(phase, "SyncJob"):
         return False
     if cell.operation is not Operation.KILL_TARGET or request.action != "RestartPartition":
         return True
-    # Without a partition to restart there is nothing to restart.
-    return any(pod.task == request.task and pod.partition == request.partition is not None for pod in sight.pods)
+    # Without such a partition there is nothing to restart.
+    return any(pod.task == request.task and pod.partition == request.partition is not None for pod in view.pods)
 
 
-def waits(course: JobTransitions, now: datetime) -> bool:
-    """Whether a restart has still to wait for its time."""
-    return course.ready_at is not None and now < course.ready_at
+def waits(progress: JobProgress, now: datetime) -> bool:
+    """Returns True while a restart waits for its backoff."""
+    return progress.ready_at is not None and now < progress.ready_at
 
 
-def _standing(course: JobTransitions, request: JobRequest, now: datetime) -> Phase:
-    """The phase that says what an action does.
+def _effective_phase(progress: JobProgress, request: JobRequest, now: datetime) -> Phase:
+    """Returns the phase that determines the effect of an action.
 
-    Volcano's Restarting is over in a moment, and what comes in it is lost. One that waits may last for hours: people
-    can stop it as they could when it is Pending.
+    Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
+    and accepts the actions of Pending.
     """
-    return "Pending" if course.phase == "Restarting" and waits(course, now) and not request.waits else course.phase
+    return (
+        "Pending" if progress.phase == "Restarting" and waits(progress, now) and not request.waits else progress.phase
+    )
 
 
-def ended(course: JobTransitions) -> JobTransitions:
-    """The course of a job whose last phase has come: no pod that is still at work is of its version."""
-    return replace(course, version=course.version + 1, killing=(), timers=(), ready_at=None)
+def ended(progress: JobProgress) -> JobProgress:
+    """Returns the progress of a job in its final phase; pods still at work belong to an older version."""
+    return replace(progress, version=progress.version + 1, killing=(), timers=(), ready_at=None)
 
 
 def is_target(one: Killing, pod: ObservedPod) -> bool:
-    """Whether a pod is to go."""
+    """Returns True for a pod to delete."""
     return is_about(one, pod) and not (one.retain == "soft" and pod.ended)
 
 
 def is_about(one: Killing, pod: ObservedPod) -> bool:
-    """Whether a pod is of those that are to go or, if they have ended, may stay."""
+    """Returns True for a pod that the kill names, including finished pods that may stay."""
     if one.version is not None:
         return pod.version <= one.version
     return (
@@ -158,9 +159,9 @@ def is_about(one: Killing, pod: ObservedPod) -> bool:
     )
 
 
-def _joined(known: tuple[Killing, ...], target: Killing, sight: ObservedJob) -> tuple[Killing, ...]:
-    """One more target. Pods of one task are one entry, however many they are: all of this is written down."""
-    prefix = f"{sight.job.metadata.name}-{target.task}-"
+def _joined(known: tuple[Killing, ...], target: Killing, view: ObservedJob) -> tuple[Killing, ...]:
+    """Returns the kills with one more. Pods of one task share an entry, because the status has to stay small."""
+    prefix = f"{view.job.metadata.name}-{target.task}-"
     number = (target.pod or "").removeprefix(prefix)
     if target.pod is None or not number.isdecimal():
         return tuple(dict.fromkeys((*known, target)))
@@ -178,7 +179,7 @@ def _indexes(text: str) -> Indexes:
 
 
 def _narrowed(target: Killing, action: str) -> Killing:
-    """What the action is about and no more: an event of a pod may be answered by a restart of its whole task."""
+    """Returns the kill reduced to the level of the action: a pod's event may restart its whole task."""
     match action:
         case "RestartTask":
             return target.model_copy(update={"pod": None, "partition": None})
@@ -188,24 +189,34 @@ def _narrowed(target: Killing, action: str) -> Killing:
             return target.model_copy(update={"pod": None})
 
 
-def _killed(course: JobTransitions, cell: JobTransition, spec: JobSpec) -> JobTransitions:
-    """All pods of the version so far are to go. After the last retry those that have ended stay, with their logs."""
-    keeps = cell.operation is Operation.KILL_SOFT or course.retries >= spec.max_retry - 1
-    one = Killing(retain="soft" if keeps else "none", version=course.version)
-    return replace(course, version=course.version + 1, killing=(one,), timers=())
+def _killed(progress: JobProgress, cell: JobTransition, spec: JobSpec) -> JobProgress:
+    """Kills all pods of the current version. After the last retry finished pods stay, with their logs."""
+    keeps = cell.operation is Operation.KILL_SOFT or progress.retries >= spec.max_retry - 1
+    one = Killing(retain="soft" if keeps else "none", version=progress.version)
+    return replace(progress, version=progress.version + 1, killing=(one,), timers=())
 
 
-def _led(
-    course: JobTransitions, cell: JobTransition, request: JobRequest, spec: JobSpec, now: datetime
-) -> JobTransitions:
+def _led(progress: JobProgress, cell: JobTransition, request: JobRequest, spec: JobSpec, now: datetime) -> JobProgress:
     if isinstance(cell.then, phases.PhaseRule):
-        return replace(course, reason=request.reason, message=request.message)
-    retries = course.retries + cell.counts
+        return replace(progress, reason=request.reason, message=request.message)
+    retries = progress.retries + cell.counts
     waits = request.waits and cell.then == "Restarting"
     return replace(
-        course.moved(cell.then, request.reason, request.message),
+        progress.moved(cell.then, request.reason, request.message),
         retries=retries,
-        # Every other phase says by itself which pods are to go.
-        killing=course.killing if cell.then == "Restarting" else (),
-        ready_at=restarts.ready_at(spec.restart_backoff, retries, now) if waits else None,
+        # Every other phase implies the pods to delete.
+        killing=progress.killing if cell.then == "Restarting" else (),
+        ready_at=restart_at(spec.restart_backoff, retries, now) if waits else None,
     )
+
+
+def restart_at(backoff: RestartBackoff | None, restarts: int, now: datetime) -> datetime | None:
+    """Returns the time of the restart with this number (from 1); None without a wait."""
+    if backoff is None:
+        return None
+    seconds = float(backoff.seconds)
+    for _ in range(restarts - 1):
+        if seconds >= backoff.max_seconds:
+            break
+        seconds *= backoff.factor
+    return now + timedelta(seconds=min(seconds, backoff.max_seconds)) if seconds else None

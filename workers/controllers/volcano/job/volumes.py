@@ -1,4 +1,4 @@
-"""The volumes of a job: claims that are made for it, claims that must be there, and how its pods mount them."""
+"""The volumes of a job: claims to create, claims that must exist, and their mounts in the pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins import containers
 from workers.reconcile.plan import Create
 
-#: What comes before the letters of a name: volumes are called by one label.
+#: Longest stem of a volume's name, which is a DNS label.
 _STEM = 50
 
 
 @dataclass(frozen=True, slots=True)
 class JobVolumeClaims:
-    """What the job's volumes take. making: claims that are not there yet and are the job's own.
+    """The claims of a job's volumes.
 
-    missing: claims that somebody else must make first. resources: what `status.controlledResources` says of them.
+    making: creations of the job's own claims. missing: names of claims that another owner must create. resources: the
+    entries of `status.controlledResources`.
     """
 
     making: tuple[Create, ...]
@@ -27,18 +28,18 @@ class JobVolumeClaims:
 
     @property
     def problem(self) -> str | None:
-        """Why no pods can be made yet."""
+        """The reason why no pods can be created yet."""
         return f"pvc {', '.join(self.missing)} not found" if self.missing else None
 
 
 def wanted(job: Job) -> tuple[Ref, ...]:
-    """The claims that the job's pods mount, each once."""
+    """Returns the claims that the job's pods mount, each once."""
     refs = (Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name) for name in _names(job))
     return tuple(dict.fromkeys(refs))
 
 
 def own(job: Job) -> tuple[Ref, ...]:
-    """Those of them that are made for the job, under names that nobody else makes."""
+    """Returns the claims that are created for the job, under names derived from its uid."""
     named = zip(_names(job), job.spec.volumes or (), strict=True)
     return tuple(
         Ref(PERSISTENT_VOLUME_CLAIM, job.metadata.namespace, name)
@@ -48,10 +49,9 @@ def own(job: Job) -> tuple[Ref, ...]:
 
 
 def claims(job: Job, found: Mapping[Ref, Object | None]) -> JobVolumeClaims:
-    """What is to be done about the claims. found: those that are there, of the ones that are wanted.
+    """Returns the state of the job's claims. found: the observed claims among those that the job mounts.
 
-    A claim of the job's own is called after the job's uid, so that it is never made twice and nothing has to be
-    written down before it can be made.
+    The name of the job's own claim contains its uid: a repeated creation finds the claim, and no name has to be stored.
     """
     making: dict[str, Create] = {}
     missing: dict[str, None] = {}
@@ -68,9 +68,9 @@ def claims(job: Job, found: Mapping[Ref, Object | None]) -> JobVolumeClaims:
 
 
 def mounted(job: Job, pod: Object) -> Object:
-    """The pod with the job's volumes in all its containers.
+    """Returns the pod with the job's volumes mounted in all containers but init containers.
 
-    Of several mounts of one claim only the first counts. Containers that run before the others get none.
+    Of several mounts of one claim only the first counts.
     """
     paths: dict[str, str] = {}
     for name, volume in zip(_names(job), job.spec.volumes or (), strict=True):
@@ -83,7 +83,7 @@ def mounted(job: Job, pod: Object) -> Object:
 
 
 def _names(job: Job) -> tuple[str, ...]:
-    """The claim of each entry."""
+    """Returns the claim of each entry of `spec.volumes`."""
     return tuple(_name(job, index, volume) for index, volume in enumerate(job.spec.volumes or ()))
 
 

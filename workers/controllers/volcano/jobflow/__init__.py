@@ -1,1 +1,4 @@
-"""JobFlow: entries that become Jobs in the order of what they depend on. `decide` orders the modules beside it."""
+"""JobFlow: entries that become Jobs in the order of their dependencies.
+
+The registry imports its controller; the tests import `phases`.
+"""

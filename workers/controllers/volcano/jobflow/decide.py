@@ -1,28 +1,17 @@
-"""The decision about one JobFlow: Volcano's semantics, made to end, and what people wished for.
+"""The decision about one JobFlow: Volcano's semantics, with retries, branches and an end.
 
-Jobs are made first, then the status says so: a Job that was made is known by its name, whatever the status says. An end
-that was seen is written down once, and stands from then on whatever becomes of the Job.
+Jobs are created before the status lists them: a created Job is found by its deterministic name even if the status write
+is lost. An observed end of a Job is written once and stays, even after the Job is deleted.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from itertools import islice
 
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
-from workers.controllers.volcano.jobflow import (
-    graph,
-    job_status,
-    jobs,
-    phases,
-    probing,
-    readiness,
-    schedule,
-    starting,
-    status,
-    tracks,
-)
+from workers.controllers.volcano.jobflow import graph, jobs, phases, schedule, starting, status, tracks
 from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.starting import StartRound
@@ -47,28 +36,43 @@ from workers.reconcile.plan import (
 )
 from workers.reconcile.snapshot import Snapshot
 
-#: What may come to be without waking the flow (a template, a name that becomes free) is looked for so often.
-LOOK = timedelta(seconds=10)
-#: By the phase of a flow, where its getting there is counted.
+#: Interval at which a flow looks for what no event announces: a new JobTemplate, or a Job name that becomes free.
+RECHECK = timedelta(seconds=10)
+#: Failed reconciles in a row after which the FlowReady condition reports the error.
+FAILING = 3
+#: Entries and Jobs that one message names at most.
+NAMED = 3
+#: Reasons of the condition True that the state repeats.
+_WAITS = frozenset({"WaitsForProbe", "EntryGone"})
+#: By final phase, the metric that counts it.
 _COUNTED: Mapping[str, Metric] = {phases.SUCCEED: "jobflows_succeeded", phases.FAILED: "jobflows_failed"}
-#: Phases of a Job that ends by itself.
+#: Phases of a Job that ends without a further Command.
 _ENDING = frozenset({"Completing", "Terminating"})
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """What to do about a JobFlow."""
+    """Returns the plan for a JobFlow."""
     body = snapshot.body
     if body is None or body["metadata"].get("deletionTimestamp"):
         return NOTHING
     try:
-        sight = ObservedFlow(snapshot, body, graph.of(body), now)
+        view = ObservedFlow(snapshot, body, graph.of(body), now)
     except UserError as error:
         return _refused(body, str(error), now)
-    return schedule.decide(sight) if sight.spec.schedule else _FlowDecision(sight).plan()
+    if view.spec.schedule:
+        return schedule.decide(view)
+    advance = _advance(view)
+    outcome = _outcome(view, advance)
+    if view.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete" and view.jobs:
+        return _delete_jobs(view, advance, outcome)
+    report = _report(view, advance, outcome)
+    over = sum(track.over for track in advance.tracks.values())
+    why = f"{outcome.phase}: {over} of {len(advance.tracks)} over, {len(advance.round.jobs)} to create"
+    return Plan((*_steps(view, advance, outcome, report), *_later(view, advance, outcome, report)), why)
 
 
 def _refused(body: Object, message: str, now: datetime) -> Plan:
-    """A manifest that cannot be followed: nothing starts until it is changed."""
+    """Returns the plan that reports an invalid manifest: nothing starts until the manifest is edited."""
     observed, ready = body.get("status") or {}, FlowReady("False", "InvalidSpec", message)
     phase = (observed.get("state") or {}).get("phase") or phases.PENDING
     computed: Object = {
@@ -84,310 +88,316 @@ def _refused(body: Object, message: str, now: datetime) -> Plan:
     return Plan(tuple(steps), "the manifest is wrong")
 
 
-@dataclass(frozen=True)
-class _FlowDecision:
-    """The decision about one flow that runs its own Jobs."""
+def _delete_jobs(view: ObservedFlow, advance: "_Advance", outcome: "_FlowOutcome") -> Plan:
+    """Returns the plan that deletes the Jobs of a flow that succeeded (`jobRetainPolicy: delete`)."""
+    doomed = [job for job in view.jobs.values() if not job["metadata"].get("deletionTimestamp")]
+    deletions = tuple(Delete(ref_of(VC_JOB, job), job["metadata"]["uid"]) for job in doomed)
+    together = (Together(deletions),) if deletions else ()
+    return Plan((*together, *_expiry(view, advance, outcome)), f"{len(doomed)} Jobs to delete")
 
-    sight: ObservedFlow
 
-    def plan(self) -> Plan:
-        """All steps, in the order in which each may be the last."""
-        sight, phase = self.sight, self.sight.phase
-        if phase == phases.SUCCEED and sight.spec.job_retain_policy == "delete" and sight.jobs:
-            doomed = [job for job in sight.jobs.values() if not job["metadata"].get("deletionTimestamp")]
-            deletions = tuple(Delete(ref_of(VC_JOB, job), job["metadata"]["uid"]) for job in doomed)
-            together = (Together(deletions),) if deletions else ()
-            return Plan((*together, *self._expiry()), f"{len(doomed)} Jobs to delete")
-        return Plan((*self._early(), *self._made(), *self._written(), *self._ended(), *self._later()), self._why())
+# Stage: the nodes
 
-    # What happens now
 
-    @cached_property
-    def _round(self) -> StartRound:
-        return starting.decided(self.sight)
+@dataclass(frozen=True, slots=True)
+class _Advance:
+    """The nodes after this decision, by node id. limits: `timeoutSeconds`. deadlines: the end of that time."""
 
-    @cached_property
-    def _tracks(self) -> Mapping[str, Track]:
-        """How far each node is when this decision is carried out."""
-        return self._all_timed(self._round.tracks)
+    round: StartRound
+    tracks: Mapping[str, Track]
+    limits: Mapping[str, int]
+    deadlines: Mapping[str, datetime]
 
-    def _all_timed(self, known: Mapping[str, Track]) -> Mapping[str, Track]:
-        if not self._deadlines:
+    def timed(self, known: Mapping[str, Track], now: datetime) -> Mapping[str, Track]:
+        """Returns the tracks with the reason TimedOut on each node whose Job has passed its deadline."""
+        if not self.deadlines:
             return known
-        return {id: self._timed(id, track) for id, track in known.items()}
+        return {id: self._timed(id, track, now) for id, track in known.items()}
 
-    def _timed(self, id: str, track: Track) -> Track:
-        """The track with what it is told for: a Job that takes too long is ended."""
-        deadline = self._deadlines.get(id)
-        if deadline is None or self.sight.now < deadline or track.reason == tracks.TIMED_OUT:
+    def _timed(self, id: str, track: Track, now: datetime) -> Track:
+        deadline = self.deadlines.get(id)
+        if deadline is None or now < deadline or track.reason == tracks.TIMED_OUT:
             return track
-        return replace(
-            track, reason=tracks.TIMED_OUT, message=f"job {track.job} took longer than {self._limits[id]} seconds"
-        )
+        message = f"job {track.job} took longer than {self.limits[id]} seconds"
+        return replace(track, reason=tracks.TIMED_OUT, message=message)
 
-    @cached_property
-    def _limits(self) -> dict[str, int]:
-        """Seconds that a Job of a node may take."""
-        return {node.id: node.entry.timeout_seconds for node in self.sight.nodes if node.entry.timeout_seconds}
 
-    @cached_property
-    def _deadlines(self) -> dict[str, datetime]:
-        """When Jobs that are at work have taken too long."""
-        found = {}
-        for id, seconds in self._limits.items():
-            job = self.sight.live(self._round.tracks[id])
-            created = (job or {}).get("metadata", {}).get("creationTimestamp")
-            if created:
-                found[id] = times.parse(created) + timedelta(seconds=seconds)
-        return found
+def _advance(view: ObservedFlow) -> _Advance:
+    started = starting.decided(view)
+    limits = {node.id: node.entry.timeout_seconds for node in view.graph.nodes if node.entry.timeout_seconds}
+    deadlines = {}
+    for id, seconds in limits.items():
+        if created := (view.live(started.tracks[id]) or {}).get("metadata", {}).get("creationTimestamp"):
+            deadlines[id] = times.parse(created) + timedelta(seconds=seconds)
+    advance = _Advance(started, started.tracks, limits, deadlines)
+    return replace(advance, tracks=advance.timed(started.tracks, view.now))
 
-    def _early(self) -> Iterator[Step]:
-        """While making Jobs fails, what comes after it comes before it: nobody would see why, and no Job be ended."""
-        if self._fails:
-            yield from (*self._told(self._status(made=False)), *self._ended())
 
-    @property
-    def _fails(self) -> bool:
-        """Whether making Jobs failed again and again."""
-        return bool(self._round.jobs) and self.sight.snapshot.failures >= readiness.FAILING
+# Stage: the phase, and its reason
 
-    def _made(self) -> Iterator[Step]:
-        """Make the Jobs."""
-        if not self._round.jobs:
-            return
+
+@dataclass(frozen=True, slots=True)
+class _FlowOutcome:
+    """The flow's phase after this decision. left_over: Jobs at work whose entries were removed from the manifest."""
+
+    phase: str
+    counts: FlowCounts
+    left_over: tuple[Object, ...]
+    ready: FlowReady
+    reason: str | None = None
+    message: str | None = None
+
+
+def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
+    known, left_over = advance.tracks, tuple(view.left_over(advance.tracks))
+    counts = _counts(view, known, len(left_over))
+    phase = phases.following(phases.RUNNING if view.phase == phases.TERMINATING else view.phase, counts)
+    if view.spec.cancel and view.phase not in phases.FINAL:
+        live = any(track.live and track.phase != "Aborted" for track in known.values())
+        phase = phases.TERMINATING if live or left_over else phases.TERMINATED
+    outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known))
+    if phase == phases.FAILED:
+        bad = starting.fatal(view, known) or [
+            node for node in starting.failed(view, known) if not node.entry.allow_failure
+        ]
+        return replace(outcome, reason="EntryFailed", message="; ".join(_failure(node, known) for node in bad[:NAMED]))
+    if phase in (phases.TERMINATING, phases.TERMINATED):
+        return replace(outcome, reason="Cancelled", message="the flow was cancelled")
+    if says_why(outcome.ready):
+        return replace(outcome, reason=outcome.ready.reason, message=outcome.ready.message)
+    return outcome
+
+
+def _counts(view: ObservedFlow, known: Mapping[str, Track], left_over: int) -> FlowCounts:
+    over = sum(track.over for track in known.values())
+    unforgiven = [node for node in starting.failed(view, known) if not node.entry.allow_failure]
+    # A failure that another entry waits for counts only at the end of the flow.
+    counting = unforgiven if over == len(known) else starting.fatal(view, known)
+    failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
+    return FlowCounts(
+        total=len(known) + left_over,
+        running=sum(track.phase == "Running" for track in known.values()),
+        completed=over - len(unforgiven),
+        failed=failed,
+        terminated=len(counting) - failed,
+    )
+
+
+def _failure(node: FlowNode, known: Mapping[str, Track]) -> str:
+    track = known[node.id]
+    why = ": ".join(part for part in (track.reason, track.message) if part)
+    return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
+
+
+def flow_ready(view: ObservedFlow, made: StartRound, known: Mapping[str, Track]) -> FlowReady:
+    """Returns the FlowReady condition. made: the starts of this decision. known: the tracks after it."""
+    if view.phase in phases.FINAL:
+        return FlowReady("True", "Finished", "the flow is over")
+    if made.missing:
+        named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(made.missing.items()))
+        return FlowReady("False", "MissingTemplate", f"there is no JobTemplate {named}")
+    if taken := [node for node in view.graph.nodes if known[node.id].taken]:
+        return FlowReady("False", "NameTaken", f"job {known[taken[0].id].job} exists and belongs to somebody else")
+    if view.snapshot.failures >= FAILING:
+        return FlowReady("False", "ReconcileFailing", f"the last attempt failed: {view.snapshot.last_error}")
+    if view.spec.suspend:
+        return FlowReady("False", "Suspended", "nothing new starts while the flow is suspended")
+    if waiting := list(islice(starting.unanswered(view, known), NAMED)):
+        return FlowReady("True", "WaitsForProbe", "; ".join(waiting))
+    if left := view.left_over(known):
+        running = ", ".join(job["metadata"]["name"] for job in left[:NAMED])
+        return FlowReady("True", "EntryGone", f"job {running} still runs, and its entry is no longer there")
+    return FlowReady("True", "AsSpecified", "entries start when what they depend on has happened")
+
+
+def says_why(ready: FlowReady) -> bool:
+    """Returns True if the condition is worth an Event and a place in the flow's state."""
+    return ready.status == "False" or ready.reason in _WAITS
+
+
+# Stage: the status
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """The status after this decision. jobs: its part about single Jobs. held_back: the write may wait until then."""
+
+    status: Object
+    jobs: Object
+    held_back: datetime | None
+
+
+def _report(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> _Report:
+    listed = status.job_lists(view, advance.tracks)
+    new = _status(view, advance.tracks, outcome, listed)
+    return _Report(new, listed, status.held_back_until(view, advance.tracks, new))
+
+
+def _status(view: ObservedFlow, known: Mapping[str, Track], outcome: _FlowOutcome, listed: Object) -> Object:
+    """Returns the whole status. known: the tracks that it describes. listed: the histories and conditions of Jobs."""
+    before, final = view.status, outcome.phase in phases.FINAL
+    state = {"phase": outcome.phase, "reason": outcome.reason, "message": outcome.message}
+    begun = any(track.attempts for track in known.values())
+    ended = None if view.tries_again else before.get("completionTime")
+    computed: Object = {
+        **status.lists(view.graph.nodes, known, view.jobs),
+        **listed,
+        "state": {name: text for name, text in state.items() if text},
+        "entries": {id: written for id, track in known.items() if (written := _entry(view, id, track))},
+        "flowConditions": outcome.ready.render(before, view.now),
+        "startTime": before.get("startTime") or (times.render(view.now) if begun else None),
+        "completionTime": (ended or times.render(view.now)) if final else None,
+        # A cancelled flow handles a retry request only after the cancellation is taken back.
+        "retried": (None if view.spec.cancel else view.token) or before.get("retried"),
+        "observedGeneration": view.body["metadata"].get("generation"),
+    }
+    return status.merged(before, computed)
+
+
+def _entry(view: ObservedFlow, id: str, track: Track) -> Object | None:
+    # Identity, not equality: an unchanged track keeps its written form, and long flows render only what changed.
+    return view.written.get(id) if track is view.remembered[id] else track.render()
+
+
+# Stage: the steps
+
+
+def _steps(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, report: _Report) -> Iterator[Step]:
+    """Yields the steps in an order in which each may be the last."""
+    jobs_to_make = advance.round.jobs
+    ends = tuple(_ends(view, advance, outcome))
+    fails = bool(jobs_to_make) and view.snapshot.failures >= FAILING
+    if jobs_to_make:
+        # The status without the Jobs of this plan: the next decision observes which of them were created.
+        unmade = _status(view, _unmade(view, advance), outcome, report.jobs)
+        interim = (*_announced(view, outcome, unmade), *ends)
+        if fails:
+            # Creating Jobs has failed repeatedly: the reason is written, and Jobs are ended, before the next attempt.
+            yield from interim
         yield Together(
-            tuple(Create(VC_JOB, job, taken=_taken(job)) for job in self._round.jobs),
+            tuple(Create(VC_JOB, job, taken=_taken(job)) for job in jobs_to_make),
             otherwise=RecordEvent("Warning", "FailedCreate", "Error creating job: {error}"),
-            # Without those of this plan: which of them were made the next decision sees.
-            meanwhile=() if self._fails else (*self._told(self._status(made=False)), *self._ended()),
+            meanwhile=() if fails else interim,
         )
+    if not report.held_back:
+        yield from _write(view, report.status) if fails else _announced(view, outcome, report.status)
+    yield from ends
 
-    def _created(self) -> Iterator[RecordEvent]:
-        """Tell of Jobs that are there for the first time: not all that were asked for may have come to be."""
-        written = self.sight.written
-        for id, track in self.sight.tracks.items():
-            if track is self.sight.remembered[id]:
-                continue
-            before = written.get(id) or {}
-            known = before.get("startTime") and (before.get("attempts") or 0) >= track.attempts
-            if track.started and not known:
-                yield RecordEvent("Normal", "Created", f"create a job named {track.job}!")
 
-    @cached_property
-    def _new(self) -> Object:
-        """The status once all of this is done."""
-        return self._status()
+def _unmade(view: ObservedFlow, advance: _Advance) -> Mapping[str, Track]:
+    """Returns the tracks without the Jobs of this plan; nodes that end without a Job have ended all the same."""
+    names, before = {job["metadata"]["name"] for job in advance.round.jobs}, advance.timed(view.tracks, view.now)
+    return {id: before[id] if track.job in names else track for id, track in advance.tracks.items()}
 
-    @cached_property
-    def _held_back(self) -> datetime | None:
-        """Until when the status need not be written."""
-        return job_status.waits(self.sight, self._tracks, self._new)
 
-    def _written(self) -> Iterator[Step]:
-        if self._held_back:
-            return
-        # What else there is to tell was told before the Jobs were made.
-        yield from self._write(self._new) if self._fails else self._told(self._new)
+def _announced(view: ObservedFlow, outcome: _FlowOutcome, new: Object) -> Iterator[Step]:
+    """Writes the status, and records Events for what it says for the first time."""
+    yield from _write(view, new)
+    yield from _created(view)
+    observed, ready = view.status, outcome.ready
+    if says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
+        yield RecordEvent("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
+    if outcome.phase in phases.FINAL and outcome.phase != (observed.get("state") or {}).get("phase"):
+        well = outcome.phase == phases.SUCCEED
+        text = outcome.message or "the flow is over"
+        yield RecordEvent("Normal" if well else "Warning", f"Flow{outcome.phase}", text)
+        if metric := _COUNTED.get(outcome.phase):
+            yield CountMetric(metric, labels=(view.snapshot.ref.namespace,))
 
-    def _told(self, new: Object) -> Iterator[Step]:
-        """Write the status, and tell of what it says for the first time."""
-        yield from self._write(new)
-        yield from self._created()
-        observed, ready = self.sight.status, self._ready
-        if readiness.says_why(ready) and ready.reason != "Suspended" and ready.is_news(observed):
-            yield RecordEvent("Warning" if ready.status == "False" else "Normal", ready.reason, ready.message)
-        if self._phase in phases.FINAL and self._phase != (observed.get("state") or {}).get("phase"):
-            well = self._phase == phases.SUCCEED
-            yield RecordEvent(
-                "Normal" if well else "Warning", f"Flow{self._phase}", self._state[1] or "the flow is over"
-            )
-            if metric := _COUNTED.get(self._phase):
-                yield CountMetric(metric, labels=(self.sight.snapshot.ref.namespace,))
 
-    def _write(self, new: Object) -> Iterator[Step]:
-        if new != self.sight.status:
-            yield PatchStatus(new)
+def _write(view: ObservedFlow, new: Object) -> Iterator[Step]:
+    if new != view.status:
+        yield PatchStatus(new)
 
-    def _ended(self) -> Iterator[Step]:
-        """End Jobs that take too long, and those of a flow that is cancelled. That they are is written down by then."""
-        for node in self.sight.nodes:
-            track = self._tracks[node.id]
-            job = self.sight.live(track)
-            if job is None or track.phase in _ENDING:
-                continue
-            if self.sight.spec.cancel and track.phase != "Aborted":
-                yield Create(COMMAND, jobs.end(self.sight.body, job, "the flow is cancelled"))
-            elif track.reason == tracks.TIMED_OUT and track.phase != "Aborted":
-                yield Create(COMMAND, jobs.end(self.sight.body, job, track.message or tracks.TIMED_OUT))
-        for job in self._left_over if self.sight.spec.cancel else ():
-            yield Create(COMMAND, jobs.end(self.sight.body, job, "the flow is cancelled"))
 
-    # What is written
+def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
+    """Yields an Event for each Job observed for the first time: not every requested Job may have been created."""
+    for id, track in view.tracks.items():
+        if track is view.remembered[id]:
+            continue
+        before = view.written.get(id) or {}
+        known = before.get("startTime") and (before.get("attempts") or 0) >= track.attempts
+        if track.started and not known:
+            yield RecordEvent("Normal", "Created", f"create a job named {track.job}!")
 
-    @cached_property
-    def _counts(self) -> FlowCounts:
-        """Nodes by how they stand."""
-        known = self._tracks
-        over = sum(track.over for track in known.values())
-        bad = starting.failed(self.sight, known)
-        unforgiven = [node for node in bad if not node.entry.allow_failure]
-        counting = unforgiven if over == len(known) else starting.fatal(self.sight, known)
-        failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
-        return FlowCounts(
-            total=len(known) + len(self._left_over),
-            running=sum(track.phase == "Running" for track in known.values()),
-            completed=over - len(unforgiven),
-            failed=failed,
-            terminated=len(counting) - failed,
-        )
 
-    @cached_property
-    def _left_over(self) -> list[Object]:
-        """Jobs at work whose entries are no longer there."""
-        return self.sight.left_over(self._tracks)
-
-    @cached_property
-    def _phase(self) -> str:
-        current = self.sight.phase
-        if self.sight.spec.cancel and current not in phases.FINAL:
-            live = any(track.live and track.phase != "Aborted" for track in self._tracks.values())
-            at_work = live or bool(self._left_over)
-            return phases.TERMINATING if at_work else phases.TERMINATED
-        return phases.following(phases.RUNNING if current == phases.TERMINATING else current, self._counts)
-
-    @cached_property
-    def _state(self) -> tuple[str | None, str | None]:
-        """Why the flow stands where it does."""
-        if self._phase == phases.FAILED:
-            bad = starting.fatal(self.sight, self._tracks) or [
-                node for node in starting.failed(self.sight, self._tracks) if not node.entry.allow_failure
-            ]
-            return "EntryFailed", "; ".join(self._failure(node) for node in bad[: readiness.NAMED])
-        if self._phase in (phases.TERMINATING, phases.TERMINATED):
-            return "Cancelled", "the flow was cancelled"
-        if readiness.says_why(self._ready):
-            return self._ready.reason, self._ready.message
-        return None, None
-
-    def _failure(self, node: FlowNode) -> str:
-        track = self._tracks[node.id]
-        why = ": ".join(part for part in (track.reason, track.message) if part)
-        return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
-
-    @cached_property
-    def _ready(self) -> FlowReady:
-        return readiness.of(self.sight, self._round, self._tracks)
-
-    def _status(self, *, made: bool = True) -> Object:
-        """The whole status. made: the Jobs of this plan are there."""
-        sight = self.sight
-        known = self._tracks if made else self._unmade
-        before, final = sight.status, self._phase in phases.FINAL
-        why = zip(("phase", "reason", "message"), (self._phase, *self._state), strict=True)
-        begun = any(track.attempts for track in known.values())
-        started = before.get("startTime") or (times.render(sight.now) if begun else None)
-        computed: Object = {
-            **status.lists(sight.nodes, known, sight.jobs),
-            **self._of_jobs,
-            "state": {name: text for name, text in why if text},
-            "entries": {id: written for id, track in known.items() if (written := self._rendered(id, track))},
-            "flowConditions": self._ready.render(before, sight.now),
-            "startTime": started,
-            "completionTime": (self._kept_end or times.render(sight.now)) if final else None,
-            # Of a cancelled flow nothing runs again before that is taken back.
-            "retried": (None if sight.spec.cancel else sight.token) or before.get("retried"),
-            "observedGeneration": sight.body["metadata"].get("generation"),
-        }
-        return status.merged(before, computed)
-
-    @property
-    def _unmade(self) -> Mapping[str, Track]:
-        """The nodes without the Jobs of this plan: what ends without one, or never starts, has ended all the same."""
-        names, before = {job["metadata"]["name"] for job in self._round.jobs}, self._all_timed(self.sight.tracks)
-        return {id: before[id] if track.job in names else track for id, track in self._tracks.items()}
-
-    def _rendered(self, id: str, track: Track) -> Object | None:
-        """The track as it is written down; one that stands as it stood is not written anew."""
-        return self.sight.written.get(id) if track is self.sight.remembered[id] else track.render()
-
-    @cached_property
-    def _of_jobs(self) -> Object:
-        return job_status.of_jobs(self.sight, self._tracks)
-
-    @property
-    def _kept_end(self) -> str | None:
-        """The end that is written down already, of a flow that does not try again."""
-        return None if self.sight.tries_again else self.sight.status.get("completionTime")
-
-    # When to look again
-
-    def _later(self) -> Iterator[Step]:
-        if self._asks:
-            yield PollNow()
-        moments = [*self._moments()]
-        if moments:
-            yield ComeBack(min(moments))
-        yield from self._expiry()
-
-    def _moments(self) -> Iterator[datetime]:
-        sight, now = self.sight, self.sight.now
-        if self._held_back:
-            yield self._held_back
-        if sight.snapshot.failures >= readiness.FAILING:
-            # What failed is known to work again then.
-            yield now
-        if self._round.more or phases.following(self._phase, self._counts) != self._phase:
-            yield now
-        if self._phase == phases.SUCCEED and sight.spec.job_retain_policy == "delete":
-            yield now
-        if self._phase in phases.FINAL:
-            return
-        if self._round.jobs and (self._limits or sight.graph.probing):
-            # Only when the Jobs are there it is known when they have taken too long, and what to ask of them.
-            yield now
-        if self._round.missing or self._round.jobs:
-            # Of Jobs that could not be made because somebody has their names nobody else would tell.
-            yield now + LOOK
-        if not starting.halted(sight, self._tracks) and not sight.spec.suspend:
-            yield from (
-                again
-                for track in self._tracks.values()
-                if track.phase == tracks.RETRYING and (again := track.again) and again > now
-            )
-        yield from (deadline for id, deadline in self._deadlines.items() if self._tracks[id].live and deadline > now)
-        if any(track.lost for track in self._tracks.values()):
-            yield now + LOOK
-
-    @property
-    def _asks(self) -> bool:
-        """Whether somebody has to ask pods: an entry waits for an answer that there is no reading of."""
-        if self._phase in phases.FINAL or self.sight.spec.cancel:
-            return False
-        reading = self.sight.snapshot.reading
-        known = {sample.name for sample in reading.samples} if reading else set()
-        return any(name not in known for name in probing.questions(self.sight, self._tracks))
-
-    def _expiry(self) -> Iterator[Step]:
-        """Delete the flow when it is over for long enough; its Jobs go with it."""
-        sight, ttl = self.sight, self.sight.spec.ttl_seconds_after_finished
-        ended = sight.status.get("completionTime") if sight.phase in phases.FINAL else None
-        if ttl is None or self._phase not in phases.FINAL:
-            return
-        expires = (times.parse(ended) if ended else sight.now) + timedelta(seconds=ttl)
-        if any(track.live for track in self._tracks.values()):
-            return
-        if ended and expires <= sight.now:
-            yield Delete(sight.snapshot.ref, sight.body["metadata"]["uid"])
-        else:
-            yield ComeBack(expires)
-
-    def _why(self) -> str:
-        over = sum(track.over for track in self._tracks.values())
-        return f"{self._phase}: {over} of {len(self._tracks)} over, {len(self._round.jobs)} to create"
+def _ends(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:
+    """Yields a Command for each Job that took too long, or whose flow is cancelled; the status is written before."""
+    for node in view.graph.nodes:
+        track = advance.tracks[node.id]
+        job = view.live(track)
+        if job is None or track.phase in _ENDING or track.phase == "Aborted":
+            continue
+        if view.spec.cancel:
+            yield Create(COMMAND, jobs.end(view.body, job, "the flow is cancelled"))
+        elif track.reason == tracks.TIMED_OUT:
+            yield Create(COMMAND, jobs.end(view.body, job, track.message or tracks.TIMED_OUT))
+    for job in outcome.left_over if view.spec.cancel else ():
+        yield Create(COMMAND, jobs.end(view.body, job, "the flow is cancelled"))
 
 
 def _taken(job: Object) -> RecordEvent:
     return RecordEvent("Warning", "NameTaken", f"job {job['metadata']['name']} exists and belongs to somebody else")
+
+
+# Stage: the next reconcile
+
+
+def _later(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, report: _Report) -> Iterator[Step]:
+    if _polls(view, advance, outcome):
+        yield PollNow()
+    if moments := [*_moments(view, advance, outcome, report)]:
+        yield ComeBack(min(moments))
+    yield from _expiry(view, advance, outcome)
+
+
+def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, report: _Report) -> Iterator[datetime]:
+    now, started, known = view.now, advance.round, advance.tracks
+    if report.held_back:
+        yield report.held_back
+    if view.snapshot.failures >= FAILING:
+        # A reconcile without an error clears the condition.
+        yield now
+    if started.more or phases.following(outcome.phase, outcome.counts) != outcome.phase:
+        yield now
+    if outcome.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete":
+        yield now
+    if outcome.phase in phases.FINAL:
+        return
+    if started.jobs and (advance.limits or view.graph.probing):
+        # Deadlines and probe targets follow from the created Jobs.
+        yield now
+    if started.missing or started.jobs:
+        # No event reports that the name of a Job, held by another owner, becomes free.
+        yield now + RECHECK
+    if not starting.halted(view, known) and not view.spec.suspend:
+        retries = (track.retry_at for track in known.values() if track.phase == tracks.RETRYING)
+        yield from (moment for moment in retries if moment and moment > now)
+    yield from (deadline for id, deadline in advance.deadlines.items() if known[id].live and deadline > now)
+    if any(track.lost for track in known.values()):
+        yield now + RECHECK
+
+
+def _polls(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> bool:
+    """Returns True if an entry waits for a probe that the reading has no sample of."""
+    if outcome.phase in phases.FINAL or view.spec.cancel:
+        return False
+    reading = view.snapshot.reading
+    known = {sample.name for sample in reading.samples} if reading else set()
+    return any(name not in known for name in starting.questions(view, advance.tracks))
+
+
+def _expiry(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:
+    """Deletes the flow `ttlSecondsAfterFinished` after its end; the garbage collector deletes its Jobs."""
+    ttl = view.spec.ttl_seconds_after_finished
+    ended = view.status.get("completionTime") if view.phase in phases.FINAL else None
+    if ttl is None or outcome.phase not in phases.FINAL or any(track.live for track in advance.tracks.values()):
+        return
+    expires = (times.parse(ended) if ended else view.now) + timedelta(seconds=ttl)
+    if ended and expires <= view.now:
+        yield Delete(view.snapshot.ref, view.body["metadata"]["uid"])
+    else:
+        yield ComeBack(expires)
 
 
 CONTROLLER = Controller(

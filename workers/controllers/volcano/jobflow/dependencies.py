@@ -1,4 +1,4 @@
-"""Whether an entry may start, by how those it depends on have ended: with Volcano, all of them must have completed."""
+"""The dependencies of an entry: the verdict that starts or skips it, by the ends of its targets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -8,7 +8,7 @@ from workers.controllers.volcano.jobflow.tracks import COMPLETED, FAILED, SKIPPE
 
 
 class DependencyState(Enum):
-    """What becomes of an entry that has not started."""
+    """The verdict on an entry that has not started."""
 
     WAIT = "it may start later"
     START = "it may start"
@@ -16,7 +16,7 @@ class DependencyState(Enum):
 
 
 def outcome(tracks: Iterable[Track]) -> str | None:
-    """How an entry ended, all its items together; None while it has not."""
+    """Returns the end of an entry with all its items; None before."""
     phases = set()
     for track in tracks:
         if not track.over:
@@ -28,12 +28,12 @@ def outcome(tracks: Iterable[Track]) -> str | None:
 
 
 def wanted(entry: FlowEntry) -> tuple[str, ...]:
-    """The ends of its targets that let an entry start."""
+    """Returns the ends of its targets that let an entry start."""
     return entry.when.phases if entry.when else (COMPLETED,)
 
 
 def verdict(entry: FlowEntry, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]) -> DependencyState:
-    """Whether an entry may start. answers: whether all probes of a target that has not ended succeed."""
+    """Returns the verdict. answers: tells if all probes of a target at work succeed."""
     if not (targets := entry.targets):
         return DependencyState.START
     phases = wanted(entry)
@@ -45,5 +45,5 @@ def verdict(entry: FlowEntry, outcomes: Mapping[str, str | None], answers: Calla
 
 
 def handled(spec: JobFlowSpec) -> frozenset[tuple[str, str]]:
-    """The ends (entry, phase) that some other entry waits for: a failure among them does not end the flow at once."""
+    """Returns the ends (entry, phase) that another entry waits for: such a failure does not end the flow at once."""
     return frozenset((name, phase) for entry in spec.flows for name in entry.targets for phase in wanted(entry))

@@ -1,6 +1,6 @@
-"""What of a flow follows from its manifest alone: read once, and kept for the decisions that follow.
+"""The graph of a flow, derived from its manifest alone and cached.
 
-A flow of a thousand entries is decided on a thousand times, and its manifest seldom changes meanwhile.
+A flow of a thousand entries is reconciled a thousand times, and its manifest seldom changes meanwhile.
 """
 
 from collections.abc import Mapping
@@ -20,17 +20,16 @@ from workers.errors import UserError
 from workers.flows import nodes
 from workers.flows.nodes import FlowNode
 
-#: Manifests that a process keeps; a large one takes some megabytes.
+#: Cached manifests; a large one takes some megabytes.
 _KEPT = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The entries of a flow, and what they wait for.
+    """The entries of a flow and their dependencies.
 
-    nodes: everything the flow runs, members: by entry. order: the entries, each after those it depends on.
-    awaited: the ends (entry, phase) that some other entry waits for. probing: the entries that ask something of those
-    they depend on.
+    nodes: everything to run; members: by entry. order: topological. awaited: the ends (entry, phase) that another entry
+    waits for. probing: the entries with probes.
     """
 
     spec: JobFlowSpec
@@ -42,7 +41,7 @@ class Graph:
 
 
 def of(body: Object) -> Graph:
-    """The graph of a flow. Raises UserError when there is something wrong with the manifest."""
+    """Returns the graph of a flow. Raises UserError for an invalid manifest."""
     metadata = body["metadata"]
     return _read(metadata["namespace"], metadata["name"], orjson.dumps(body.get("spec")))
 
@@ -53,7 +52,7 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
     body = {"metadata": {"namespace": namespace, "name": name}, **({} if content is None else {"spec": content})}
     spec = manifest.parse(body).spec
     if wrong := admission.faults(name, spec):
-        raise UserError(findings.told(wrong))
+        raise UserError(findings.joined(wrong))
     by_name = {entry.name: entry for entry in spec.flows}
     sorter = TopologicalSorter({entry.name: entry.targets for entry in spec.flows})
     members: dict[str, list[FlowNode]] = {entry.name: [] for entry in spec.flows}

@@ -1,11 +1,11 @@
-"""The Jobs of a flow, and the Commands that end them."""
+"""The manifests of a flow's Jobs, with patches and variables, and the Commands that end Jobs."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
-from workers.controllers.volcano.jobflow import patching
 from workers.flows import expressions
 from workers.flows.expressions import FlowScope
 from workers.flows.nodes import FlowNode
@@ -15,7 +15,7 @@ _LABEL = 63
 
 
 def reference(owner: Object, api_version: str, kind: str) -> Object:
-    """The owner reference of what is made for an object."""
+    """Returns the owner reference to an object."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -27,7 +27,7 @@ def reference(owner: Object, api_version: str, kind: str) -> Object:
 
 
 def build(flow: Object, node: FlowNode, name: str, template: Object, scope: FlowScope) -> Object:
-    """A Job's manifest. Raises UserError when the patch names what is not there."""
+    """Returns a Job's manifest. Raises UserError for a patch that references an unknown name."""
     namespace = flow["metadata"]["namespace"]
     marks = {
         CREATED_BY_TEMPLATE: f"{namespace}.{node.entry.source}",
@@ -35,7 +35,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
     }
     spec = template["spec"]
     if node.entry.patch and node.entry.patch.job_spec:
-        spec = patching.merged(spec, expressions.filled(node.entry.patch.job_spec, scope))
+        spec = patched(spec, expressions.filled(node.entry.patch.job_spec, scope))
     if variables := _variables(scope):
         spec = _with_variables(spec, variables)
     return {
@@ -44,7 +44,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
         "metadata": {
             "name": name,
             "namespace": namespace,
-            # No API server takes a longer label; the annotation says the same.
+            # Longer values are no labels; the annotation has them in any case.
             "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
             "annotations": marks,
             "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
@@ -54,7 +54,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
 
 
 def end(flow: Object, job: Object, why: str) -> Object:
-    """The Command that terminates a Job. Its name tells two of them for one Job to be one."""
+    """Returns the Command that terminates a Job. Its name makes repeated creation harmless."""
     metadata = job["metadata"]
     return {
         "apiVersion": COMMAND.api_version,
@@ -71,7 +71,7 @@ def end(flow: Object, job: Object, why: str) -> Object:
 
 
 def _variables(scope: FlowScope) -> dict[str, str]:
-    """The variables of every container: parameters, and the item."""
+    """Returns the environment variables of every container: parameters, and the item."""
     found = {f"FLOW_{name}": value for name, value in scope.parameters.items()}
     if scope.index is not None:
         found |= {"FLOW_ITEM": scope.item or "", "FLOW_INDEX": str(scope.index)}
@@ -79,7 +79,7 @@ def _variables(scope: FlowScope) -> dict[str, str]:
 
 
 def _with_variables(spec: Object, variables: Mapping[str, str]) -> Object:
-    """The spec with these variables in every container that has none of the name."""
+    """Returns the spec with these variables in every container that does not set them."""
     return {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
 
 
@@ -97,6 +97,36 @@ def _task(task: Object, variables: Mapping[str, str]) -> Object:
 def _container(container: Object, variables: Mapping[str, str]) -> Object:
     own = list(container.get("env") or ())
     there = {each.get("name") for each in own}
-    # In front, because variables may refer to those before them.
+    # Prepended: a variable may refer to those before it.
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in there]
     return {**container, "env": [*added, *own]}
+
+
+def patched(base: Any, patch: Any) -> Any:
+    """Returns the base with a patch applied; neither is modified.
+
+    Objects are merged by field, and None removes a field. Lists of named objects (tasks, containers, variables) are
+    merged by name; other lists are replaced.
+    """
+    if isinstance(patch, dict):
+        return _patched_object(base if isinstance(base, dict) else {}, patch)
+    if _is_named_list(patch) and _is_named_list(base):
+        return _patched_list(base, patch)
+    return patch
+
+
+def _patched_object(base: Object, patch: Object) -> Object:
+    result = {key: value for key, value in base.items() if key not in patch}
+    changed = {key: patched(base.get(key), value) for key, value in patch.items() if value is not None}
+    return {key: changed.get(key, result.get(key)) for key in (*base, *changed) if key in changed or key in result}
+
+
+def _patched_list(base: list[Object], patch: list[Object]) -> list[Object]:
+    changes = {each["name"]: each for each in patch}
+    there = {each["name"] for each in base}
+    kept = [patched(each, changes[each["name"]]) if each["name"] in changes else each for each in base]
+    return kept + [patched({}, each) for each in patch if each["name"] not in there]
+
+
+def _is_named_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and "name" in each for each in value)

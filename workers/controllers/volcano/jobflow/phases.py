@@ -1,21 +1,21 @@
-"""The flow's phase, by Volcano's rule: where it stands, and how many of its entries stand where."""
+"""The phase of a flow, by Volcano's rule."""
 
 from dataclasses import dataclass
 
 PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
 TERMINATING, TERMINATED = "Terminating", "Terminated"
-#: Of a flow with a schedule, which runs nothing itself.
+#: Phase of a flow with a schedule.
 SCHEDULED = "Scheduled"
-#: A flow in one of these starts nothing any more.
+#: Final phases: the flow starts nothing any more.
 FINAL = frozenset({SUCCEED, FAILED, TERMINATED})
 
 
 @dataclass(frozen=True, slots=True)
 class FlowCounts:
-    """Entries by how they stand; those that are not named here wait, or their Jobs do.
+    """Nodes by state; the others wait, or their Jobs do.
 
-    completed: also those that were skipped, or were allowed to fail. failed, terminated: without those that others
-    wait for, as long as there are such.
+    completed: includes skipped nodes and allowed failures. failed, terminated: without those that others wait for,
+    until all nodes are over.
     """
 
     total: int
@@ -26,7 +26,7 @@ class FlowCounts:
 
 
 def following(phase: str | None, counts: FlowCounts) -> str:
-    """The phase that follows. A flow passes through Running even if everything completed in one step."""
+    """Returns the next phase. A flow passes through Running even if everything completes in one step."""
     match phase:
         case None | "" | "Pending":
             at_work = counts.running > 0 or counts.completed > 0

@@ -1,4 +1,4 @@
-"""A flow with a schedule: it makes flows without one, as a CronJob makes Jobs, and runs nothing itself."""
+"""A flow with a schedule: it creates flows without one, as a CronJob creates Jobs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,39 +22,39 @@ from workers.reconcile.plan import (
     Together,
 )
 
-#: The fields of a flow's spec that the flows it makes do not have.
+#: Fields of the spec that the created flows do not get.
 FIELDS = frozenset(
     {
         *("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "cancel"),
         *("successfulFlowsHistoryLimit", "failedFlowsHistoryLimit"),
     }
 )
-#: The slot of a flow that a schedule made, RFC 3339.
+#: Annotation: the slot of a created flow, RFC 3339.
 SLOT = "volcano.sh/cronjob-scheduled-timestamp"
 #: Lateness is measured in whole seconds.
 _SECOND = timedelta(seconds=1)
 
 
-def decide(sight: ObservedFlow) -> Plan:
-    """What to do about a flow with a schedule."""
-    return _Scheduled(sight).plan()
+def decide(view: ObservedFlow) -> Plan:
+    """Returns the plan for a flow with a schedule."""
+    return _Scheduled(view).plan()
 
 
 @dataclass(frozen=True)
 class _Scheduled:
-    sight: ObservedFlow
+    view: ObservedFlow
 
     def plan(self) -> Plan:
-        """Clean up, make what is due, and say when the next is."""
+        """Deletes old flows, creates the due one, and comes back at the next slot."""
         made = self._slot is not None
         steps: list[Step] = []
         doomed = [*self._old, *(self._active.values() if made and self._replaces else ())]
         if doomed:
-            steps.append(Together(tuple(_deletion(flow) for flow in doomed)))
+            steps.append(Together(tuple(Delete(ref_of(JOB_FLOW, flow), flow["metadata"]["uid"]) for flow in doomed)))
         if self._slot is not None:
             steps += self._made(self._slot)
         new = self._status()
-        if new != self.sight.status:
+        if new != self.view.status:
             steps.append(PatchStatus(new))
         if self._next:
             steps.append(ComeBack(self._next))
@@ -62,19 +62,19 @@ class _Scheduled:
 
     @cached_property
     def _flows(self) -> Mapping[str, Object]:
-        """The flows that are there, by name."""
-        entries = self.sight.snapshot.children.get(JOB_FLOW.id, ())
+        """The existing flows by name."""
+        entries = self.view.snapshot.children.get(JOB_FLOW.id, ())
         return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
 
     @cached_property
     def _active(self) -> Mapping[str, Object]:
-        """The flows that are at work."""
+        """The flows at work."""
         return {name: flow for name, flow in self._flows.items() if _phase(flow) not in phases.FINAL}
 
     @property
     def _old(self) -> Iterator[Object]:
-        """Flows that are over, beyond the limits."""
-        spec, limits = self.sight.spec, {}
+        """Finished flows beyond the history limits."""
+        spec, limits = self.view.spec, {}
         limits[True] = spec.successful_flows_history_limit
         limits[False] = spec.failed_flows_history_limit
         for well, limit in limits.items():
@@ -88,49 +88,49 @@ class _Scheduled:
 
     @cached_property
     def _schedule(self) -> cron.Schedule:
-        return cron.parse(self.sight.spec.schedule or "", zone=self.sight.spec.time_zone)
+        return cron.parse(self.view.spec.schedule or "", zone=self.view.spec.time_zone)
 
     @cached_property
     def _since(self) -> datetime:
-        """The newest slot that is handled."""
-        created = self.sight.body["metadata"].get("creationTimestamp")
-        begin = times.parse(created) if created else self.sight.now
-        last = self.sight.status.get("lastScheduleTime")
+        """The newest handled slot."""
+        created = self.view.body["metadata"].get("creationTimestamp")
+        begin = times.parse(created) if created else self.view.now
+        last = self.view.status.get("lastScheduleTime")
         return max(begin, times.parse(last)) if last else begin
 
     @cached_property
     def _due(self) -> datetime | None:
-        """The newest slot that is due and not handled."""
-        if self._since >= self.sight.now:
+        """The newest due slot that is not handled."""
+        if self._since >= self.view.now:
             return None
-        slot = self._schedule.latest(self._since, self.sight.now)
-        deadline = self.sight.spec.starting_deadline_seconds
-        if slot is None or deadline is None or self.sight.now - slot < timedelta(seconds=deadline) + _SECOND:
+        slot = self._schedule.latest(self._since, self.view.now)
+        deadline = self.view.spec.starting_deadline_seconds
+        if slot is None or deadline is None or self.view.now - slot < timedelta(seconds=deadline) + _SECOND:
             return slot
         return None
 
     @cached_property
     def _slot(self) -> datetime | None:
-        """The slot whose flow is made now."""
-        spec = self.sight.spec
+        """The slot whose flow is created now."""
+        spec = self.view.spec
         if self._due is None or spec.suspend or spec.cancel or self._was_made(self._due):
             return None
         return None if self._active and spec.concurrency_policy == "Forbid" else self._due
 
     @property
     def _replaces(self) -> bool:
-        return self.sight.spec.concurrency_policy == "Replace"
+        return self.view.spec.concurrency_policy == "Replace"
 
     def _was_made(self, slot: datetime) -> bool:
-        """Whether the slot has a flow, or had one that is remembered as deleted."""
-        return any(entry.ref.name == self._name(slot) for entry in self.sight.snapshot.children.get(JOB_FLOW.id, ()))
+        """Returns True if the slot has a flow, or had one that was deleted lately."""
+        return any(entry.ref.name == self._name(slot) for entry in self.view.snapshot.children.get(JOB_FLOW.id, ()))
 
     def _name(self, slot: datetime) -> str:
         minute, second = divmod(int(slot.timestamp()), 60)
-        return f"{self.sight.name}-{minute}" + (f"-{second}" if second else "")
+        return f"{self.view.name}-{minute}" + (f"-{second}" if second else "")
 
     def _made(self, slot: datetime) -> Iterator[Step]:
-        body, name = self.sight.body, self._name(slot)
+        body, name = self.view.body, self._name(slot)
         flow = {
             "apiVersion": JOB_FLOW.api_version,
             "kind": JOB_FLOW.kind,
@@ -156,25 +156,21 @@ class _Scheduled:
         computed = {
             "state": {"phase": phases.SCHEDULED},
             "active": sorted(active),
-            "lastScheduleTime": times.render(handled) if handled else self.sight.status.get("lastScheduleTime"),
+            "lastScheduleTime": times.render(handled) if handled else self.view.status.get("lastScheduleTime"),
             "nextScheduleTime": times.render(following) if following else None,
-            "observedGeneration": self.sight.body["metadata"].get("generation"),
+            "observedGeneration": self.view.body["metadata"].get("generation"),
             "flowConditions": FlowReady("True", phases.SCHEDULED, "flows start when they are due").render(
-                self.sight.status, self.sight.now
+                self.view.status, self.view.now
             ),
         }
-        return status.merged(self.sight.status, computed)
+        return status.merged(self.view.status, computed)
 
     @cached_property
     def _next(self) -> datetime | None:
-        """The next slot; None while nothing is to be made."""
-        spec = self.sight.spec
-        return None if spec.suspend or spec.cancel else self._schedule.next(max(self.sight.now, self._since))
+        """The next slot; None while suspended or cancelled."""
+        spec = self.view.spec
+        return None if spec.suspend or spec.cancel else self._schedule.next(max(self.view.now, self._since))
 
 
 def _phase(flow: Object) -> str | None:
     return ((flow.get("status") or {}).get("state") or {}).get("phase")
-
-
-def _deletion(flow: Object) -> Delete:
-    return Delete(ref_of(JOB_FLOW, flow), flow["metadata"]["uid"])

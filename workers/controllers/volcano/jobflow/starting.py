@@ -1,14 +1,15 @@
-"""Which nodes start now, and which never will."""
+"""The nodes that start now, the nodes that are skipped, and the probes that entries wait for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from workers.admission import findings
 from workers.admission.volcano import job as admission
 from workers.api.kinds import Object
-from workers.api.volcano.jobflow import FlowEntry
-from workers.controllers.volcano.jobflow import dependencies, jobs, phases, probing, tracks
+from workers.api.volcano import jobflow
+from workers.api.volcano.jobflow import FlowEntry, FlowProbe, TaskPhase
+from workers.controllers.volcano.jobflow import dependencies, jobs, phases, tracks
 from workers.controllers.volcano.jobflow.dependencies import DependencyState
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
@@ -16,18 +17,19 @@ from workers.errors import UserError
 from workers.flows import expressions
 from workers.flows.expressions import FlowScope
 from workers.flows.nodes import FlowNode
+from workers.reconcile.snapshot import Reading, TriggerSample
 
-#: Jobs that one plan makes at most; what is left over follows at once.
-HELPING = 100
+#: Most Jobs created by one plan.
+BATCH = 100
 _DEPENDENCIES, _CONDITION = "DependenciesNotMet", "ConditionNotMet"
 
 
 @dataclass
 class StartRound:
-    """What becomes of a flow's nodes in this decision.
+    """The starts of one decision.
 
-    tracks: by id, as they are afterwards. jobs: the manifests to make, in order. missing: JobTemplates that are not
-    there, by name, and an entry of each. more: something could start and has to wait for the next plan.
+    tracks: by node id, after the starts. jobs: the manifests to create, in order. missing: JobTemplates that do not
+    exist, each with one entry. more: further nodes may start in the next plan.
     """
 
     tracks: dict[str, Track]
@@ -36,123 +38,123 @@ class StartRound:
     more: bool = False
 
 
-def decided(sight: ObservedFlow) -> StartRound:
-    """Skip what cannot happen any more, and start what may."""
-    result = StartRound(dict(sight.tracks))
+def decided(view: ObservedFlow) -> StartRound:
+    """Returns the starts and skips of this decision."""
+    result = StartRound(dict(view.tracks))
     outcomes: dict[str, str | None] = {}
-    able = [] if halted(sight, result.tracks) else list(_able(sight, result.tracks, outcomes))
-    # Asked again: an expression that cannot be worked out is a failure, too.
-    if halted(sight, result.tracks):
-        # What waits for another try gets none.
+    able = [] if halted(view, result.tracks) else list(_able(view, result.tracks, outcomes))
+    # Checked again: an expression without a result is a failure as well.
+    if halted(view, result.tracks):
+        # Pending retries are dropped.
         for id, track in result.tracks.items():
             if track.phase == tracks.RETRYING:
-                result.tracks[id] = track.end(tracks.FAILED, sight.now, track.reason, track.message)
-    elif not sight.spec.suspend:
-        _start(sight, able, outcomes, result)
+                result.tracks[id] = track.end(tracks.FAILED, view.now, track.reason, track.message)
+    elif not view.spec.suspend:
+        _start(view, able, outcomes, result)
     return result
 
 
-def halted(sight: ObservedFlow, known: Mapping[str, Track]) -> bool:
-    """Whether nothing starts any more: the flow is over or cancelled, or a failure that nobody waits for ends it."""
-    return bool(sight.spec.cancel) or sight.phase in phases.FINAL or bool(fatal(sight, known))
+def halted(view: ObservedFlow, known: Mapping[str, Track]) -> bool:
+    """Returns True if nothing starts any more: the flow is over, cancelled or has failed."""
+    return bool(view.spec.cancel) or view.phase in phases.FINAL or bool(fatal(view, known))
 
 
-def fatal(sight: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
-    """The nodes whose failure ends the flow."""
-    awaited = sight.graph.awaited
+def fatal(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
+    """Returns the nodes whose failure ends the flow."""
+    awaited = view.graph.awaited
     return [
         node
-        for node in failed(sight, known)
+        for node in failed(view, known)
         if not node.entry.allow_failure and (node.entry.name, known[node.id].phase) not in awaited
     ]
 
 
-def failed(sight: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
-    """The nodes that ended badly."""
+def failed(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
+    """Returns the nodes that failed or were terminated."""
     if not any(track.bad for track in known.values()):
         return []
-    return [node for node in sight.nodes if known[node.id].bad]
+    return [node for node in view.graph.nodes if known[node.id].bad]
 
 
-def _able(sight: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
-    """The nodes that may start; those that never will are skipped in `known`. outcomes: learns those of all entries."""
-    for entry in sight.graph.order:
-        members = sight.members[entry.name]
+def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
+    """Yields the nodes that may start; skips others in `known`. outcomes: filled with the ends of all entries."""
+    for entry in view.graph.order:
+        members = view.graph.members[entry.name]
         outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
         if outcome is not None:
             continue
         fresh = [node for node in members if known[node.id].phase is None]
         unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
         yield from (node for node in fresh if node not in unmade)
-        answers = partial(_answers, sight, known, entry)
+        answers = partial(_answers, view, known, entry)
         match dependencies.verdict(entry, outcomes, answers) if unmade else DependencyState.WAIT:
             case DependencyState.SKIP:
                 for node in unmade:
-                    known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _DEPENDENCIES)
+                    known[node.id] = known[node.id].end(tracks.SKIPPED, view.now, _DEPENDENCIES)
             case DependencyState.START:
-                yield from _chosen(sight, unmade, outcomes, known)
+                yield from _chosen(view, unmade, outcomes, known)
             case DependencyState.WAIT:
                 pass
         yield from (
             node
             for node in members
-            if known[node.id].phase == tracks.RETRYING and (known[node.id].again or sight.now) <= sight.now
+            if known[node.id].phase == tracks.RETRYING and (known[node.id].retry_at or view.now) <= view.now
         )
         outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
 
 
-def _answers(sight: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, target: str) -> bool:
-    """Whether the entry's probes of a target that has not ended succeed."""
+def _answers(view: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, target: str) -> bool:
+    """Returns True if the entry's probes of a target at work succeed."""
     if entry.probe is None:
         return False
-    there = _at_work(sight, known, target)
-    return len(there) == len(sight.members[target]) and probing.answers(entry.probe, there, sight.snapshot.reading)
+    there = _at_work(view, known, target)
+    return len(there) == len(view.graph.members[target]) and probe_succeeds(entry.probe, there, view.snapshot.reading)
 
 
-def unanswered(sight: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
-    """What entries wait for whose probes of a target at work do not succeed, for people."""
-    for entry in sight.graph.probing:
-        if entry.probe is None or any(known[node.id].phase for node in sight.members[entry.name]):
+def unanswered(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
+    """Yields a message for each entry whose probes do not succeed yet."""
+    for entry in view.graph.probing:
+        if entry.probe is None or any(known[node.id].phase for node in view.graph.members[entry.name]):
             continue
         asked = [
             text
             for target in entry.targets
-            for text in probing.unmet(entry.probe, _at_work(sight, known, target), sight.snapshot.reading)
+            for text in failing_probes(entry.probe, _at_work(view, known, target), view.snapshot.reading)
         ]
         if asked:
             yield f"entry {entry.name} waits for {', '.join(asked)}"
 
 
-def _at_work(sight: ObservedFlow, known: Mapping[str, Track], target: str) -> list[Object]:
-    """The Jobs of an entry that are there and have not ended."""
-    made = [known[node.id].job or "" for node in sight.members[target] if known[node.id].live]
-    return [sight.jobs[name] for name in made if name in sight.jobs]
+def _at_work(view: ObservedFlow, known: Mapping[str, Track], target: str) -> list[Object]:
+    """Returns the live Jobs of an entry."""
+    made = [known[node.id].job or "" for node in view.graph.members[target] if known[node.id].live]
+    return [view.jobs[name] for name in made if name in view.jobs]
 
 
 def _chosen(
-    sight: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: dict[str, Track]
+    view: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: dict[str, Track]
 ) -> Iterator[FlowNode]:
-    """Of nodes whose dependencies are met, those whose conditions hold."""
+    """Yields the nodes whose conditions hold, of those whose dependencies are met."""
     for node in waiting:
         try:
-            holds = _holds(sight, node, outcomes)
+            holds = _holds(view, node, outcomes)
         except UserError as error:
-            known[node.id] = known[node.id].end(tracks.FAILED, sight.now, "InvalidExpression", str(error))
+            known[node.id] = known[node.id].end(tracks.FAILED, view.now, "InvalidExpression", str(error))
             continue
         if holds:
             yield node
         else:
-            known[node.id] = known[node.id].end(tracks.SKIPPED, sight.now, _CONDITION)
+            known[node.id] = known[node.id].end(tracks.SKIPPED, view.now, _CONDITION)
 
 
-def _holds(sight: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> bool:
+def _holds(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> bool:
     entry = node.entry
     if entry.switch is None and entry.if_ is None:
         return True
-    values = scope(sight, node, {name: outcomes.get(name) for name in sight.members})
+    values = scope(view, node, {name: outcomes.get(name) for name in view.graph.members})
     if entry.switch is not None:
         found = expressions.value(entry.switch.of, values)
-        branches = [each.switch for each in sight.spec.flows if each.switch and each.switch.of == entry.switch.of]
+        branches = [each.switch for each in view.spec.flows if each.switch and each.switch.of == entry.switch.of]
         cases = entry.switch.case
         if cases is None and any(found in (branch.case or ()) for branch in branches):
             return False
@@ -161,54 +163,54 @@ def _holds(sight: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | Non
     return entry.if_ is None or expressions.truth(entry.if_, values)
 
 
-def scope(sight: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> FlowScope:
-    """What references of a node stand for. outcomes: of all entries."""
-    return FlowScope(sight.name, sight.spec.parameters or {}, outcomes, node.item, node.index)
+def scope(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> FlowScope:
+    """Returns the values of a node's references. outcomes: of all entries."""
+    return FlowScope(view.name, view.spec.parameters or {}, outcomes, node.item, node.index)
 
 
-def _start(sight: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str | None], result: StartRound) -> None:
-    """Make the Jobs of these nodes, as many as limits allow. outcomes: of all entries."""
+def _start(view: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str | None], result: StartRound) -> None:
+    """Creates the Jobs of these nodes within the limits. outcomes: of all entries."""
     if not able:
         return
     known = result.tracks
-    at_work = {name: sum(known[node.id].live for node in members) for name, members in sight.members.items()}
+    at_work = {name: sum(known[node.id].live for node in members) for name, members in view.graph.members.items()}
     total = sum(at_work.values())
-    places = {node.id: place for place, node in enumerate(sight.nodes)}
+    places = {node.id: place for place, node in enumerate(view.graph.nodes)}
     for node in sorted(able, key=lambda node: places[node.id]):
         each = node.entry.for_each
         full = each is not None and each.parallelism is not None and at_work[node.entry.name] >= each.parallelism
-        if full or (sight.spec.parallelism or total + 1) <= total:
+        if full or (view.spec.parallelism or total + 1) <= total:
             continue
-        if len(result.jobs) >= HELPING:
+        if len(result.jobs) >= BATCH:
             result.more = True
             return
-        if _make(sight, node, result, scope(sight, node, outcomes)):
+        if _make(view, node, result, scope(view, node, outcomes)):
             at_work[node.entry.name] += 1
             total += 1
 
 
-def _make(sight: ObservedFlow, node: FlowNode, result: StartRound, values: FlowScope) -> bool:
-    """Make the Job of one node. False if there is none to make."""
-    track, template = result.tracks[node.id], sight.template(node.entry.source)
-    if not sight.was_looked_for(node.entry.source):
+def _make(view: ObservedFlow, node: FlowNode, result: StartRound, values: FlowScope) -> bool:
+    """Creates the Job of one node; returns False without one."""
+    track, template = result.tracks[node.id], view.template(node.entry.source)
+    if not view.was_looked_for(node.entry.source):
         result.more = True
         return False
     if template is None:
         result.missing.setdefault(node.entry.source, node.entry.name)
         return False
-    name = node.job(sight.name, track.next)
+    name = node.job(view.name, track.next)
     try:
-        job = jobs.build(sight.body, node, name, template, values)
+        job = jobs.build(view.body, node, name, template, values)
     except UserError as error:
-        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidPatch", str(error))
+        result.tracks[node.id] = track.end(tracks.FAILED, view.now, "InvalidPatch", str(error))
         return False
     if wrong := admission.faults(job):
-        # No API server would take it, however often it is asked.
-        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "InvalidJob", findings.told(wrong))
+        # Every attempt to create it would be refused.
+        result.tracks[node.id] = track.end(tracks.FAILED, view.now, "InvalidJob", findings.joined(wrong))
         return False
     if track.lost and job["spec"].get("ttlSecondsAfterFinished") is not None:
         text = f"job {name} cleaned itself up before its end was seen; it is not run twice"
-        result.tracks[node.id] = track.end(tracks.FAILED, sight.now, "EndNotSeen", text)
+        result.tracks[node.id] = track.end(tracks.FAILED, view.now, "EndNotSeen", text)
         return False
     result.jobs.append(job)
     result.tracks[node.id] = replace(
@@ -217,9 +219,63 @@ def _make(sight: ObservedFlow, node: FlowNode, result: StartRound, values: FlowS
         job=name,
         attempts=track.next,
         started=None,
-        again=None,
+        retry_at=None,
         reason=None,
         message=None,
         lost=False,
     )
     return True
+
+
+def probe_succeeds(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> bool:
+    """Returns True if a probe succeeds for the Jobs of one target.
+
+    A target without any of the probe's tasks never succeeds: it has to complete. Without a sample the answer is False.
+    """
+    verdicts = [holds for _, holds in _probe_results(probe, jobs, reading)]
+    return bool(verdicts) and all(verdicts)
+
+
+def failing_probes(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> list[str]:
+    """Returns the parts of a probe that fail for the Jobs of one target."""
+    return [name for name, holds in _probe_results(probe, jobs, reading) if not holds]
+
+
+def questions(view: ObservedFlow, known: Mapping[str, Track]) -> Iterator[str]:
+    """Yields the names of the samples that entries wait for. known: the tracks."""
+    for entry in view.graph.probing:
+        if entry.probe is None or all(known[node.id].phase for node in view.graph.members[entry.name]):
+            continue
+        targets = (node for target in entry.targets for node in view.graph.members[target])
+        for job in filter(None, (view.live(known[node.id]) for node in targets)):
+            tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
+            asked = (each for each in entry.probe.asked if each.task_name in tasks)
+            yield from (jobflow.probed(each, job["metadata"]["name"]) for each in asked)
+
+
+def _probe_results(probe: FlowProbe, jobs: Sequence[Object], reading: Reading | None) -> Iterator[tuple[str, bool]]:
+    samples = {sample.name: sample for sample in reading.samples} if reading else {}
+    for job in jobs:
+        yield from _job_results(probe, job, samples)
+
+
+def _job_results(probe: FlowProbe, job: Object, samples: Mapping[str, TriggerSample]) -> Iterator[tuple[str, bool]]:
+    """Yields each part of a probe of one Job with its result."""
+    tasks = {task.get("name"): task for task in job["spec"].get("tasks") or ()}
+    for asked in probe.asked:
+        if asked.task_name in tasks:
+            name = jobflow.probed(asked, job["metadata"]["name"])
+            sample = samples.get(name)
+            yield name, sample is not None and sample.error is None and sample.active
+    for wanted in probe.task_status_list:
+        if wanted.task_name in tasks:
+            name = f"task {wanted.task_name} of {job['metadata']['name']} to be {wanted.phase}"
+            yield name, _has_come_to(wanted, tasks[wanted.task_name], job)
+
+
+def _has_come_to(wanted: TaskPhase, task: Object, job: Object) -> bool:
+    """Returns True if as many pods of the task are in the phase as its gang has."""
+    counted = ((job.get("status") or {}).get("taskStatusCount") or {}).get(wanted.task_name) or {}
+    needed = task.get("minAvailable")
+    needed = task.get("replicas") or 0 if needed is None else needed
+    return bool(((counted.get("phase") or {}).get(wanted.phase) or 0) >= max(1, needed))

@@ -1,8 +1,12 @@
-"""The status of a flow, computed whole: Volcano's lists and histories, and what is remembered of every entry."""
+"""The status of a flow: Volcano's lists, histories and conditions, and the throttling of its writes.
+
+A status write costs by its length, and each Job passes through several phases: the phases of single Jobs in a long
+flow are written with a delay. Tracks that ended, attempts and the flow's phase never wait.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
@@ -11,10 +15,12 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.conditions import moved
+from workers.controllers.volcano.jobflow import tracks
+from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
 from workers.flows.nodes import FlowNode
 
-#: By phase of a Job, the list that it is in. Completing and Terminating are in none.
+#: By phase of a Job, its list. Completing and Terminating have none.
 LISTS: Mapping[str, str] = {
     "Pending": "pendingJobs",
     "Running": "runningJobs",
@@ -27,39 +33,39 @@ LISTS: Mapping[str, str] = {
     "Aborted": "unKnowJobs",
 }
 
-#: Jobs whose histories a status tells, and phases of each: more would not fit into what an API server stores.
+#: Most histories of a status, and phases of each: etcd limits the size of an object.
 LISTED, PHASES = 1000, 50
-#: Ends a process keeps as it has worked them out: a Job that is over is told of again and again.
+#: Cached ends: finished Jobs are rendered again with every status.
 _KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class FlowReady:
-    """Whether everything that could start does, and if not, why."""
+    """The FlowReady condition: everything that could start has started, or the reason why not."""
 
     status: str
     reason: str
     message: str
 
     def render(self, observed: Object, now: datetime) -> list[Object]:
-        """The conditions; the transition time changes with the status only."""
+        """Returns the conditions; the transition time changes with the status only."""
         ready = {"type": "Ready", "status": self.status, "reason": self.reason, "message": self.message}
         return [moved(ready, condition(observed), now)]
 
     def is_news(self, observed: Object) -> bool:
-        """Whether nobody was told yet."""
+        """Returns True if the condition differs from the stored one."""
         before = condition(observed)
         return (before.get("reason"), before.get("message")) != (self.reason, self.message)
 
 
 def condition(status: Object) -> Object:
-    """The Ready condition of a flow's status; empty when there is none."""
+    """Returns the stored condition; empty without one."""
     listed = status.get("flowConditions") or ()
     return next((dict(each) for each in listed if each.get("type") == "Ready"), {})
 
 
 def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[str, Object]) -> Object:
-    """The Jobs by phase: of every node its newest, also when it is cleaned up by now."""
+    """Returns the Jobs by phase: the newest of every node, even after its deletion."""
     found: dict[str, list[str]] = {name: [] for name in dict.fromkeys(LISTS.values())}
     for node in nodes:
         track = tracks[node.id]
@@ -74,7 +80,7 @@ def lists(nodes: Iterable[FlowNode], tracks: Mapping[str, Track], jobs: Mapping[
 
 
 def conditions(jobs: Iterable[Object]) -> Object:
-    """Every Job that is there, as it is."""
+    """Returns the conditions of the existing Jobs."""
     return {job["metadata"]["name"]: _condition(job) for job in jobs}
 
 
@@ -90,7 +96,7 @@ def _condition(job: Object) -> Object:
 
 
 def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime) -> list[Object]:
-    """What became of every Job the flow has had: the list so far, and in it those that are there as they are."""
+    """Returns the history of every Job the flow has had."""
     there = {job["metadata"]["name"]: job for job in jobs}
     moment = times.render(now)
     kept = [_history(each, there.pop(each["name"], None), moment) for each in observed]
@@ -98,9 +104,9 @@ def histories(observed: Sequence[Object], jobs: Iterable[Object], now: datetime)
 
 
 def shortened(found: Sequence[Object], observed: Sequence[Object], settled: Collection[str]) -> list[Object]:
-    """Histories, as many as a status tells. Of Jobs whose end is written down, the first ones go, and never come back.
+    """Returns at most LISTED histories. Those of the first settled Jobs go, and never return.
 
-    observed: the list so far. settled: names of Jobs whose end is written down.
+    observed: the stored list. settled: names of Jobs whose end is stored.
     """
     known = {each["name"] for each in observed}
     kept = [each for each in found if each["name"] in known or each["name"] not in settled]
@@ -126,7 +132,7 @@ def _history(before: Object, job: Object | None, now: str) -> Object:
 
 
 def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
-    """The phases a Job went through; the last is open."""
+    """Yields the phases of a Job; the last is open."""
     if not before:
         if phase:
             yield {"startTimestamp": now, "state": phase}
@@ -141,7 +147,7 @@ def _states(before: Sequence[Object], phase: str, now: str) -> Iterator[Object]:
 
 @lru_cache(_KEPT)
 def _end(created: str | None, took: str | None) -> str | None:
-    """A Job's end: so long after it was made as it was at work."""
+    """Returns the end of a Job: creation plus running duration."""
     if not created or not took:
         return None
     try:
@@ -155,5 +161,60 @@ def _phase(job: Object) -> str:
 
 
 def merged(observed: Object, computed: Object) -> Object:
-    """What is to be written: fields that are not computed stay as they were, and None is no field."""
+    """Returns the status to write: fields that are not computed stay, empty fields go."""
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}
+
+
+#: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after this delay.
+SHORT, JOB_DELAY = 100, timedelta(seconds=2)
+#: Fields about single Jobs.
+JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
+
+
+def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
+    """Returns histories and conditions. known: the tracks."""
+    places = {track.job: place for place, track in enumerate(known.values())}
+    listed = sorted(
+        view.jobs.values(),
+        key=lambda job: (places.get(job["metadata"]["name"], len(places)), job["metadata"]["name"]),
+    )
+    observed = view.status.get("jobStatusList") or ()
+    found = histories(observed, listed, view.now)
+    if len(found) > LISTED:
+        found = shortened(found, observed, view.settled)
+    names = {each["name"] for each in found}
+    kept = (job for job in listed if job["metadata"]["name"] in names)
+    return {"jobStatusList": found, "conditions": conditions(kept)}
+
+
+def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
+    """Returns the time until which the write may wait; None to write now. known: the tracks."""
+    if len(view.graph.nodes) <= SHORT or _has_facts(view, known, new):
+        return None
+    before, after = view.status.get("conditions") or {}, new.get("conditions") or {}
+    changed = [name for name, condition in after.items() if before.get(name) != condition]
+    if not changed or not before.keys() <= after.keys():
+        return None
+    due = min(min(_since(view.jobs[name]) or view.now for name in changed), view.now) + JOB_DELAY
+    return due if due > view.now else None
+
+
+def _has_facts(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
+    """Returns True if the status changes in more than the phases of live Jobs."""
+    observed = view.status
+    if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - JOB_FIELDS):
+        return True
+    changed = (id for id, track in known.items() if track is not view.remembered[id])
+    return any(_fact(view.remembered[id]) != _fact(known[id]) for id in changed)
+
+
+def _fact(track: Track) -> tuple[object, ...]:
+    phase = track.phase if track.over or track.phase == tracks.RETRYING else None
+    return phase, track.job, track.attempts, track.before, track.ended, track.retry_at, track.reason, track.message
+
+
+def _since(job: Object) -> datetime | None:
+    """Returns the time of a Job's last transition."""
+    state = (job.get("status") or {}).get("state") or {}
+    moment = state.get("lastTransitionTime") or job["metadata"].get("creationTimestamp")
+    return times.parse(moment) if moment else None

@@ -1,6 +1,6 @@
-"""What is known of one node: what was written down, and what its Job says now.
+"""The track of a node: its stored progress, advanced by what its Job says.
 
-An end that was seen once stays, whatever becomes of the Job: a Job that cleaned itself up is not run again.
+A stored end stays even after the deletion of the Job: a Job that cleaned itself up is not run again.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,25 +16,24 @@ from workers.flows.nodes import FlowNode
 
 COMPLETED, FAILED, TERMINATED, SKIPPED, RETRYING = "Completed", "Failed", "Terminated", "Skipped", "Retrying"
 ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})
-#: Why a Job was terminated: it took too long.
+#: Reason of a Job that took too long.
 TIMED_OUT = "TimedOut"
-#: Longest wait between two Jobs of a node, where its backoff multiplies beyond everything.
+#: Upper bound of a multiplied backoff.
 _LONGEST = timedelta(days=365 * 68)
-#: Characters of a message that are written down.
+#: Stored characters of a message.
 _TOLD = 256
-#: Tracks a process keeps as it has read them: of a long flow's entries nearly all stand as they stood before.
+#: Cached tracks: nearly all entries of a long flow are unchanged from one decision to the next.
 _KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """How far a node is.
+    """The progress of a node.
 
-    phase: of its Job (Pending, Running...), Retrying between two Jobs, one of `ENDS`; None before anything was made.
-    attempts: Jobs that were made. before: of these, made before somebody asked for another try. again: when the next
-    attempt is due. started: when its Job was made, None as long as nobody has seen it. lost: its Job was deleted before
-    it ended. taken: its Job could not be made because somebody else has the name. stale: its Job is about an attempt of
-    another node that was replaced meanwhile; when it has ended the node begins anew.
+    phase: of its Job, Retrying between two Jobs, one of `ENDS`, or None before the first Job. attempts: Jobs created.
+    before: those of them before the last retry request. retry_at: start of the next attempt. started: creation of its
+    Job, None until observed. lost: its Job was deleted before it ended. taken: another owner's Job has its name. stale:
+    its Job belongs to a replaced attempt of a dependency; the node starts over when that Job ends.
     """
 
     phase: str | None = None
@@ -43,7 +42,7 @@ class Track:
     before: int = 0
     started: datetime | None = None
     ended: datetime | None = None
-    again: datetime | None = None
+    retry_at: datetime | None = None
     reason: str | None = None
     message: str | None = None
     lost: bool = False
@@ -52,26 +51,26 @@ class Track:
 
     @property
     def over(self) -> bool:
-        """It has ended."""
+        """True if it has ended."""
         return self.phase in ENDS
 
     @property
     def bad(self) -> bool:
-        """It has ended, and not well."""
+        """True if it failed or was terminated."""
         return self.phase in (FAILED, TERMINATED)
 
     @property
     def live(self) -> bool:
-        """It has a Job that has not ended."""
+        """True if its Job has not ended."""
         return self.phase is not None and self.phase != RETRYING and not self.over
 
     @property
     def next(self) -> int:
-        """The number of the attempt that would be made."""
+        """The number of the next attempt."""
         return self.attempts if self.lost or self.taken else self.attempts + 1
 
     def render(self) -> Object:
-        """As it is written down."""
+        """Returns the stored form."""
         fields = {
             "phase": self.phase,
             "job": self.job,
@@ -79,7 +78,7 @@ class Track:
             "before": self.before or None,
             "startTime": times.render(self.started) if self.started else None,
             "completionTime": times.render(self.ended) if self.ended else None,
-            "retryTime": times.render(self.again) if self.again else None,
+            "retryTime": times.render(self.retry_at) if self.retry_at else None,
             "reason": self.reason,
             "message": self.message[:_TOLD] if self.message else None,
             "stale": self.stale or None,
@@ -87,13 +86,13 @@ class Track:
         return {key: value for key, value in fields.items() if value is not None}
 
     def end(self, phase: str, now: datetime, reason: str | None = None, message: str | None = None) -> "Track":
-        """The track once it ended."""
+        """Returns the ended track."""
         return replace(
-            self, phase=phase, ended=now, again=None, reason=reason, message=message, lost=False, taken=False
+            self, phase=phase, ended=now, retry_at=None, reason=reason, message=message, lost=False, taken=False
         )
 
     def anew(self) -> "Track":
-        """The track that begins again. Jobs that were made keep their names."""
+        """Returns a track that starts over. Created Jobs keep their names."""
         return Track(attempts=self.attempts, before=self.attempts)
 
 
@@ -101,7 +100,7 @@ _UNTOUCHED = Track()
 
 
 def read(written: Object | None) -> Track:
-    """The track that was written down; for the same text it is the same one."""
+    """Returns the stored track; the same object for the same text."""
     return _read(tuple(written.items())) if written else _UNTOUCHED
 
 
@@ -116,7 +115,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
         before=fields.get("before") or 0,
         started=moments["startTime"],
         ended=moments["completionTime"],
-        again=moments["retryTime"],
+        retry_at=moments["retryTime"],
         reason=fields.get("reason"),
         message=fields.get("message"),
         stale=bool(fields.get("stale")),
@@ -126,7 +125,7 @@ def _read(written: tuple[tuple[str, Any], ...]) -> Track:
 def observed(
     node: FlowNode, track: Track, flow: str, jobs: Mapping[str, Object], gone: Collection[str], now: datetime
 ) -> Track:
-    """The track by what is there. jobs: the flow's, by name. gone: names of those that were deleted lately."""
+    """Returns the track after observation. jobs: the flow's Jobs by name. gone: names of Jobs deleted lately."""
     if track.over:
         return track
     found = _observed(node, track, flow, jobs, gone, now)
@@ -140,10 +139,10 @@ def _observed(
     while node.job(flow, attempts + 1) in jobs:
         attempts += 1
     if attempts == track.before:
-        # Nothing was made since the beginning, or since somebody asked for another try.
+        # No Job was created since the beginning, or since the last retry request.
         return track
     if attempts > track.attempts:
-        # The one that was stale had ended, or no other would have been made.
+        # A later Job exists, so the stale one had ended.
         before = track.attempts if track.stale else track.before
         track = Track(attempts=attempts, before=before)
     name = node.job(flow, attempts)
@@ -151,13 +150,13 @@ def _observed(
         return _of_job(node, replace(track, job=name), job, now)
     if track.phase == RETRYING:
         return track
-    # What we make is seen at once. A Job that never was had a name that somebody else has.
+    # The write-through cache shows own creations at once: an unseen Job's name belongs to another owner.
     ours = track.started is not None or name in gone
     return replace(track, phase=None, lost=ours, taken=not ours)
 
 
 def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
-    """The track by its newest Job."""
+    """Returns the track advanced by its newest Job."""
     state = (job.get("status") or {}).get("state") or {}
     phase = state.get("phase") or "Pending"
     created = _moment(job["metadata"].get("creationTimestamp")) or now
@@ -172,22 +171,22 @@ def _of_job(node: FlowNode, track: Track, job: Object, now: datetime) -> Track:
         return _failed(node, track, ended, state.get("reason"), state.get("message"))
     if phase == TERMINATED:
         return track.end(TERMINATED, ended, state.get("reason"), state.get("message"))
-    return replace(track, phase=phase, again=None)
+    return replace(track, phase=phase, retry_at=None)
 
 
 def _failed(node: FlowNode, track: Track, ended: datetime, reason: str | None, message: str | None) -> Track:
-    """The track once its Job failed: there is another attempt, or there is none."""
+    """Returns the track after a failure: Retrying, or Failed after the last attempt."""
     retry, made = node.entry.retry, track.attempts - track.before
     if retry is None or made > retry.limit:
         return track.end(FAILED, ended, reason, message)
     if track.phase == RETRYING:
         return track
     again = ended + backoff(retry, made)
-    return replace(track, phase=RETRYING, again=again, reason=reason, message=message)
+    return replace(track, phase=RETRYING, retry_at=again, reason=reason, message=message)
 
 
 def backoff(retry: FlowRetry, failed: int) -> timedelta:
-    """The wait after so many Jobs in a row failed."""
+    """Returns the wait after `failed` Jobs in a row."""
     try:
         seconds = retry.backoff_seconds * retry.factor ** (failed - 1)
     except OverflowError:

@@ -1,12 +1,15 @@
-"""Gang admission: which PodGroups may start, and what becomes of them."""
+"""PodGroups: gang admission, phases, ungating and back-out.
+
+The registry imports it; `queue` runs its admission round; the command line reads `group` and `order`.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
 
 from workers.api.kinds import POD, POD_GROUP
-from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.decide import GangDecision
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import Plan
 from workers.reconcile.snapshot import Snapshot
@@ -14,11 +17,11 @@ from workers.reconcile.snapshot import Snapshot
 __all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 
 
-def controller(rules: GangRules = DEFAULT) -> Controller:
-    """The controller of PodGroups: their phases, their pods let go, their back-out."""
-    return Controller(kind=POD_GROUP, decide=Gangs(rules).decide, referrers=(POD,))
+def controller(rules: GangRules = DEFAULT_RULES) -> Controller:
+    """Returns the controller of PodGroups: phases, ungated pods and back-out."""
+    return Controller(kind=POD_GROUP, decide=GangDecision(rules).decide, referrers=(POD,))
 
 
-def rounds(rules: GangRules = DEFAULT) -> Callable[[Snapshot, datetime], Plan]:
-    """What the queue `root` decides for all: who may start. It must see everything of EVERYWHERE."""
+def rounds(rules: GangRules = DEFAULT_RULES) -> Callable[[Snapshot, datetime], Plan]:
+    """Returns the admission round, a decision of the queue `root`. It must observe everything of EVERYWHERE."""
     return lambda snapshot, now: admit(snapshot, now, rules)

@@ -1,18 +1,35 @@
-"""The decision on one PodGroup: its phase and numbers, its pods let go once it may start, its back-out."""
+"""The decision about one PodGroup: phase, counts, ungating, and back-out.
 
+An admitted gang that does not get its nodes in time gives back its resources, and waits before the next attempt.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workers.admission.volcano.queue_lookup import ROOT
-from workers.api.kinds import POD, QUEUE, Ref
-from workers.controllers.volcano.podgroup import backout, conditions, phases, vectors
-from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, Group, observe
-from workers.controllers.volcano.podgroup.members import let_go, member
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
+from workers.api import times
+from workers.api.kinds import POD, QUEUE, Ref, ref_of
+from workers.controllers.volcano.podgroup import status, vectors
+from workers.controllers.volcano.podgroup.group import (
+    COMPLETED,
+    DEFAULT_RULES,
+    INQUEUE,
+    PATIENCE,
+    PENDING,
+    RUNNING,
+    GangRules,
+    Group,
+    GroupBackOff,
+    observe,
+)
+from workers.controllers.volcano.podgroup.members import Member, member, ungate
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
+    Delete,
     MarkObject,
+    Patch,
     PatchStatus,
     Plan,
     RecordEvent,
@@ -21,64 +38,127 @@ from workers.reconcile.plan import (
 )
 from workers.reconcile.snapshot import Snapshot
 
-#: The queue whose decision is the round.
+#: Wait after the first back-out; it doubles each time.
+FIRST_BACK_OFF = timedelta(seconds=10)
+LONGEST_BACK_OFF = timedelta(minutes=10)
+
+#: Pod annotation: the deletion comes from a controller, not from a user.
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+
+
+def back_out_deadline(group: Group, phase: str, rules: GangRules) -> datetime | None:
+    """Returns the time at which an admitted group that is not whole backs out; None if it never does.
+
+    An ungated pod without a controller would never be replaced: its group does not back out.
+    """
+    patience = group.durations.get(PATIENCE, rules.patience)
+    if phase != INQUEUE or group.admitted_at is None or not patience:
+        return None
+    if not all(each.replaced or each.gated for each in group.waiting):
+        return None
+    return group.admitted_at + patience
+
+
+def next_back_off(group: Group, now: datetime) -> GroupBackOff:
+    """Returns the back-off that begins now."""
+    count = (group.back_off.count if group.back_off else 0) + 1
+    return GroupBackOff(count, now, now + min(FIRST_BACK_OFF * 2 ** min(count - 1, 20), LONGEST_BACK_OFF))
+
+
+def deletions(group: Group) -> list[Step]:
+    """Returns the steps that delete the pods of a group that backed out; they may be repeated.
+
+    A gang that was never whole loses all its pods; one that was loses only pods without a node, because the others may
+    have done work. Pods created after the back-out stay: they are gated.
+    """
+    back = group.back_off
+    if group.phase != PENDING or back is None:
+        return []
+    going = [
+        each
+        for each in _of_the_gang(group)
+        if times.parse(each.pod["metadata"]["creationTimestamp"]) <= back.since and not each.gated
+    ]
+    if not going:
+        return []
+    marks = tuple(
+        _out_of_sync(each) for each in going if OUT_OF_SYNC not in (each.pod["metadata"].get("annotations") or {})
+    )
+    deletions = tuple(Delete(ref_of(POD, each.pod), each.pod["metadata"]["uid"]) for each in going)
+    return [*((Together(marks),) if marks else ()), Together(deletions)]
+
+
+def _of_the_gang(group: Group) -> Iterable[Member]:
+    whole = status.was_whole(group.body)
+    states = ("waiting",) if whole else ("waiting", "bound", "running")
+    return (each for each in group.members if each.state in states and each.replaced)
+
+
+def _out_of_sync(each: Member) -> Patch:
+    metadata = each.pod["metadata"]
+    return Patch(
+        ref_of(POD, each.pod), {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}, metadata["resourceVersion"]
+    )
+
+
+#: The queue whose decision runs the admission round.
 ROUND = Ref(QUEUE, "", ROOT)
 
 
 @dataclass(frozen=True, slots=True)
-class Gangs:
-    """The decision, with what it takes from the settings."""
+class GangDecision:
+    """The decision with its rules."""
 
-    rules: GangRules = DEFAULT
+    rules: GangRules = DEFAULT_RULES
 
     def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
-        """What is to be done about this group now."""
+        """Returns the plan for this group."""
         if snapshot.body is None or snapshot.body["metadata"].get("deletionTimestamp"):
             return NOTHING
         pods = snapshot.referrers.get(POD.id, ())
         group = observe(snapshot.body, (member(entry.body) for entry in pods if entry.body is not None))
-        phase = phases.phase(group)
-        deadline = backout.deadline(group, phase, self.rules)
+        phase = status.phase(group)
+        deadline = back_out_deadline(group, phase, self.rules)
         if deadline is not None and now >= deadline:
             return _back_out(group, now)
-        if leftovers := backout.given_back(group):
+        if leftovers := deletions(group):
             return Plan(tuple(leftovers), "what is left of a gang that backed out")
-        status = phases.status(group, phase, now)
-        steps: list[Step] = [PatchStatus(status)] if status != group.status else []
-        # Not before the phase is written down: whoever is let go counts as admitted.
-        steps += _let_go(group) if phase != PENDING else []
-        steps += [MarkObject(ROUND)] if _is_news(group, phase) else []
-        # A gang that is whole as it was let through, and has grown meanwhile, is asked anew.
+        written = status.status(group, phase, now)
+        steps: list[Step] = [PatchStatus(written)] if written != group.status else []
+        # The phase is written before the gates go: an ungated pod counts as admitted.
+        steps += _ungate(group) if phase != PENDING else []
+        steps += [MarkObject(ROUND)] if _round_is_affected(group, phase) else []
+        # A whole gang that has grown since its admission is checked again.
         steps += [ComeBack(now)] if group.grows and phase != INQUEUE else []
         steps += [ComeBack(deadline)] if deadline else []
         return Plan(tuple(steps), f"{phase}, {group.placed} of {group.least} pods have a node") if steps else NOTHING
 
 
 def _back_out(group: Group, now: datetime) -> Plan:
-    """Write the end of the attempt down first: nobody makes its pods anew then, and whoever comes next goes on."""
-    back = backout.begun(group, now)
+    """Writes the end of the attempt before the deletions: no gang is replaced in between, and a crash repeats them."""
+    back = next_back_off(group, now)
     text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
-    told = conditions.written(group.body, conditions.UNSCHEDULABLE, "True", "BackingOff", text, now)
-    status = {**phases.status(group, PENDING, now), "backOff": back.render(), "conditions": told}
-    after = observe({**group.body, "status": status}, group.members)
-    steps: list[Step] = [PatchStatus(status), RecordEvent("Warning", "BackOff", text), *backout.given_back(after)]
+    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
+    written = {**status.status(group, PENDING, now), "backOff": back.render(), "conditions": conditions}
+    after = observe({**group.body, "status": written}, group.members)
+    steps: list[Step] = [PatchStatus(written), RecordEvent("Warning", "BackOff", text), *deletions(after)]
     return Plan((*steps, MarkObject(ROUND)), text)
 
 
-def _let_go(group: Group) -> list[Step]:
-    """The pods that make the gang whole, once all of them are there.
+def _ungate(group: Group) -> list[Step]:
+    """Returns the patches of the pods that make the gang whole, once all of them exist.
 
-    The rest of them are let go by rounds, one by one, as there is room.
+    Admission rounds ungate the pods beyond the gang one by one.
     """
-    if group.gathers:
+    if group.incomplete:
         return []
-    gated = tuple(let_go(each) for each in group.missing if each.gated)
+    gated = tuple(ungate(each) for each in group.missing if each.gated)
     return [Together(gated)] if gated else []
 
 
-def _is_news(group: Group, phase: str) -> bool:
-    """Whether the round must hear of it: something waits that it has not judged yet, or there is room again."""
-    if phase == PENDING and (group.phase != PENDING or conditions.waits(group.body) is None):
+def _round_is_affected(group: Group, phase: str) -> bool:
+    """Returns True if a round has to run: a group waits without a reason yet, or there is room again."""
+    if phase == PENDING and (group.phase != PENDING or status.waiting_reason(group.body) is None):
         return True
     if phase != group.phase or (phase in (RUNNING, COMPLETED) and group.rest):
         return True

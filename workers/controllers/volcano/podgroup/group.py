@@ -1,8 +1,10 @@
-"""A PodGroup with its pods: what it asks for, what it has, and what it still needs."""
+"""The observed view of a PodGroup: its demand, its pods, and the resources it still needs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 
 from scheduler.cron.durations import duration
@@ -10,23 +12,81 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.references import DEFAULT_QUEUE
-from workers.controllers.volcano.podgroup import parts, vectors
-from workers.controllers.volcano.podgroup.members import Member, ordered
-from workers.controllers.volcano.podgroup.shapes import PodShape
+from workers.controllers.volcano.podgroup import places, vectors
+from workers.controllers.volcano.podgroup.members import ONE_POD, Member, ordered
+from workers.controllers.volcano.podgroup.places import ANYWHERE, Places, PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class GangRules:
+    """The settings of gang admission.
+
+    overcommit: times the nodes' resources that may be promised; 1 for a scheduler without gangs. patience: time for an
+    admitted group to get its nodes. overtaking: time after which no group overtakes a waiting one. 0 is for ever.
+    """
+
+    overcommit: Fraction = Fraction(1)
+    patience: timedelta = timedelta(minutes=5)
+    overtaking: timedelta = timedelta(minutes=10)
+
+
+DEFAULT_RULES = GangRules()
+
+
+def gang_tasks(spec: Object) -> Mapping[str, int]:
+    """Returns the number of pods in the gang by task; they have the lowest indexes."""
+    return spec.get("minTaskPods") or spec.get("minTaskMember") or {}
+
+
+def unmade_shapes(
+    spec: Object, minimum: Vector | None, made: Iterable[Member], number: int
+) -> tuple[PodShape, ...] | None:
+    """Returns the shapes of pods still to be created; None where the PodGroup does not tell."""
+    counts = gang_tasks(spec)
+    sizes = spec.get("minTaskResources") or {}
+    least = int(spec.get("minMember") or 0)
+    if sizes and sum(counts.values()) == least and counts.keys() <= sizes.keys():
+        there = Counter(each.task for each in made)
+        found = [
+            _shape_of(sizes[task], _placement(spec, task))
+            for task, wanted in sorted(counts.items())
+            for _ in range(wanted - there[task])
+        ]
+        return tuple(found[:number]) if len(found) >= number else None
+    if minimum is None or len(counts) > 1:
+        return None
+    where = _placement(spec, next(iter(counts), ""))
+    return equal_shapes(minimum, least, where)[:number]
+
+
+def equal_shapes(whole: Vector, number: int, where: Places = ANYWHERE) -> tuple[PodShape, ...]:
+    """Returns equal parts of the pods' total, rounded up."""
+    return places.pieces(vectors.plain(whole), number, where)
+
+
+def _placement(spec: Object, task: str) -> Places:
+    given = (spec.get("minTaskPlacement") or {}).get(task)
+    return places.read(given) if given else ANYWHERE
+
+
+def _shape_of(sizes: Mapping[str, object] | None, where: Places) -> PodShape:
+    """Returns the shape of a pod of this size, including one of a node's pods."""
+    return places.shape({**vectors.readable(sizes or EMPTY), "pods": ONE_POD}, where)
+
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
-#: Annotations. How long a group waits before nobody may overtake it any more (Volcano's).
+#: Annotation (Volcano's): the wait after which no group overtakes this one.
 SLA = "sla-waiting-time"
-#: How long a group waits before it is given up.
+#: Annotation: the wait after which the group is given up.
 WAITING_LIMIT = "penstock.dev/waiting-limit"
-#: How long an admitted group may stay without enough pods that have a node; ``0`` is for ever.
+#: Annotation: time for an admitted group to get its nodes; ``0`` is for ever.
 PATIENCE = "penstock.dev/gang-timeout"
 
 
 def instant(text: str | None) -> datetime | None:
-    """An instant of a status; None when there is none, or when nobody can read what was written into it."""
+    """Returns an instant of a status; None for a missing or malformed one."""
     try:
         return times.parse(text) if text else None
     except ValueError:
@@ -35,7 +95,7 @@ def instant(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class GroupBackOff:
-    """A group that was let through and was not placed. count: how often so far. since, until: of the last time."""
+    """The last back-out. count: how often in a row. until: the end of the wait."""
 
     count: int
     since: datetime
@@ -43,32 +103,32 @@ class GroupBackOff:
 
     @classmethod
     def parse(cls, body: Object) -> "GroupBackOff | None":
-        """From a status; None for what nobody of ours wrote."""
+        """Returns the back-off of a status; None for a malformed one."""
         since, until = instant(body.get("since")), instant(body.get("until"))
         return cls(int(body.get("count") or 1), since, until) if since and until else None
 
     def render(self) -> Object:
-        """For a status."""
+        """Returns the back-off for a status."""
         return {"count": self.count, "since": times.render(self.since), "until": times.render(self.until)}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupGrant:
-    """What a group was let through for. Its spec may ask for more since then: nobody has looked for room for that."""
+    """The demand that was admitted. The spec may ask for more since then; that part is not admitted."""
 
     least: int
     minimum: Vector | None
 
     @classmethod
     def parse(cls, body: Object) -> "GroupGrant | None":
-        """From a status; None for what nobody of ours wrote."""
+        """Returns the grant of a status; None for a malformed one."""
         least, resources = body.get("minMember"), body.get("minResources")
         if not isinstance(least, int):
             return None
         return cls(least, None if resources is None else vectors.readable(resources))
 
     def of(self, least: int, minimum: Vector | None) -> tuple[int, Vector | None]:
-        """The part of what is asked for now that was granted."""
+        """Returns the admitted part of the present demand."""
         if minimum is None or self.minimum is None:
             return min(least, self.least), None
         known = self.minimum
@@ -77,9 +137,9 @@ class GroupGrant:
 
 @dataclass(frozen=True)
 class Group:
-    """One PodGroup. problem: what of it cannot be understood; it waits then, whatever there is room for.
+    """One PodGroup. problem: the malformed part of its spec; the group waits then.
 
-    While it is Inqueue `least` and `minimum` are what it was let through for; grows: by now it asks for more pods.
+    While it is Inqueue `least` and `minimum` are the admitted demand; grows: the spec asks for more pods by now.
     """
 
     body: Object
@@ -95,29 +155,29 @@ class Group:
 
     @property
     def admitted(self) -> bool:
-        """Whether it has been let through, and is not done."""
+        """True from admission to completion."""
         return self.phase in (INQUEUE, RUNNING, UNKNOWN)
 
     @property
-    def gathered(self) -> bool:
-        """Whether it was made for pods that were there first; those of Volcano's Jobs come when it is admitted."""
+    def pods_first(self) -> bool:
+        """True if the group was created for existing pods; Volcano's Jobs create pods after admission."""
         owner = controller_of(self.body)
         return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) != VC_JOB
 
     @property
     def status(self) -> Object:
-        """Its status as it was observed."""
+        """The observed status."""
         return self.body.get("status") or {}
 
     @property
     def age(self) -> tuple[str, str]:
-        """What puts groups in the order in which they were made."""
+        """The sort key by creation."""
         metadata = self.body["metadata"]
         return metadata.get("creationTimestamp") or "", metadata.get("uid") or ""
 
     @cached_property
     def placed(self) -> int:
-        """How many pods have, or had, their place."""
+        """The number of pods that have, or had, a node."""
         return sum(each.placed for each in self.members)
 
     @cached_property
@@ -127,34 +187,31 @@ class Group:
 
     @cached_property
     def missing(self) -> tuple[Member, ...]:
-        """Of those the ones that make the gang whole: first those that nobody holds back, then the oldest."""
+        """The waiting pods that make the gang whole: ungated pods first, then the oldest."""
         number = max(0, self.least - self.placed)
-        tasks = parts.tasks(self.body.get("spec") or {})
+        tasks = gang_tasks(self.body.get("spec") or {})
         able = [each for each in self.waiting if not each.gated or each.is_first(tasks)]
         return tuple(sorted(able, key=lambda each: each.gated)[:number])
 
     @property
-    def gathers(self) -> bool:
-        """Whether pods of the gang are still to come: none that is held back goes alone."""
+    def incomplete(self) -> bool:
+        """True if pods of the gang do not exist yet: none of the gated pods starts before."""
         return self.placed + len(self.missing) < self.least
 
     @cached_property
     def rest(self) -> tuple[Member, ...]:
-        """The pods beyond those, which are still held back."""
+        """The gated pods beyond the gang."""
         gang = {id(each) for each in self.missing}
         return tuple(each for each in self.waiting if each.gated and id(each) not in gang)
 
     @cached_property
     def allocated(self) -> Vector:
-        """What its pods take of nodes now."""
-        return vectors.total(each.requests for each in self.members if each.holds)
+        """The resources that its pods take of nodes."""
+        return vectors.total(each.requests for each in self.members if each.occupies)
 
     @cached_property
     def need(self) -> Vector:
-        """What must be free before the gang is whole: what `minResources` says and its pods do not have already.
-
-        Where pods of the gang exist that ask for more than that, so much.
-        """
+        """The room that the gang still needs: `minResources` without placed pods, or its pods' requests if larger."""
         covered = vectors.total(each.requests for each in self.members if each.placed)
         return vectors.most(
             vectors.minus(vectors.plain(self.minimum or EMPTY), covered),
@@ -163,68 +220,67 @@ class Group:
 
     @cached_property
     def reserve(self) -> Vector:
-        """What is not free because this group will take it: nobody but a plain scheduler holds its pods back.
+        """The room that is taken although no pod is there: the plain scheduler may bind its pods at any time.
 
-        Until an admitted gang is whole that is what it needs, and always what its pods ask for that were let go and
-        have no node yet.
+        Until an admitted gang is whole that is its need, and always the requests of its ungated pods without a node.
         """
         if self.phase == PENDING:
             return EMPTY
-        free = vectors.total(each.requests for each in self._let_go)
+        free = vectors.total(each.requests for each in self._ungated)
         return vectors.most(self.need, free) if self.admitted and self.phase != RUNNING else free
 
     @cached_property
     def counted(self) -> Vector:
-        """What a quota counts of its pods that are there, by the quota's names."""
+        """The amounts that a quota counts for its existing pods."""
         return vectors.total(each.counted for each in self.members)
 
     @cached_property
     def shapes(self) -> tuple[PodShape, ...] | None:
-        """The pods that are missing for a whole gang, as nodes see them; None where only their sum is known."""
+        """The shapes of the pods missing for a whole gang; None where only their sum is known."""
         there = tuple(each.shape for each in self.missing)
         unmade = max(0, self.least - self.placed) - len(there)
         if not unmade:
             return there
         made = (*(each for each in self.members if each.placed), *self.missing)
-        found = parts.unmade(self.body.get("spec") or {}, self.minimum, made, unmade)
+        found = unmade_shapes(self.body.get("spec") or {}, self.minimum, made, unmade)
         return None if found is None else (*there, *found)
 
     @cached_property
     def coming(self) -> tuple[PodShape, ...]:
-        """Pods of an admitted group that will take room on nodes; of equal size where nobody knows better."""
+        """The pods of an admitted group that will take room on nodes; equal parts where sizes are unknown."""
         if self.phase == PENDING:
             return ()
-        free = tuple(each.shape for each in self._let_go)
+        free = tuple(each.shape for each in self._ungated)
         if self.phase != INQUEUE or self.least <= self.placed + len(free):
             return free
         if self.shapes is not None:
             gated = tuple(each.shape for each in self.missing if each.gated)
             return (*free, *gated, *self.shapes[len(self.missing) :])
-        return (*free, *parts.pieces_of(self.need, self.least - self.placed - len(free)))
+        return (*free, *equal_shapes(self.need, self.least - self.placed - len(free)))
 
     @property
-    def _let_go(self) -> Iterator[Member]:
+    def _ungated(self) -> Iterator[Member]:
         return (each for each in self.waiting if not each.gated)
 
     @cached_property
     def back_off(self) -> GroupBackOff | None:
-        """Its last back-out, None when there was none, or it has been whole since."""
+        """The last back-out, None without one since the gang was whole."""
         body = self.status.get("backOff")
         return GroupBackOff.parse(body) if body else None
 
     @property
     def admitted_at(self) -> datetime | None:
-        """When it was let through the last time."""
+        """The time of the last admission."""
         return instant(self.status.get("admitted"))
 
     def elapsed(self, annotation: str, now: datetime) -> bool:
-        """Whether the time that an annotation gives is over since the group was made."""
+        """Returns True if the duration of an annotation has passed since the group's creation."""
         span, created = self.durations.get(annotation), self.body["metadata"].get("creationTimestamp")
         return span is not None and created is not None and now >= times.parse(created) + span
 
 
 def observe(body: Object, pods: Iterable[Member]) -> Group:
-    """The PodGroup with its pods."""
+    """Returns the PodGroup with its pods."""
     spec, status = body.get("spec") or {}, body.get("status") or {}
     durations, problem = _durations(body["metadata"].get("annotations") or {})
     minimum: Vector | None = None

@@ -1,4 +1,4 @@
-"""What is promised already, while one round asks group after group: of queues, of the cluster, of single nodes."""
+"""The running totals of an admission round: resources promised to queues, on the cluster and on single nodes."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -6,19 +6,18 @@ from functools import cached_property
 from itertools import pairwise
 
 from workers.admission.volcano.queue_lookup import ROOT
-from workers.controllers.volcano.podgroup import shares, vectors
-from workers.controllers.volcano.podgroup.bins import Bins
+from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.group import PENDING, Group
-from workers.controllers.volcano.podgroup.nodes import COMMON, Nodes
+from workers.controllers.volcano.podgroup.nodes import COMMON, Bins, Nodes
 from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
 class PlacementLedger:
-    """Running totals. What a group was let through for counts at once, for the groups asked after it.
+    """The totals. An admitted group counts at once, for the groups checked after it.
 
-    use: by queue, what it and those below it have and are promised. running: by queue, how many groups are at work.
-    room: what of the cluster is neither taken nor promised, None where no node is known.
+    use: by queue, resources taken by and promised to it and the queues below. running: by queue, admitted groups.
+    room: resources of the cluster that are neither taken nor promised, None where no node is known.
     """
 
     def __init__(self, tree: QueueTree, nodes: Nodes, groups: Iterable[Group], overcommit: Fraction) -> None:
@@ -42,7 +41,7 @@ class PlacementLedger:
 
     @cached_property
     def bins(self) -> Bins | None:
-        """The room on single nodes, with admitted pods that have none yet placed somewhere; None without nodes."""
+        """The room on single nodes, with coming pods of admitted groups placed; None without nodes."""
         if self._nodes.total is None:
             return None
         unmeasured = [name for name in COMMON if not self._nodes.measures(name)]
@@ -51,13 +50,13 @@ class PlacementLedger:
         return bins
 
     def promise(self, group: Group, *, running: bool = True) -> None:
-        """Count what the group needs as given away. running: False for what is only kept free for it."""
+        """Counts the group's need as given away. running: False for room that is only reserved."""
         self.give(group.queue, group.need)
         for name in self._tree.chains[group.queue]:
             self.running[name] += running
 
     def give(self, queue: str, amounts: Vector) -> None:
-        """Count so much as given away to a queue."""
+        """Counts an amount as given to a queue."""
         for name in self._tree.chains[queue]:
             _add(self.use[name], amounts)
             self._asides.pop(name, None)
@@ -68,13 +67,13 @@ class PlacementLedger:
                     self.room[name] -= value
 
     def withhold(self, queue: str, amounts: Vector) -> None:
-        """Keep so much of what one queue may have, from all queues below it, for those who wait for it there."""
+        """Reserves an amount of a queue, from all queues below it, for groups that wait there."""
         _add(self.use[queue], amounts)
 
     def limit(self, queue: str, name: str) -> int | None:
-        """The most of a resource that a queue can ever have, None for any amount.
+        """Returns the most of a resource that a queue can have, None for any amount.
 
-        That is its capability, and what its parent can have without what its siblings are guaranteed.
+        The limit is its capability, and the limit of its parent without the guarantees of its siblings.
         """
         known = (queue, name)
         if known not in self._limits:
@@ -83,17 +82,17 @@ class PlacementLedger:
         return self._limits[known]
 
     def left(self, queue: str, name: str) -> int | None:
-        """What the cluster has of a resource for a queue, without what is kept free for others; None: any amount."""
+        """Returns the cluster's room for a queue without the guarantees of others; None for any amount."""
         if self.room is None or not self._nodes.measures(name):
             return None
         return self.room.get(name, 0) - self.kept(queue, name)
 
     def kept(self, queue: str, name: str) -> int:
-        """What of a resource other queues are guaranteed and do not have."""
+        """Returns the unused guarantees of other queues."""
         return self._set_aside(queue).get(name, 0) if self._tree.guarded else 0
 
     def share(self, queue: str) -> float:
-        """How much of what it deserves a queue has; the least comes first."""
+        """Returns the fraction of its deserved resources that a queue has; the least is served first."""
         if queue not in self._shares:
             owed, use = self.deserved[queue], self.use[queue]
             parts = (value / owed[name] if owed.get(name) else float("inf") for name, value in use.items() if value)
@@ -102,7 +101,7 @@ class PlacementLedger:
 
     @cached_property
     def deserved(self) -> dict[str, Vector]:
-        """By queue, what it deserves, before anybody is let through."""
+        """The deserved resources by queue, at the start of the round."""
         requested = {name: dict(vector) for name, vector in self.use.items()}
         for group in self._groups:
             if group.phase == PENDING:
@@ -113,10 +112,10 @@ class PlacementLedger:
             queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}
             for queue in self._tree
         }
-        return shares.deserved(self._tree, requested, limits, self.total or EMPTY)
+        return tree.deserved(self._tree, requested, limits, self.total or EMPTY)
 
     def _above(self, queue: str, name: str) -> int | None:
-        """What of a resource is left for a queue of all there is."""
+        """Returns the part of the whole that is left for a queue."""
         if queue == ROOT:
             return self.total.get(name, 0) if self.total is not None and self._nodes.measures(name) else None
         parent = self._tree.chains[queue][1]
@@ -127,7 +126,7 @@ class PlacementLedger:
         return max(whole - guaranteed, 0) + self._tree[queue].guarantee.get(name, 0)
 
     def _set_aside(self, queue: str) -> Vector:
-        """What is kept free for the queues beside this one and beside those above it."""
+        """Returns the unused guarantees of the siblings of a queue and of its ancestors."""
         chain = self._tree.chains[queue]
         beside = (
             sibling for child, parent in pairwise(chain) for sibling in self._tree.children[parent] if sibling != child
@@ -135,7 +134,7 @@ class PlacementLedger:
         return vectors.total(map(self._aside, beside))
 
     def _aside(self, queue: str) -> Vector:
-        """What a queue and those below it are guaranteed and do not have."""
+        """Returns the unused guarantees of a queue and the queues below it."""
         if queue not in self._asides:
             own = vectors.minus(self._tree[queue].guarantee, self.use[queue])
             below = vectors.total(map(self._aside, self._tree.children[queue]))

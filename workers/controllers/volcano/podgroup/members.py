@@ -1,4 +1,4 @@
-"""The pods of a gang, as a scheduler looks at them."""
+"""The pods of a gang as a scheduler counts them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from typing import Literal
 from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano import demand
-from workers.controllers.volcano.podgroup import places, shapes
-from workers.controllers.volcano.podgroup.shapes import PodShape
+from workers.controllers.volcano.podgroup import places
+from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 from workers.reconcile.plan import Patch
 
-#: waiting: has no node yet. bound: has one, and does not run yet. releasing: is being deleted.
+#: waiting: without a node. bound: with a node, not running yet. releasing: being deleted.
 State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
 
-#: A pod's annotations: its task in the job it was made for, and its place in that.
+#: Pod annotations: task and index in its job.
 TASK, TASK_INDEX = "volcano.sh/task-spec", "volcano.sh/task-index"
-#: One of a node's places for pods.
+#: One pod in billionths, as nodes count `pods`.
 ONE_POD = 10**9
 _RUNNING: dict[str, State] = {"Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod. requests: what it takes of a node, itself as one of its pods included."""
+    """One pod. requests: the resources it takes of a node, including one of the node's pods."""
 
     pod: Object
     state: State
@@ -33,22 +33,22 @@ class Member:
 
     @property
     def placed(self) -> bool:
-        """Whether it has, or had, its place: what makes a gang whole."""
+        """True if it has, or had, a node: the gang is whole with enough such pods."""
         return self.state in ("bound", "running", "succeeded", "failed") or self.releasing_place
 
     @property
-    def holds(self) -> bool:
-        """Whether it takes something of a node now."""
+    def occupies(self) -> bool:
+        """True if it takes resources of a node now."""
         return self.state in ("bound", "running") or self.releasing_place
 
     @property
     def releasing_place(self) -> bool:
-        """Whether it is on its way out of a node."""
+        """True while it is being deleted from a node."""
         return self.state == "releasing" and bool(self.node)
 
     @property
     def unschedulable(self) -> bool:
-        """Whether a scheduler looked for a node and found none."""
+        """True if a scheduler found no node for it."""
         return any(
             condition.get("type") == "PodScheduled"
             and condition.get("status") == "False"
@@ -58,22 +58,22 @@ class Member:
 
     @property
     def gated(self) -> bool:
-        """Whether it is held back until its gang is admitted."""
+        """True until the gang is admitted."""
         return any(gate.get("name") == GANG_GATE for gate in self.pod["spec"].get("schedulingGates") or ())
 
     @property
     def task(self) -> str:
-        """The task of its job; empty for a pod of no job."""
+        """The task of its job; empty without a job."""
         return str((self.pod["metadata"].get("annotations") or {}).get(TASK) or "")
 
     @property
     def of_a_job(self) -> bool:
-        """Whether Volcano's Job made it, which makes the pods of a gang only when that has been admitted."""
+        """True if Volcano's Job created it; such pods are created after the admission of their gang."""
         owner = controller_of(self.pod)
         return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
 
     def is_first(self, tasks: Mapping[str, int]) -> bool:
-        """Whether it is one of the pods of its task that a gang needs. tasks: by name, how many those are."""
+        """Returns True for one of the pods that the gang needs. tasks: the number of those by task."""
         index = str((self.pod["metadata"].get("annotations") or {}).get(TASK_INDEX) or "")
         if not self.of_a_job or self.task not in tasks or not index.isdecimal():
             return True
@@ -81,12 +81,12 @@ class Member:
 
     @property
     def shape(self) -> PodShape:
-        """What it asks for, and where it may go."""
-        return shapes.shape(self.requests, places.read(self.pod["spec"]))
+        """Its requests and the nodes it may go to."""
+        return places.shape(self.requests, places.read(self.pod["spec"]))
 
     @property
     def counted(self) -> Vector:
-        """What a quota counts of it, by the quota's names: nothing once it has ended, or if nobody can read it."""
+        """The amounts that a quota counts for it; empty for a pod that ended or is malformed."""
         if self.state in ("succeeded", "failed"):
             return EMPTY
         try:
@@ -96,25 +96,25 @@ class Member:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody will make another when it is deleted."""
+        """True if a controller will replace the pod after its deletion."""
         return controller_of(self.pod) is not None
 
 
-def let_go(each: Member) -> Patch:
-    """The step that holds the pod back no more."""
+def ungate(each: Member) -> Patch:
+    """Returns the patch that removes the gate."""
     rest = [gate for gate in each.pod["spec"]["schedulingGates"] if gate.get("name") != GANG_GATE]
     metadata = each.pod["metadata"]
     return Patch(ref_of(POD, each.pod), {"spec": {"schedulingGates": rest or None}}, metadata["resourceVersion"])
 
 
 def member(pod: Object) -> Member:
-    """The pod as a member. One whose requests are malformed takes nothing: an API server keeps none such."""
+    """Returns the pod as a member. Malformed requests count as none: an API server stores no such pod."""
     node = pod["spec"].get("nodeName") or ""
     return Member(pod, _state(pod, node), node, _requests(pod["spec"]))
 
 
 def ordered(members: Iterable[Member]) -> tuple[Member, ...]:
-    """The members, the oldest first."""
+    """Returns the members, the oldest first."""
     return tuple(sorted(members, key=lambda each: _age(each.pod)))
 
 

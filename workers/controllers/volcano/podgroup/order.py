@@ -1,4 +1,4 @@
-"""Who is asked next: queue after queue, in each the most urgent group first."""
+"""The order of an admission round: queue after queue, in each queue the most urgent group first."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -12,31 +12,31 @@ from workers.controllers.volcano.podgroup.tree import QueueTree
 
 
 def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
-    """The order of the groups of one queue: by priority, then whoever holds a part of what it needs, then by age.
+    """Returns the rank of a group in its queue: by priority, then groups with resources, then age.
 
-    priorities: the values of priority classes by name; an unknown one is 0.
+    priorities: the values of PriorityClasses by name; an unknown one is 0.
     """
     return urgency(group, bool(group.allocated), priorities)
 
 
 def urgency(group: Group, holds: bool, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
-    """The rank of a group whose pods were not looked at. holds: whether it has a part of what it needs."""
+    """Returns the rank of a group without its pods. holds: it has a part of its need."""
     name = (group.body.get("spec") or {}).get("priorityClassName") or ""
     return -priorities.get(name, 0), not holds, group.age
 
 
 def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetime) -> list[Group]:
-    """The groups that have waited for longer than they were promised, the most urgent first."""
+    """Returns the groups whose `sla-waiting-time` is over, the most urgent first."""
     return sorted((group for group in groups if group.elapsed(SLA, now)), key=lambda group: rank(group, priorities))
 
 
 def is_late(group: Group, limit: timedelta, now: datetime) -> bool:
-    """Whether a group has waited for so long that nobody goes past it any more. limit: 0 is for ever."""
+    """Returns True if no group may overtake this one any more. limit: 0 is for ever."""
     return bool(limit) and group.age[0] != "" and now >= times.parse(group.age[0]) + limit
 
 
 class Waits(Protocol):
-    """Whatever waits in a queue."""
+    """An entry of a queue."""
 
     @property
     def queue(self) -> str:
@@ -47,7 +47,7 @@ T = TypeVar("T", bound=Waits)
 
 
 class GangOrder(Generic[T]):
-    """Those that wait, and whose turn it is. They are given in the order in which their own queue serves them."""
+    """The waiting entries, given in the order in which their own queue serves them."""
 
     def __init__(self, waiting: Iterable[T], tree: QueueTree, ledger: PlacementLedger) -> None:
         self._tree, self._ledger = tree, ledger
@@ -57,7 +57,7 @@ class GangOrder(Generic[T]):
         self._next: str | None = None
 
     def take(self) -> T | None:
-        """The next one; None when all had their turn."""
+        """Returns the next entry; None after the last."""
         if self._next is None or not self._waiting.get(self._next):
             self._waiting = {name: rest for name, rest in self._waiting.items() if rest}
             if not self._waiting:
@@ -66,17 +66,17 @@ class GangOrder(Generic[T]):
         return self._waiting[self._next].popleft()
 
     def changed(self) -> None:
-        """Somebody was let through: from now on another queue may come first."""
+        """Ranks the queues again: an admission changed their shares."""
         self._next = None
 
     def rest(self, queue: str) -> list[T]:
-        """Those of a queue that had no turn yet; they have none in this round."""
+        """Removes and returns the remaining entries of a queue."""
         rest = self._waiting.pop(queue, deque())
         self._next = None
         return list(rest)
 
     def _rank(self, name: str) -> tuple[tuple[object, ...], ...]:
-        """The queues from the highest down to this one: each by its priority, then by the part of its share it has."""
+        """Returns the rank of a queue, from its topmost ancestor down: priority, then fraction of its share."""
         chain = self._tree.chains.get(name)
         if chain is None:
             return ()

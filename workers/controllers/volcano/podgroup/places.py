@@ -1,6 +1,6 @@
-"""Where a pod may go: what its node selector, its required node affinity and its tolerations say of a node.
+"""The shape of a pod: its requests, and the nodes allowed by node selector, required node affinity and tolerations.
 
-Not seen: affinity to other pods, topology spread, ports and volumes.
+Ignored: affinity to other pods, topology spread, ports and volumes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workers.api.kinds import Object
+from workers.controllers.volcano.podgroup.vectors import Vector
 
-#: Taints with these effects keep a new pod out that does not tolerate them.
+#: Effects of taints that keep a pod without a toleration off the node.
 _KEEP_OUT = ("NoSchedule", "NoExecute")
-#: One requirement: what it looks at (labels or fields), the key, the operator, the values.
+#: One requirement: matchExpressions or matchFields, key, operator, values.
 Requirement = tuple[str, str, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A node. whole: all it has for pods. free: what of it nobody has taken."""
+    """A node. whole: allocatable. free: the part that no pod has taken."""
 
     name: str
     whole: Mapping[str, int]
@@ -28,9 +29,9 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a pod demands of its node. terms: one of them must hold, None: any node will do. lost: nobody can read it.
+    """A pod's demands on its node. terms: one must hold, None for any node. lost: the demands are malformed.
 
-    A requirement whose operator nobody knows holds nowhere: unknown is no place.
+    A requirement with an unknown operator holds on no node.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -39,7 +40,7 @@ class Places:
     lost: bool = False
 
     def allow(self, machine: Machine) -> bool:
-        """Whether the pod may go to the node, if there is room."""
+        """Returns True if the pod may go to the node, given room."""
         if self.lost or any(machine.labels.get(key) != value for key, value in self.selector):
             return False
         if self.terms is not None and not any(_holds(term, machine) for term in self.terms):
@@ -55,7 +56,7 @@ _NOWHERE = Places(lost=True)
 
 
 def read(spec: Object) -> Places:
-    """What the spec of a pod, or the part of it that `part` keeps, demands; of one that nobody can read, no place."""
+    """Returns the demands of a pod's spec, or of the part that `part` keeps; malformed demands allow no node."""
     try:
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -71,7 +72,7 @@ def read(spec: Object) -> Places:
 
 
 def part(spec: Object) -> Object:
-    """What of a pod's spec says where it may go. What is malformed there is left to the API server."""
+    """Returns the part of a pod's spec that restricts its nodes. Malformed parts are left to the API server."""
     found = {name: spec[name] for name in ("nodeSelector", "tolerations") if spec.get(name)}
     affinity = spec.get("affinity")
     node = affinity.get("nodeAffinity") if isinstance(affinity, dict) else None
@@ -94,7 +95,7 @@ def _toleration(given: Object) -> tuple[str, str, str, str]:
 
 
 def _holds(term: Iterable[Requirement], machine: Machine) -> bool:
-    """Whether all of a term's requirements hold; a term without any holds nowhere."""
+    """Returns True if all requirements of a term hold; an empty term never holds."""
     empty = True
     for what, key, operator, values in term:
         empty = False
@@ -130,7 +131,7 @@ def _compared(label: str | None, values: tuple[str, ...], is_greater: bool) -> b
     return left > right if is_greater else left < right
 
 
-#: By the operator of a requirement, whether a label (None: there is none) satisfies it.
+#: By operator, the test of a label; None is an absent label.
 _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "In": lambda label, values: label is not None and label in values,
     "NotIn": lambda label, values: label not in values,
@@ -139,3 +140,27 @@ _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "Gt": lambda label, values: _compared(label, values, True),
     "Lt": lambda label, values: _compared(label, values, False),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """The requests of one pod, sorted, without zeros; and its nodes."""
+
+    amounts: tuple[tuple[str, int], ...]
+    places: Places = ANYWHERE
+
+    def times(self, room: Mapping[str, int], most: int) -> int:
+        """Returns the number of such pods that fit into the room, up to `most`."""
+        for name, value in self.amounts:
+            most = min(most, room.get(name, 0) // value)
+        return max(most, 0)
+
+
+def shape(asked: Vector, places: Places = ANYWHERE) -> PodShape:
+    """Returns the shape of a pod with these requests."""
+    return PodShape(tuple(sorted((name, value) for name, value in asked.items() if value > 0)), places)
+
+
+def pieces(whole: Vector, number: int, places: Places = ANYWHERE) -> tuple[PodShape, ...]:
+    """Returns equal parts of a sum, rounded up."""
+    return (shape({name: -(-value // number) for name, value in whole.items()}, places),) * number

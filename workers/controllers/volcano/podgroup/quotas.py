@@ -1,4 +1,4 @@
-"""ResourceQuotas: a gang whose pods a quota would refuse does not start, or it would start with a part of them."""
+"""ResourceQuotas: a gang starts only if the quotas accept all its pods."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 @dataclass(slots=True)
 class Quota:
-    """One quota: its limits, and what is used of it, pods on their way included."""
+    """One quota. used: includes the pods of admitted groups that do not exist yet."""
 
     namespace: str
     name: str
@@ -21,10 +21,9 @@ class Quota:
 
 
 class NamespaceQuotas:
-    """The quotas of all namespaces, with the pods that admitted groups are about to have.
+    """The quotas of all namespaces. Scoped quotas are left to the API server.
 
-    Those for some pods of a namespace only are left to the API server. pods: those of all namespaces; they say what is
-    used where a quota's status does not.
+    pods: of all namespaces; they give the usage where a quota's status does not.
     """
 
     def __init__(self, bodies: Iterable[Object], groups: Iterable[Group], pods: Iterable[Member]) -> None:
@@ -39,7 +38,7 @@ class NamespaceQuotas:
                 self.promise(group)
 
     def refused(self, group: Group) -> str | None:
-        """Why the pods of the group would be refused, or None."""
+        """Returns the reason why the group's pods would be refused, or None."""
         for quota in self._of.get(group.ref.namespace, ()):
             for name, value in _missing(group, quota):
                 hard, used = quota.hard[name], quota.used.get(name, 0)
@@ -49,27 +48,27 @@ class NamespaceQuotas:
         return None
 
     def promise(self, group: Group) -> None:
-        """What the group's pods will take once they are made counts from now on."""
+        """Counts the group's coming pods."""
         for quota in self._of.get(group.ref.namespace, ()):
             for name, value in _missing(group, quota):
                 quota.used[name] = quota.used.get(name, 0) + value
 
 
 def _missing(group: Group, quota: Quota) -> Iterator[tuple[str, int]]:
-    """What a quota will count of pods that are not there yet, by its own names."""
+    """Returns the amounts of a group's coming pods by the quota's names."""
     wanted = vectors.minus(group.minimum or EMPTY, group.counted)
     return ((name, value) for name, value in wanted.items() if name in quota.hard)
 
 
 class _Counted:
-    """What the pods of a namespace count, looked at only where somebody must know."""
+    """The usage of a namespace's pods, computed on demand."""
 
     def __init__(self, pods: Iterable[Member]) -> None:
         self._pods = pods
         self._known: dict[str, Vector] = {}
 
     def within(self, namespace: str) -> Vector:
-        """What a quota of the namespace counts of its pods, by the quota's names."""
+        """Returns the usage of a namespace by the quota's names."""
         if namespace not in self._known:
             own = (each for each in self._pods if each.pod["metadata"]["namespace"] == namespace)
             self._known[namespace] = vectors.total(each.counted for each in own)
@@ -77,7 +76,7 @@ class _Counted:
 
 
 def _observe(body: Object, there: _Counted) -> Quota | None:
-    """The quota. What nobody has counted yet, or nobody can read, is counted here: unknown is not nothing."""
+    """Returns the quota, None for a scoped or malformed one. Usage that the status lacks is counted here."""
     spec, status, metadata = body.get("spec") or {}, body.get("status") or {}, body["metadata"]
     if spec.get("scopes") or spec.get("scopeSelector"):
         return None

@@ -1,39 +1,104 @@
-"""One round of admission: which of the gangs that wait may start now, and why the others may not."""
+"""One admission round: the waiting gangs that may start now, the reasons of the others, and the writes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from workers.api import times
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.references import GROUP_NAME
+from workers.controllers import conditions as existing
 from workers.controllers.volcano.podgroup import group as groups
-from workers.controllers.volcano.podgroup import growing, nodes, order, tree, writing
-from workers.controllers.volcano.podgroup.group import PENDING, Group
-from workers.controllers.volcano.podgroup.growing import NONE, Growth
+from workers.controllers.volcano.podgroup import nodes, order, status, tree
+from workers.controllers.volcano.podgroup.checks import AdmissionChecks, Refusal
+from workers.controllers.volcano.podgroup.group import (
+    COMPLETED,
+    DEFAULT_RULES,
+    INQUEUE,
+    PENDING,
+    RUNNING,
+    GangRules,
+    Group,
+    instant,
+)
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.members import Member, member
+from workers.controllers.volcano.podgroup.members import Member, member, ungate
 from workers.controllers.volcano.podgroup.nodes import Nodes
+from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.controllers.volcano.podgroup.tree import QueueTree
-from workers.controllers.volcano.podgroup.voting import Refusal, Voting
-from workers.reconcile.plan import ComeBack, HoldKey, Plan
+from workers.reconcile.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
 from workers.reconcile.snapshot import Snapshot
 
-#: What a round must see whole.
+#: Most pods that one round ungates.
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraPod:
+    """A pod beyond its gang."""
+
+    group: Group
+    pod: Member
+
+    @property
+    def queue(self) -> str:
+        """The queue of its gang."""
+        return self.group.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """pods: may be ungated. waits: others have to wait."""
+
+    pods: tuple[Member, ...] = ()
+    waits: bool = False
+
+
+NONE = Growth()
+
+
+def growth(
+    groups: Iterable[Group],
+    priorities: Mapping[str, int],
+    tree: QueueTree,
+    ledger: PlacementLedger,
+    checks: AdmissionChecks,
+) -> Growth:
+    """Returns the pods beyond their gangs that may start, in the order of queues, ranks and ages.
+
+    Only whole gangs grow, after every waiting gang was checked. A refusal holds for equal pods: room only shrinks.
+    """
+    whole = (group for group in groups if group.phase in (RUNNING, COMPLETED) and group.rest)
+    ranked = sorted(whole, key=lambda group: order.rank(group, priorities))
+    turns = order.GangOrder((ExtraPod(group, pod) for group in ranked for pod in group.rest), tree, ledger)
+    going: list[Member] = []
+    refused: set[tuple[str, PodShape]] = set()
+    while len(going) < MOST and (extra := turns.take()) is not None:
+        kind = (extra.queue, extra.pod.shape)
+        if kind in refused:
+            continue
+        if checks.check_pod(extra.group, extra.pod):
+            going.append(extra.pod)
+            turns.changed()
+        else:
+            refused.add(kind)
+    return Growth(tuple(going), bool(refused) or len(going) == MOST)
+
+
+#: Kinds that a round observes completely.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
-#: While anybody waits there is a round at least so often: room is also made by pods of nobody's gang, and by time.
-AGAIN = timedelta(seconds=1)
-#: A round over many objects costs more than one over few, so it is followed by a longer rest (seconds for each object,
-#: and at most): what happens meanwhile is the next round's. Rounds take no more than about a third of a process.
-REST, LONGEST = 1e-4, 2.0
-#: Objects so few that no rest is needed.
+#: Interval of rounds while groups wait: pods without a gang, and time, make room as well.
+INTERVAL = timedelta(seconds=1)
+#: Pause after a round (seconds per object, and at most): rounds take no more than about a third of a process.
+PAUSE, LONGEST_PAUSE = 1e-4, 2.0
+#: Up to so many objects there is no pause.
 FEW = 100
 
 
 @dataclass(frozen=True)
-class Scene:
-    """All that a round looks at."""
+class ClusterView:
+    """The observed input of a round."""
 
     groups: tuple[Group, ...]
     tree: QueueTree
@@ -45,91 +110,92 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """admitted: who may start now. waiting: who may not, and why, in the order in which they were asked.
-
-    growth: pods beyond their gangs.
-    """
+    """admitted: groups that may start. waiting: the others with their reasons, in order. growth: extra pods."""
 
     admitted: tuple[Group, ...]
     waiting: tuple[tuple[Group, Refusal], ...]
     growth: Growth = NONE
 
 
-def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT) -> Plan:
-    """The round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
-    outcome = held(observe(snapshot), now, rules)
-    steps = writing.steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
+def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -> Plan:
+    """Returns the round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
+    outcome = run(observe(snapshot), now, rules)
+    steps = plan_steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
     size = sum(len(entries) for entries in snapshot.cluster_wide.values())
-    rest = (HoldKey(min(size * REST, LONGEST)),) if size > FEW else ()
+    rest = (HoldKey(min(size * PAUSE, LONGEST_PAUSE)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
     if not steps and not waits:
         return Plan(rest)
-    back = (ComeBack(now + AGAIN),) if waits else ()
+    back = (ComeBack(now + INTERVAL),) if waits else ()
     more = f", {len(outcome.growth.pods)} pods more" if outcome.growth.pods else ""
     return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
-def held(scene: Scene, now: datetime, rules: GangRules = DEFAULT) -> RoundOutcome:
-    """The round itself."""
-    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, rules.overcommit)
-    voting = Voting(scene.tree, ledger, NamespaceQuotas(scene.quotas, scene.groups, scene.pods), now)
-    asking = _Asking(voting, now, rules)
-    pending = [group for group in scene.groups if group.phase == PENDING and not _leaving(group)]
-    first = order.overdue(pending, scene.priorities, now)
+def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:
+    """Runs the round."""
+    ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, rules.overcommit)
+    checks = AdmissionChecks(cluster.tree, ledger, NamespaceQuotas(cluster.quotas, cluster.groups, cluster.pods), now)
+    admission = _Admission(checks, now, rules)
+    pending = [
+        group
+        for group in cluster.groups
+        if group.phase == PENDING and not bool(group.body["metadata"].get("deletionTimestamp"))
+    ]
+    first = order.overdue(pending, cluster.priorities, now)
     for late in first:
-        asking.ask(late, last=True)
+        admission.ask(late, last=True)
     early = {group.ref for group in first}
     others = (each for each in pending if each.ref not in early)
-    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, scene.priorities)), scene.tree, ledger)
+    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, cluster.priorities)), cluster.tree, ledger)
     while (group := turns.take()) is not None:
-        refusal = asking.ask(group)
+        refusal = admission.ask(group)
         if refusal is None:
             turns.changed()
-        elif _holds_up(scene.tree, group, refusal):
+        elif _blocks_queue(cluster.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
-            asking.waiting += [(each, voting.for_good(each) or behind) for each in turns.rest(group.queue)]
-    asking.keep_the_rest()
-    grown = growing.growth(scene.groups, scene.priorities, scene.tree, ledger, voting)
-    return RoundOutcome(tuple(asking.admitted), tuple(asking.waiting), grown)
+            admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
+    admission.reserve_the_rest()
+    grown = growth(cluster.groups, cluster.priorities, cluster.tree, ledger, checks)
+    return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown)
 
 
-class _Asking:
-    """Group after group is asked; for some of those that wait what they need is kept at once."""
+class _Admission:
+    """The checks of a round, group after group; late groups have room reserved at once."""
 
-    def __init__(self, voting: Voting, now: datetime, rules: GangRules) -> None:
+    def __init__(self, checks: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
         self._kept: set[Ref] = set()
-        self._voting, self._now, self._rules = voting, now, rules
+        self._checks, self._now, self._rules = checks, now, rules
 
     def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
-        """Why the group waits, None if it may start. last: nobody goes past it, however long it has waited."""
-        refusal = self._voting.ask(group)
+        """Returns the group's refusal, None if it may start. last: no group overtakes it."""
+        refusal = self._checks.ask(group)
         if refusal is None:
             self.admitted.append(group)
             return None
         self.waiting.append((group, refusal))
         if last or order.is_late(group, self._rules.overtaking, self._now):
-            self._voting.keep(group, refusal)
+            self._checks.reserve_room(group, refusal)
             self._kept.add(group.ref)
         return refusal
 
-    def keep_the_rest(self) -> None:
-        """From now on nobody gets what anybody waits for."""
+    def reserve_the_rest(self) -> None:
+        """Reserves the room that waiting groups need, from now on."""
         for group, refusal in self.waiting:
             if group.ref not in self._kept:
-                self._voting.keep(group, refusal)
+                self._checks.reserve_room(group, refusal)
 
 
-def observe(snapshot: Snapshot) -> Scene:
-    """What the snapshot of the queue `root` shows of queues, groups, nodes, pods and quotas."""
+def observe(snapshot: Snapshot) -> ClusterView:
+    """Returns the view of a snapshot of the queue `root`."""
     pods = [member(pod) for pod in _all(snapshot, POD)]
     of: dict[tuple[str, str], list[Member]] = {}
     for each in pods:
         metadata = each.pod["metadata"]
         if name := (metadata.get("annotations") or {}).get(GROUP_NAME):
             of.setdefault((metadata["namespace"], name), []).append(each)
-    return Scene(
+    return ClusterView(
         groups=tuple(
             groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
             for body in _all(snapshot, POD_GROUP)
@@ -146,14 +212,83 @@ def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
     return (entry.body for entry in snapshot.cluster_wide.get(kind.id, ()) if entry.body is not None)
 
 
-def _leaving(group: Group) -> bool:
-    return bool(group.body["metadata"].get("deletionTimestamp"))
-
-
-def _holds_up(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
-    """Whether nobody of its queue may overtake this group: one that can never start is no reason to wait."""
+def _blocks_queue(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
+    """Returns True if a fifo queue stops at this group; a group that can never start blocks no queue."""
     return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
 
 
 def _name(group: Group) -> str:
     return f"{group.ref.namespace}/{group.ref.name}"
+
+
+#: Patches sent together: after a failed one the rest of its batch waits for the next round.
+BATCH = 50
+#: Most reasons written by one round.
+REASONS = 100
+#: The numbers in a reason change with every admission: only the first groups are updated, at this interval.
+FRESH = 20
+FRESH_EVERY = timedelta(seconds=10)
+
+Waiting = Sequence[tuple[Group, Refusal]]
+
+
+def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Member], now: datetime) -> list[Step]:
+    """Returns the steps, admissions first. The next round repeats what the API server refuses."""
+    reported = list(_to_report(waiting, now))[:REASONS]
+    patches = [_admission_patch(group, now) for group in admitted]
+    patches += [ungate(pod) for pod in growth]
+    patches += [_refusal_patch(group, why, now) for group, why in reported]
+    staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
+    return [
+        *staged,
+        *(_refusal_event(group, why) for group, why in reported if status.waiting_reason(group.body) != why.reason),
+    ]
+
+
+def _to_report(waiting: Waiting, now: datetime) -> Iterator[tuple[Group, Refusal]]:
+    """Yields groups with a new reason, and at the front of the order those with outdated words."""
+    for place, (group, why) in enumerate(waiting):
+        if status.waiting_reason(group.body) != why.reason or (place < FRESH and _outdated(group, why, now)):
+            yield group, why
+
+
+def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
+    found = existing.find(group.body, status.UNSCHEDULABLE)
+    if found is None or found.get("message") == why.message:
+        return False
+    written = instant(found.get("lastTransitionTime"))
+    return written is None or now >= written + FRESH_EVERY
+
+
+def _admission_patch(group: Group, now: datetime) -> Patch:
+    written: Object = {"phase": INQUEUE, "admitted": times.render(now), "admittedFor": _grant(group)}
+    if status.waiting_reason(group.body) is not None:
+        text = "the whole gang may start"
+        written["conditions"] = status.with_condition(
+            group.body, status.UNSCHEDULABLE, "False", status.ADMITTED, text, now
+        )
+    return _status_patch(group, written)
+
+
+def _grant(group: Group) -> Object:
+    """Returns the resources of the admission; a later edit of the spec does not change them."""
+    granted: Object = {"minMember": group.least}
+    if group.minimum is not None:
+        old = (group.status.get("admittedFor") or {}).get("minResources") or {}
+        granted["minResources"] = {**dict.fromkeys(old), **group.body["spec"]["minResources"]}
+    return granted
+
+
+def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:
+    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", why.reason, why.message, now)
+    return _status_patch(group, {"phase": group.phase, "conditions": conditions})
+
+
+def _status_patch(group: Group, status: Object) -> Patch:
+    return Patch(group.ref, {"status": status}, group.body["metadata"].get("resourceVersion", ""))
+
+
+def _refusal_event(group: Group, why: Refusal) -> RecordEvent:
+    text = f"{why.reason}: {why.message}"
+    about = (group.ref.kind, group.body)
+    return RecordEvent("Warning" if why.hopeless else "Normal", status.UNSCHEDULABLE, text, about)

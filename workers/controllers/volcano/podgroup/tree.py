@@ -1,18 +1,23 @@
-"""The tree of queues, as the admission of gangs looks at it."""
+"""The tree of queues, and the share of the whole that each queue deserves.
 
-from collections.abc import Iterable, Iterator
+A share follows the weight, is never more than the queue can use, and at least its guarantee.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 from workers.admission.volcano import shares
 from workers.admission.volcano.queue_lookup import OPEN, ROOT, parent_of
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup.vectors import Vector
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
 @dataclass(frozen=True, slots=True)
 class QueueNode:
-    """One queue. deserved: None where the weight decides. limit: most groups at once. fifo: nobody overtakes."""
+    """One queue. deserved: None where the weight decides. limit: `maxRunningJobs`. fifo: no group overtakes."""
 
     name: str
     parent: str
@@ -28,7 +33,7 @@ class QueueNode:
 
 
 def observe(body: Object) -> QueueNode:
-    """A queue as it was observed. More than it may have it cannot be guaranteed: nobody could use that."""
+    """Returns the queue. A guarantee above the capability is cut: the queue could not use it."""
     spec, metadata = body.get("spec") or {}, body["metadata"]
     capability = shares.bounds(shares.amounts(spec, "capability"))
     guarantee = shares.amounts(spec, "guarantee")
@@ -48,7 +53,7 @@ def observe(body: Object) -> QueueNode:
 
 
 class QueueTree:
-    """All queues by name. What names no queue that is there as its parent is directly below the root."""
+    """All queues by name. A queue whose parent does not exist is directly below the root."""
 
     def __init__(self, queues: Iterable[QueueNode]) -> None:
         known = {queue.name: queue for queue in queues}
@@ -66,7 +71,7 @@ class QueueTree:
 
     @cached_property
     def chains(self) -> dict[str, tuple[str, ...]]:
-        """By name, the queue and all above it, the root last; a circle is followed once."""
+        """By name, the queue and its ancestors, the root last; a cycle is followed once."""
         return {name: self._chain(name) for name in self.queues}
 
     @cached_property
@@ -80,7 +85,7 @@ class QueueTree:
 
     @cached_property
     def guarded(self) -> bool:
-        """Whether any queue is guaranteed anything."""
+        """True if any queue has a guarantee."""
         return any(queue.guarantee for queue in self.queues.values())
 
     def _chain(self, name: str) -> tuple[str, ...]:
@@ -89,3 +94,87 @@ class QueueTree:
             parent = self.queues[found[-1]].parent
             found.append(parent if parent in self.queues and parent not in found else ROOT)
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDemand:
+    """One of several shares: its weight, and its least and largest amount."""
+
+    weight: int
+    least: int
+    most: int
+
+    def at(self, level: Fraction) -> Fraction:
+        """Returns the amount at a level of resources per weight."""
+        return min(max(level * self.weight, Fraction(self.least)), Fraction(max(self.most, self.least)))
+
+
+def filled(whole: int, claims: Mapping[str, QueueDemand]) -> dict[str, int]:
+    """Divides the whole by water-filling: all get the same per weight, within their bounds.
+
+    Only guarantees may add up to more than the whole.
+    """
+    levels = sorted({Fraction(bound, each.weight) for each in claims.values() for bound in (each.least, each.most)})
+    first = bisect_left(levels, Fraction(whole), key=lambda level: _poured(claims, level))
+    if first == len(levels):
+        return _shared(claims, levels[-1] if levels else Fraction(0))
+    return _shared(claims, _between(claims, levels[first - 1] if first else Fraction(0), levels[first], whole))
+
+
+def _poured(claims: Mapping[str, QueueDemand], level: Fraction) -> Fraction:
+    return sum((each.at(level) for each in claims.values()), Fraction(0))
+
+
+def _shared(claims: Mapping[str, QueueDemand], level: Fraction) -> dict[str, int]:
+    return {name: int(each.at(level)) for name, each in claims.items()}
+
+
+def _between(claims: Mapping[str, QueueDemand], low: Fraction, high: Fraction, whole: int) -> Fraction:
+    """Returns the level at which the whole is given away; the sum is linear between two adjacent bounds."""
+    first, last = _poured(claims, low), _poured(claims, high)
+    if first >= whole or first == last:
+        return low
+    return low + (high - low) * (whole - first) / (last - first)
+
+
+def deserved(
+    tree: QueueTree, requested: Mapping[str, Vector], limits: Mapping[str, Vector], total: Vector
+) -> dict[str, Vector]:
+    """Returns the deserved resources by queue: `deserved` of its spec, else a share of its parent's.
+
+    requested: by queue, taken and requested by it and the queues below. limits: by queue, the most it can have.
+    """
+    found: dict[str, Vector] = {ROOT: total}
+    todo = [ROOT]
+    while todo:
+        parent = todo.pop()
+        children = tree.children[parent]
+        todo += children
+        names = {name for child in children for name in requested.get(child, EMPTY)}
+        given: dict[str, dict[str, int]] = {child: {} for child in children}
+        for name in names:
+            for child, value in _divided(tree, children, name, found[parent].get(name), requested, limits).items():
+                given[child][name] = value
+        for child in children:
+            found[child] = tree[child].deserved or given[child]
+    return found
+
+
+def _divided(
+    tree: QueueTree,
+    children: tuple[str, ...],
+    name: str,
+    whole: int | None,
+    requested: Mapping[str, Vector],
+    limits: Mapping[str, Vector],
+) -> dict[str, int]:
+    """Returns the children's shares of one resource. Of an unmeasured resource all get their requests."""
+    wanted = {
+        child: min(requested.get(child, EMPTY).get(name, 0), limits[child].get(name, 1 << 200)) for child in children
+    }
+    if whole is None:
+        return wanted
+    claims = {
+        child: QueueDemand(tree[child].weight, tree[child].guarantee.get(name, 0), wanted[child]) for child in children
+    }
+    return filled(whole, claims)

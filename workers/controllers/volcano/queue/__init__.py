@@ -1,4 +1,7 @@
-"""scheduling.volcano.sh/v1beta1 Queue: its states as a table, the queues above and below, and `decide`."""
+"""The Queue: its states, its parent and children, its counters and Commands.
+
+The registry imports it.
+"""
 
 from workers.controllers.volcano.queue.decide import controller, decide
 

@@ -1,6 +1,7 @@
-"""The controller of Queues: state, counters, Commands, and the queues above and below."""
+"""The decision about a Queue: state, counters, Commands, and the queues above and below."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -8,22 +9,23 @@ from typing import Any
 from workers.api import references
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.controllers.volcano import commands
-from workers.controllers.volcano.queue import counters, hierarchy, transitions
-from workers.controllers.volcano.queue.transitions import QueueTransitions
+from workers.controllers.volcano.podgroup import vectors
+from workers.controllers.volcano.queue import states
+from workers.controllers.volcano.queue.states import QueueProgress
 from workers.reconcile.controller import Controller
 from workers.reconcile.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.reconcile.snapshot import Snapshot
 
 ROOT = Ref(QUEUE, "", references.ROOT_QUEUE)
 
-#: What is decided for all queues together, in the name of the root queue; answers what is to be done.
+#: The admission round, decided with the root queue.
 Round = Callable[[Snapshot, datetime], Plan]
 
 
 def decide(snapshot: Snapshot, _now: datetime) -> Plan:
-    """What a queue's PodGroups, its Commands and the queue above make of it.
+    """Returns the plan for a queue.
 
-    A Command takes effect in the same write that remembers its uid, so that it never does twice.
+    A Command takes effect in the write that stores its uid, so that it never takes effect twice.
     """
     queue = snapshot.body
     if queue is None or "deletionTimestamp" in queue["metadata"]:
@@ -32,23 +34,29 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     asked = commands.in_order(snapshot)
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
-    went = transitions.run(queue, len(groups), hierarchy.parent_state(snapshot), fresh)
-    status = _status(queue, went, groups, _handled(handled, asked), _taken(snapshot, groups))
+    progress = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
+    status = _status(
+        queue,
+        progress,
+        groups,
+        [command["metadata"]["uid"] for command in asked] or list(handled),
+        _taken(snapshot, groups),
+    )
     changed = status != (queue.get("status") or {})
     steps = (
-        *_metadata(queue, went, before=True),
+        *_metadata(queue, progress, before=True),
         PatchStatus(status),
-        *went.told,
-        *_orphaned(snapshot, changed=changed),
-        *_metadata(queue, went, before=False),
+        *progress.events,
+        *_orphan_event(snapshot, changed=changed),
+        *_metadata(queue, progress, before=False),
         *commands.consumed(asked),
-        *(_news(snapshot, went, status) if changed else ()),
+        *(_notified(snapshot, progress, status) if changed else ()),
     )
-    return Plan(steps, _why(queue, went)) if changed or len(steps) > 1 else NOTHING
+    return Plan(steps, _why(queue, progress)) if changed or len(steps) > 1 else NOTHING
 
 
 def controller(rounds: Round | None = None, **sees: Any) -> Controller:
-    """The controller of Queues. rounds: decided with the root queue; sees: what it must see beside (`Controller`)."""
+    """Returns the controller of Queues. rounds: decided with the root queue; sees: further `Controller` fields."""
 
     def decided(snapshot: Snapshot, now: datetime) -> Plan:
         own = decide(snapshot, now)
@@ -63,13 +71,13 @@ def controller(rounds: Round | None = None, **sees: Any) -> Controller:
         decide=decided,
         referrers=(POD_GROUP, COMMAND, QUEUE),
         relatives=_above,
-        reads_cluster_wide=hierarchy.is_root,
+        reads_cluster_wide=states.is_root,
         **sees,
     )
 
 
 def _above(queue: Object) -> tuple[Ref, ...]:
-    ref = hierarchy.parent_of(queue)
+    ref = states.parent_of(queue)
     return (ref,) if ref else ()
 
 
@@ -77,80 +85,114 @@ def _bodies(snapshot: Snapshot, kind_id: str) -> list[Object]:
     return [entry.body for entry in snapshot.referrers.get(kind_id, ()) if entry.body is not None]
 
 
-def _handled(before: Sequence[str], asked: Sequence[Object]) -> list[str]:
-    """Uids of all Commands that are there. Those of earlier ones stay until others come: nothing depends on them."""
-    return [command["metadata"]["uid"] for command in asked] or list(before)
-
-
 def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
-    """What the pods of a queue and of those below it take. The root queue sees all groups at once."""
-    cluster_wide = snapshot.cluster_wide.get(POD_GROUP.id)
-    if cluster_wide is not None:
-        return {"allocated": counters.allocated(entry.body for entry in cluster_wide if entry.body is not None)}
+    """Returns the allocated resources of a queue and the queues below it. The root queue observes all groups."""
+    everywhere = snapshot.cluster_wide.get(POD_GROUP.id)
+    if everywhere is not None:
+        return {"allocated": allocated(entry.body for entry in everywhere if entry.body is not None)}
     below = _bodies(snapshot, QUEUE.id)
-    levels = counters.levels_with(below)
-    return {"allocated": counters.allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
+    levels = levels_with(below)
+    return {"allocated": allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
 
 
 def _status(
-    queue: Object, went: QueueTransitions, groups: Sequence[Object], handled: list[str], taken: Object
+    queue: Object, progress: QueueProgress, groups: Sequence[Object], handled: list[str], taken: Object
 ) -> Object:
-    """What others wrote into the status (what a scheduler reserved) stays as it is."""
+    """Returns the whole status; fields of other writers (a scheduler's reservation) stay."""
     before = {name: value for name, value in (queue.get("status") or {}).items() if name != "levels"}
     status = {
         **before,
-        **counters.count(groups),
-        "state": str(went.state),
-        # Older definitions refuse a status without `allocated`.
+        **count(groups),
+        "state": str(progress.state),
+        # Older CRDs refuse a status without `allocated`.
         **taken,
         "observedGeneration": queue["metadata"].get("generation", 0),
     }
     return {**status, "handled": handled} if handled else status
 
 
-def _metadata(queue: Object, went: QueueTransitions, *, before: bool) -> tuple[Patch, ...]:
-    """Writes of the queue's own metadata and spec, before its status or after it.
+def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[Patch, ...]:
+    """Returns the patch of the queue's own metadata and spec, before its status or after it.
 
-    That a queue is closed by the one above is written down before it is, and taken back after it is open: whatever
-    dies between the two, it opens again.
+    The annotation closed-by-parent is written before the queue closes, and reset after it is open: whichever write is
+    lost, the queue reopens.
     """
     change: Object = {}
-    if before and not hierarchy.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
+    if before and not states.is_root(queue) and not (queue.get("spec") or {}).get("parent"):
         change["spec"] = {"parent": references.ROOT_QUEUE}
-    if went.closed_by_parent != hierarchy.closed_by_parent(queue) and went.closed_by_parent == before:
-        text = "true" if went.closed_by_parent else "false"
-        change["metadata"] = {"annotations": {hierarchy.CLOSED_BY_PARENT: text}}
+    if progress.closed_by_parent != states.closed_by_parent(queue) and progress.closed_by_parent == before:
+        text = "true" if progress.closed_by_parent else "false"
+        change["metadata"] = {"annotations": {states.CLOSED_BY_PARENT: text}}
     version = queue["metadata"]["resourceVersion"]
     return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
 
 
-def _orphaned(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
-    """A queue below one that is not there stands alone, and says so with every change."""
-    above = hierarchy.parent_of(snapshot.body) if snapshot.body else None
-    # The root queue is made when we start: nobody needs to be told that it is not there yet.
+def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
+    """Returns the Event of a queue whose parent does not exist, with every change."""
+    above = states.parent_of(snapshot.body) if snapshot.body else None
+    # The root queue is created at start-up: its absence is no news.
     if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
         return ()
     return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
 
-def _news(snapshot: Snapshot, went: QueueTransitions, status: Object) -> tuple[Step, ...]:
-    """Who must hear of a change: the queues below of another state, and whoever admits gangs of all of them.
+def _notified(snapshot: Snapshot, progress: QueueProgress, status: Object) -> tuple[Step, ...]:
+    """Marks the keys that depend on a change: queues below after a change of state, and the root queue.
 
-    A group that is there speaks for itself to those; one that has gone cannot. The queue above hears of it anyway, but
-    the root queue.
+    PodGroups notify both by their own events, except by their deletion. The parent follows the queue's events anyway.
     """
     queue = snapshot.body
     assert queue is not None
     before = queue.get("status") or {}
-    other_state = before.get("state") != went.state
+    other_state = before.get("state") != progress.state
     below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
-    fewer = went.groups < sum(before.get(field) or 0 for field in counters.FIELDS.values())
+    fewer = progress.groups < sum(before.get(field) or 0 for field in FIELDS.values())
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
     taken = before.get("allocated") != status["allocated"]
     marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
     return tuple(MarkObject(ref) for ref in marks if ref != snapshot.ref)
 
 
-def _why(queue: Object, went: QueueTransitions) -> str:
+def _why(queue: Object, progress: QueueProgress) -> str:
     before = (queue.get("status") or {}).get("state") or "new"
-    return f"{before} -> {went.state}, {went.groups} PodGroups" if before != went.state else f"{went.groups} PodGroups"
+    return (
+        f"{before} -> {progress.state}, {progress.groups} PodGroups"
+        if before != progress.state
+        else f"{progress.groups} PodGroups"
+    )
+
+
+#: In a cycle of queues levels would grow for ever: a queue with so many is not added to its parent's sums.
+MOST_LEVELS = 16
+#: By phase, the counter in a Queue's status. A PodGroup without a phase is not counted.
+FIELDS = {
+    "Pending": "pending",
+    "Inqueue": "inqueue",
+    "Running": "running",
+    "Unknown": "unknown",
+    "Completed": "completed",
+}
+
+
+def count(groups: Iterable[Object]) -> dict[str, int]:
+    """Returns the PodGroup counters of a Queue's status."""
+    phases = Counter((group.get("status") or {}).get("phase") or "" for group in groups)
+    return {field: phases[phase] for phase, field in FIELDS.items()}
+
+
+def allocated(groups: Iterable[Object], below: Iterable[Object] = ()) -> dict[str, str]:
+    """Returns the resources that the pods of all groups take, plus `allocated` of the queues below."""
+    counted = (*groups, *(queue for queue in below if levels(queue) < MOST_LEVELS))
+    return vectors.render(
+        vectors.total(vectors.readable((each.get("status") or {}).get("allocated")) for each in counted)
+    )
+
+
+def levels(queue: Object) -> int:
+    """Returns the levels of queues from this one down, from its status."""
+    return int((queue.get("status") or {}).get("levels") or 1)
+
+
+def levels_with(below: Iterable[Object]) -> int:
+    """Returns the levels of a queue above these."""
+    return min(MOST_LEVELS, 1 + max(map(levels, below), default=0))

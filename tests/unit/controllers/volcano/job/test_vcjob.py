@@ -17,10 +17,7 @@ SVC = {"plugins": {"svc": [], "env": [], "ssh": []}}
 
 def begun(*tasks: Object, **spec) -> VcJobCluster:
     """A job whose pods run."""
-    cluster = VcJobCluster(vcjob(*(tasks or (THREE,)), **spec))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(*(tasks or (THREE,)), **spec)).start()
     assert cluster.phase == "Running"
     return cluster
 
@@ -37,23 +34,18 @@ def conditions(cluster: VcJobCluster) -> list[str]:
 
 
 def test_a_healthy_job():
-    cluster = VcJobCluster(vcjob(THREE, **SVC), admitting=False)
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE, **SVC), admitting=False).settle()
     assert (cluster.phase, cluster.alive()) == ("Pending", [])
     assert cluster.kinds() == {"PodGroup", "ConfigMap", "Service", "NetworkPolicy", "Secret"}
-    cluster.grouped("Inqueue")
-    cluster.settle()
+    cluster.grouped("Inqueue").settle()
     assert (cluster.phase, cluster.alive(), cluster.status["pending"]) == ("Pending", ALL, 3)
-    cluster.run("train-worker-0", "train-worker-1")
-    cluster.settle()
+    cluster.run("train-worker-0", "train-worker-1").settle()
     assert (cluster.phase, cluster.status["running"], cluster.status["pending"]) == ("Pending", 2, 1)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert (cluster.phase, cluster.status["running"]) == ("Running", 3)
     assert cluster.status["controlledResources"] == {"plugin-svc": "svc", "plugin-env": "env", "plugin-ssh": "ssh"}
     cluster.second = 90
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phases == ["Pending", "Running", "Completed"] == conditions(cluster)
     assert cluster.kinds() == {"Pod"}, "all that was made for the pods is gone, they are not"
     status = cluster.status
@@ -63,39 +55,31 @@ def test_a_healthy_job():
 
 
 def test_a_healthy_job_of_three_pods_costs_four_status_writes():
-    cluster = VcJobCluster(vcjob(THREE))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.end()
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE)).start()
+    cluster.end().settle()
     assert cluster.writes.count("PatchStatus") == 4
     assert sorted(set(cluster.writes)) == ["Create", "Delete", "PatchStatus"]
     assert len(cluster.writes) == 9
 
 
-def test_a_finished_job_keeps_its_counts_and_its_phase_whatever_becomes_of_its_pods():
+def test_a_finished_job_keeps_its_counts_and_its_phase_when_its_pods_change():
     cluster = begun()
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     before = cluster.status
     cluster.delete("train-worker-0")
     cluster.edit(tasks=[task(replicas=5)])
     cluster.command("ResumeJob", "again")
-    cluster.command("RestartJob", "anew")
-    cluster.settle()
+    cluster.command("RestartJob", "anew").settle()
     assert cluster.status == {**before, "observedGeneration": 2}
     assert cluster.alive() == ALL[1:]
     assert "Command" not in cluster.kinds()
 
 
-def test_a_change_of_a_finished_job_is_told_once():
+def test_a_change_of_a_finished_job_is_reported_once():
     cluster = begun()
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert "ChangeIgnored" not in reasons(cluster)
-    cluster.edit(tasks=[task(replicas=5)])
-    cluster.settle()
+    cluster.edit(tasks=[task(replicas=5)]).settle()
     cluster.settle()
     assert cluster.events[-1] == (
         "ChangeIgnored",
@@ -105,18 +89,16 @@ def test_a_change_of_a_finished_job_is_told_once():
     assert cluster.alive() == ALL
 
 
-def test_a_change_while_the_job_is_at_work_is_not_told_when_it_ends():
+def test_a_change_while_the_job_is_at_work_is_not_reported_when_it_ends():
     cluster = begun()
     cluster.end()
-    cluster.edit(ttlSecondsAfterFinished=60)
-    cluster.settle()
+    cluster.edit(ttlSecondsAfterFinished=60).settle()
     assert (cluster.phase, "ChangeIgnored" in reasons(cluster)) == ("Completed", False)
 
 
 def test_pods_that_still_run_when_enough_succeeded_are_killed():
     cluster = begun(minSuccess=1)
-    cluster.set("train-worker-2", "Succeeded")
-    cluster.settle()
+    cluster.set("train-worker-2", "Succeeded").settle()
     assert (cluster.phase, cluster.alive()) == ("Completed", ["train-worker-2"])
     assert cluster.status["succeeded"] == 1
     assert "terminating" not in cluster.status
@@ -132,18 +114,15 @@ def test_a_job_that_is_gone_or_being_deleted_is_left_alone():
 # What pods wait for
 
 
-def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
-    cluster = VcJobCluster(vcjob(THREE), admitting=False)
-    cluster.settle()
+def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once():
+    cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/3 wait"}
-    cluster.grouped("Pending", conditions=[unschedulable])
-    cluster.settle()
+    cluster.grouped("Pending", conditions=[unschedulable]).settle()
     told = ("PodGroupPending", "PodGroup default:train unschedulable, reason: 3/3 wait")
     assert cluster.events == [told]
     assert (cluster.state["reason"], cluster.state["message"]) == told
     assert cluster.alive() == []
-    cluster.grouped("Inqueue", conditions=[unschedulable])
-    cluster.settle()
+    cluster.grouped("Inqueue", conditions=[unschedulable]).settle()
     assert cluster.alive() == ALL
     assert "reason" not in cluster.state
 
@@ -157,18 +136,16 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_told_once():
     ],
 )
 def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase):
-    cluster = VcJobCluster(vcjob(THREE), admitting=False)
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     condition = {"type": "Unschedulable", "status": held, "reason": reason, "message": "not within 2h"}
-    cluster.grouped("Pending", conditions=[condition])
-    cluster.settle()
+    cluster.grouped("Pending", conditions=[condition]).settle()
     assert cluster.phase == phase
     if phase == "Terminated":
         assert (cluster.state["reason"], cluster.state["message"]) == (reason, "not within 2h")
         assert cluster.group is None, "it would stand in line for nothing"
 
 
-def test_a_job_at_work_stays_so_whatever_its_group_said_before():
+def test_a_job_at_work_ignores_an_earlier_condition_of_its_group():
     cluster = begun()
     condition = {
         "type": "Unschedulable",
@@ -176,17 +153,14 @@ def test_a_job_at_work_stays_so_whatever_its_group_said_before():
         "reason": "WaitingLimitExceeded",
         "message": "not within 2h",
     }
-    cluster.grouped("Running", conditions=[condition])
-    cluster.settle()
+    cluster.grouped("Running", conditions=[condition]).settle()
     assert cluster.phase == "Running"
 
 
 def test_that_a_gang_has_grown_is_no_event():
-    cluster = VcJobCluster(vcjob(THREE), admitting=False)
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     few = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": "1 of 3 have a node"}
-    cluster.grouped("Pending", conditions=[few])
-    cluster.settle()
+    cluster.grouped("Pending", conditions=[few]).settle()
     assert cluster.state["message"] == "PodGroup default:train is not ready, reason: 1 of 3 have a node"
     assert cluster.events == []
 
@@ -196,14 +170,12 @@ def test_pods_are_not_touched_when_the_gang_is_pending_again():
     cluster.admitting = False
     cluster.grouped("Pending")
     cluster.delete("train-worker-1")
-    cluster.edit(tasks=[task(replicas=1)])
-    cluster.settle()
+    cluster.edit(tasks=[task(replicas=1)]).settle()
     assert cluster.alive() == ["train-worker-0", "train-worker-2"]
 
 
 def test_a_missing_queue_is_named_and_looked_for_again():
-    cluster = VcJobCluster(vcjob(THREE), queue=False)
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE), queue=False).settle()
     assert (cluster.state["reason"], cluster.state["message"]) == ("QueueNotFound", "queue default does not exist")
     assert cluster.kinds() == set()
     assert cluster.back == 5
@@ -216,14 +188,12 @@ def test_a_missing_queue_is_named_and_looked_for_again():
 def test_a_queue_that_goes_while_the_job_runs_takes_nothing_with_it():
     cluster = begun()
     del cluster.objects[Ref(QUEUE, "", "default")]
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phase == "Completed"
 
 
 def test_a_missing_claim_is_named_and_looked_for_again():
-    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}])).settle()
     assert (cluster.state["reason"], cluster.state["message"]) == ("PVCNotFound", "pvc shared not found")
     assert (cluster.kinds(), cluster.back) == (set(), 5)
     cluster.put(Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared"), {"metadata": {"name": "shared"}})
@@ -235,8 +205,7 @@ def test_a_missing_claim_is_named_and_looked_for_again():
 def test_a_claim_of_the_jobs_own_is_made_once_and_outlives_its_restarts():
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     cluster = begun(volumes=[volume])
-    cluster.command("RestartJob")
-    cluster.settle()
+    cluster.command("RestartJob").settle()
     assert cluster.alive() == ALL
     claims = [ref.name for ref in cluster.objects if ref.kind == PERSISTENT_VOLUME_CLAIM]
     assert len(claims) == 1
@@ -244,25 +213,21 @@ def test_a_claim_of_the_jobs_own_is_made_once_and_outlives_its_restarts():
 
 
 def test_a_task_waits_for_the_one_it_depends_on_and_its_gang_grows_with_it():
-    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, dependsOn={"name": ["ps"]})))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, dependsOn={"name": ["ps"]}))).settle()
     assert cluster.alive() == ["train-ps-0"]
     assert cluster.group["spec"]["minMember"] == 1
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.alive() == ["train-ps-0", "train-worker-0", "train-worker-1"]
     assert cluster.group["spec"]["minMember"] == 3
     cluster.set("train-ps-0", "Succeeded")
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert (cluster.phase, cluster.group["spec"]["minMember"]) == ("Running", 3)
 
 
 def test_a_queue_with_clusters_of_its_own_marks_the_job_and_its_pods():
     cluster = VcJobCluster(vcjob(THREE), queue=False)
     queue = {"metadata": {"name": "default"}, "spec": {"extendClusters": [{"name": "far"}]}}
-    cluster.put(Ref(QUEUE, "", "default"), queue)
-    cluster.settle()
+    cluster.put(Ref(QUEUE, "", "default"), queue).settle()
     assert cluster.job["metadata"]["annotations"] == {"volcano.sh/job-forwarding": "true"}
     assert cluster.pods["train-worker-0"]["metadata"]["labels"]["volcano.sh/job-forwarding"] == "true"
 
@@ -270,48 +235,43 @@ def test_a_queue_with_clusters_of_its_own_marks_the_job_and_its_pods():
 # Pods come and go
 
 
-def test_a_pod_that_somebody_deleted_is_made_again_once_it_is_gone():
+def test_a_pod_that_a_user_deleted_is_created_again_once_it_is_gone():
     cluster = begun()
     cluster.stubborn = True
-    cluster.delete("train-worker-1")
-    cluster.settle()
+    cluster.delete("train-worker-1").settle()
     assert (cluster.status["terminating"], cluster.status["running"]) == (1, 2)
     assert cluster.alive() == ["train-worker-0", "train-worker-2"]
-    cluster.reap()
-    cluster.settle()
+    cluster.reap().settle()
     assert cluster.alive() == ALL
 
 
 def test_a_task_is_scaled_up_and_down_the_highest_go():
     cluster = begun(task(replicas=2), minAvailable=1)
-    cluster.edit(tasks=[task(replicas=4)])
-    cluster.settle()
+    cluster.edit(tasks=[task(replicas=4)]).settle()
     assert len(cluster.alive()) == 4
     cluster.run()
-    cluster.edit(tasks=[task(replicas=1)])
-    cluster.settle()
+    cluster.edit(tasks=[task(replicas=1)]).settle()
     assert cluster.alive() == ["train-worker-0"]
     assert cluster.status["taskStatusCount"] == {"worker": {"phase": {"Running": 1}}}
     assert "version" not in cluster.status, "pods beyond the replicas were not evicted"
 
 
-def test_what_plugins_made_and_somebody_deleted_is_made_again():
+def test_a_deleted_plugin_object_is_created_again():
     cluster = begun(**SVC)
     del cluster.objects[Ref(CONFIG_MAP, "default", "train-svc")]
     cluster.settle()
     assert "ConfigMap" in cluster.kinds()
 
 
-def test_a_secret_that_somebody_deleted_is_there_again_before_a_pod_that_needs_it():
-    """Nobody sees that it is gone; without it the pod would wait for ever."""
+def test_a_deleted_secret_is_created_again_before_a_pod_that_needs_it():
+    """Secrets are not observed; without it the pod would wait for ever."""
     cluster = begun(**SVC)
     del cluster.objects[Ref(SECRET, "default", "train-ssh")]
-    cluster.delete("train-worker-1")
-    cluster.settle()
+    cluster.delete("train-worker-1").settle()
     assert (cluster.alive(), "Secret" in cluster.kinds()) == (ALL, True)
 
 
-def test_a_podgroup_that_somebody_deleted_is_made_again():
+def test_a_deleted_podgroup_is_created_again():
     cluster = begun()
     name = cluster.group["metadata"]["name"]
     del cluster.objects[Ref(POD_GROUP, "default", name)]
@@ -324,8 +284,7 @@ def test_a_pod_of_an_older_version_that_came_late_goes():
     """A process that was cut off while it made pods makes one after all."""
     cluster = begun()
     late = cluster.pods["train-worker-1"]
-    cluster.command("RestartJob")
-    cluster.settle()
+    cluster.command("RestartJob").settle()
     cluster.put(Ref(POD, "default", "train-worker-1"), {**late, "metadata": {**late["metadata"], "uid": "late"}})
     cluster.settle()
     pod = cluster.pods["train-worker-1"]
@@ -337,8 +296,7 @@ def test_pods_that_do_not_say_what_they_are_of_are_left_alone():
     stranger = {**cluster.pods["train-worker-0"], "metadata": {**cluster.pods["train-worker-0"]["metadata"]}}
     stranger["metadata"] |= {"name": "stranger", "annotations": {}, "uid": "stranger"}
     cluster.put(Ref(POD, "default", "stranger"), stranger)
-    cluster.command("AbortJob")
-    cluster.settle()
+    cluster.command("AbortJob").settle()
     assert (cluster.phase, cluster.alive()) == ("Aborted", ["stranger"])
 
 
@@ -368,30 +326,25 @@ def test_a_pod_that_cannot_be_made_is_why_the_job_does_not_get_on():
     ],
 )
 def test_a_job_that_cannot_be_run_says_so_until_it_is_changed(spec, named):
-    cluster = VcJobCluster(vcjob(THREE, **spec))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE, **spec)).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Pending", "Invalid")
     assert named in cluster.state["message"]
     assert reasons(cluster) == ["Invalid"]
     assert (cluster.kinds(), cluster.back) == (set(), None)
-    cluster.edit(plugins={}, minAvailable=3, policies=[], maxRetry=3)
-    cluster.settle()
+    cluster.edit(plugins={}, minAvailable=3, policies=[], maxRetry=3).settle()
     assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
 
 
 def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable():
     cluster = begun()
-    cluster.edit(maxRetry=-1)
-    cluster.settle()
+    cluster.edit(maxRetry=-1).settle()
     assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Running", "Invalid", ALL)
-    cluster.edit(maxRetry=3)
-    cluster.settle()
+    cluster.edit(maxRetry=3).settle()
     assert (cluster.phase, cluster.state.get("reason")) == ("Running", None)
 
 
 def test_a_name_that_is_too_long_is_refused_before_anything_is_made():
-    cluster = VcJobCluster(vcjob(task("worker" * 9), metadata={"name": "train" * 10}))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("worker" * 9), metadata={"name": "train" * 10})).settle()
     assert cluster.state["reason"] == "Invalid"
     assert cluster.kinds() == set()
 
@@ -402,8 +355,7 @@ def test_a_name_that_is_too_long_is_refused_before_anything_is_made():
 def test_commands_are_obeyed_in_the_order_of_their_creation_each_once():
     cluster = begun()
     cluster.command("AbortJob", "first")
-    cluster.command("ResumeJob", "second")
-    cluster.settle()
+    cluster.command("ResumeJob", "second").settle()
     assert cluster.phases == ["Pending", "Running", "Restarting", "Pending"]
     assert cluster.status["retryCount"] == 1
     assert reasons(cluster).count("CommandIssued") == 2
@@ -413,8 +365,7 @@ def test_commands_are_obeyed_in_the_order_of_their_creation_each_once():
 def test_the_same_command_twice_aborts_once():
     cluster = begun()
     cluster.command("AbortJob", "one")
-    cluster.command("AbortJob", "two")
-    cluster.settle()
+    cluster.command("AbortJob", "two").settle()
     assert (cluster.phase, cluster.status["version"]) == ("Aborted", 1)
     assert "Command" not in cluster.kinds()
 
@@ -439,10 +390,9 @@ def test_a_command_that_outlives_its_effect_has_it_once():
         pytest.param("ResumeJob", {}, id="an action that does nothing to a running job"),
     ],
 )
-def test_a_command_that_means_nothing_is_consumed_and_told(action, target):
+def test_a_command_without_effect_is_consumed_and_reported(action, target):
     cluster = begun()
-    cluster.command(action, "odd", **target)
-    cluster.settle()
+    cluster.command(action, "odd", **target).settle()
     assert (cluster.phase, cluster.alive(), "Command" in cluster.kinds()) == ("Running", ALL, False)
     assert "CommandIgnored" in reasons(cluster)
 
@@ -459,11 +409,9 @@ def test_a_command_ends_a_job_and_pods_that_ended_stay(action, phases):
     cluster = begun()
     cluster.stubborn = True
     cluster.set("train-worker-1", "Succeeded")
-    cluster.command(action)
-    cluster.settle()
+    cluster.command(action).settle()
     assert (cluster.phase, cluster.alive(), cluster.status["terminating"]) == (phases[0], ["train-worker-1"], 2)
-    cluster.reap()
-    cluster.settle()
+    cluster.reap().settle()
     assert cluster.phases[-2:] == phases
     assert (cluster.status["succeeded"], cluster.kinds()) == (1, {"Pod"})
 
@@ -471,26 +419,20 @@ def test_a_command_ends_a_job_and_pods_that_ended_stay(action, phases):
 def test_a_job_that_is_aborted_and_resumed_goes_on_where_it_was():
     cluster = begun()
     cluster.set("train-worker-1", "Succeeded")
-    cluster.command("AbortJob")
-    cluster.settle()
-    cluster.command("ResumeJob")
-    cluster.settle()
+    cluster.command("AbortJob").settle()
+    cluster.command("ResumeJob").settle()
     versions = {name: pod["metadata"]["annotations"]["volcano.sh/job-version"] for name, pod in cluster.pods.items()}
     assert versions == {"train-worker-0": "2", "train-worker-1": "0", "train-worker-2": "2"}
-    cluster.run()
-    cluster.settle()
-    cluster.end()
-    cluster.settle()
+    cluster.run().settle()
+    cluster.end().settle()
     assert cluster.phases[2:] == ["Aborting", "Aborted", "Restarting", "Pending", "Running", "Completed"]
     assert cluster.status["succeeded"] == 3
 
 
 def test_resuming_too_often_fails_the_job():
     cluster = begun(maxRetry=1)
-    cluster.command("AbortJob")
-    cluster.settle()
-    cluster.command("ResumeJob")
-    cluster.settle()
+    cluster.command("AbortJob").settle()
+    cluster.command("ResumeJob").settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Failed", "MaxRetryReached")
 
 
@@ -500,41 +442,31 @@ def test_resuming_too_often_fails_the_job():
 def test_a_job_is_suspended_and_resumed_by_its_spec_as_often_as_one_likes():
     cluster = begun(maxRetry=1)
     for _ in range(3):
-        cluster.edit(suspend=True)
-        cluster.settle()
+        cluster.edit(suspend=True).settle()
         assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Aborted", "Suspended", [])
-        cluster.edit(suspend=False)
-        cluster.settle()
-        cluster.run()
-        cluster.settle()
+        cluster.edit(suspend=False).start()
         assert (cluster.phase, cluster.alive()) == ("Running", ALL)
     assert "retryCount" not in cluster.status
 
 
 def test_a_job_that_begins_suspended_makes_nothing_until_it_is_resumed():
-    cluster = VcJobCluster(vcjob(THREE, suspend=True))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE, suspend=True)).settle()
     assert (cluster.phase, cluster.kinds()) == ("Aborted", set())
-    cluster.edit(suspend=None)
-    cluster.settle()
+    cluster.edit(suspend=None).settle()
     assert cluster.alive() == ALL
 
 
 def test_a_job_aborted_by_command_is_not_resumed_by_its_spec():
     cluster = begun()
-    cluster.command("AbortJob")
-    cluster.settle()
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.command("AbortJob").settle()
+    cluster.edit(suspend=False).settle()
     assert cluster.phase == "Aborted"
 
 
 def test_a_command_does_not_resume_what_the_spec_suspends():
     cluster = begun()
-    cluster.edit(suspend=True)
-    cluster.settle()
-    cluster.command("ResumeJob")
-    cluster.settle()
+    cluster.edit(suspend=True).settle()
+    cluster.command("ResumeJob").settle()
     assert (cluster.phase, "Command" in cluster.kinds()) == ("Aborted", False)
     assert "CommandIgnored" in reasons(cluster)
 
@@ -552,19 +484,13 @@ def test_a_job_that_is_at_work_for_too_long_is_terminated():
 
 
 def test_the_time_in_the_queue_and_aborted_does_not_count_as_at_work():
-    cluster = VcJobCluster(vcjob(THREE, activeDeadlineSeconds=60))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(THREE, activeDeadlineSeconds=60)).settle()
     cluster.wait(100)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     cluster.wait(50)
-    cluster.edit(suspend=True)
-    cluster.settle()
+    cluster.edit(suspend=True).settle()
     cluster.wait(100)
-    cluster.edit(suspend=False)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.edit(suspend=False).start()
     assert (cluster.phase, cluster.back) == ("Running", 310)
 
 
@@ -596,17 +522,15 @@ def test_a_job_that_is_over_is_deleted_when_its_time_is_up(phase, field):
     assert cluster.job is None
 
 
-def test_an_aborted_job_stays_whatever_the_time_for_finished_ones():
+def test_an_aborted_job_ignores_the_ttl_of_finished_jobs():
     cluster = begun(ttlSecondsAfterFinished=0)
-    cluster.command("AbortJob")
-    cluster.settle()
+    cluster.command("AbortJob").settle()
     cluster.wait(1000)
     assert cluster.phase == "Aborted"
 
 
 def test_a_job_without_any_time_is_deleted_as_soon_as_it_is_over():
     cluster = begun(ttlSecondsAfterFinished=0)
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phases[-1] == "Completed"
     assert cluster.job is None

@@ -1,9 +1,9 @@
-"""When a task of a Volcano Job may start."""
+"""The conditions under which a task of a Volcano Job may start."""
 
 import pytest
 
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcpod
-from workers.controllers.volcano.job import dependencies
+from workers.controllers.volcano.job import sync
 
 #: A task of two pods, one of which is enough, and one of a single pod.
 PS, DB = task("ps", 2, minAvailable=1), task("db")
@@ -19,7 +19,7 @@ def known(*pods):
 
 
 def waits(job_, *pods):
-    return dependencies.waiting_for(job_, job_.spec.tasks[-1], known(*pods))
+    return sync.waiting_for(job_, job_.spec.tasks[-1], known(*pods))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def waits(job_, *pods):
 def test_a_task_waits_for_enough_pods_of_another(pods, ready):
     found = job(["ps"])
     assert waits(found, *pods) == (() if ready else ("ps",))
-    assert dependencies.ready(found, found.spec.tasks[-1], known(*pods)) is ready
+    assert sync.may_start(found, found.spec.tasks[-1], known(*pods)) is ready
 
 
 UP, DOWN = vcpod("train-ps-0"), vcpod("train-db-0")
@@ -71,11 +71,11 @@ def test_a_task_without_pods_or_minimum_is_there_at_once():
     assert waits(job(["ps"], before=({**PS, "minAvailable": 0},))) == ()
 
 
-def test_the_tasks_that_wait_are_told_together():
+def test_the_waiting_tasks_are_reported_together():
     found = parsed(PS, task("worker", dependsOn={"name": ["ps"]}), task("eval", dependsOn={"name": ["worker"]}))
-    assert dependencies.waiting(found, {}) == {"worker", "eval"}
-    assert dependencies.waiting(found, known(UP)) == {"eval"}
-    assert dependencies.waiting(found, known(UP, vcpod("train-worker-0"))) == set()
+    assert sync.waiting_tasks(found, {}) == {"worker", "eval"}
+    assert sync.waiting_tasks(found, known(UP)) == {"eval"}
+    assert sync.waiting_tasks(found, known(UP, vcpod("train-worker-0"))) == set()
 
 
 # What can never start any more
@@ -111,7 +111,7 @@ def going(pod, **metadata):
     ],
 )
 def test_what_a_task_waits_for_in_vain(names, iteration, pods, expected):
-    assert dependencies.lost(job(names, iteration), known(*pods)).get("worker", ()) == expected
+    assert sync.stalled(job(names, iteration), known(*pods)).get("worker", ()) == expected
 
 
 def test_what_waits_for_something_lost_is_lost_as_well_and_only_its_missing_pods_count():
@@ -121,13 +121,13 @@ def test_what_waits_for_something_lost_is_lost_as_well_and_only_its_missing_pods
         task("eval", 2, dependsOn={"name": ["worker"]}),
         task("free", 1),
     )
-    assert dependencies.lost(found, known(FAILED[2])) == {"worker": ("db",), "eval": ("worker",)}
-    assert dependencies.unmade(found, known(FAILED[2])) == 5
-    assert dependencies.unmade(found, known(FAILED[2], vcpod("train-worker-1"))) == 4
-    assert dependencies.unmade(found, known(FAILED[2], *(vcpod(f"train-worker-{index}") for index in range(3)))) == 0
-    assert dependencies.unmade(found, known(DOWN)) == 0
+    assert sync.stalled(found, known(FAILED[2])) == {"worker": ("db",), "eval": ("worker",)}
+    assert sync.unmade(found, known(FAILED[2])) == 5
+    assert sync.unmade(found, known(FAILED[2], vcpod("train-worker-1"))) == 4
+    assert sync.unmade(found, known(FAILED[2], *(vcpod(f"train-worker-{index}") for index in range(3)))) == 0
+    assert sync.unmade(found, known(DOWN)) == 0
 
 
 def test_tasks_that_wait_in_a_circle_wait_and_are_not_lost():
     around = parsed(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]}))
-    assert dependencies.lost(around, {}) == {}
+    assert sync.stalled(around, {}) == {}

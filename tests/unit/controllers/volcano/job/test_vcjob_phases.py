@@ -193,7 +193,7 @@ def test_rule_d(now, then, counts, stays):
 
 
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_whatever_the_counts_a_rule_leads_to_a_phase_that_it_may_lead_to(numbers):
+def test_a_rule_leads_only_to_its_phases_for_all_counts(numbers):
     spec = parsed(*FOUR).spec
     pending, running, succeeded, failed = numbers
     counts = JobPodCounts(pending=pending, running=running, succeeded=succeeded, failed=failed)

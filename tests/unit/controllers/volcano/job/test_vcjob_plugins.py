@@ -10,7 +10,7 @@ from workers.api import loopback_addresses
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.api.volcano.arguments import parse
 from workers.controllers.volcano.job import plugins, pods
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.plan import Create, Delete, Discard, Patch
 
 SITE = Site()
@@ -48,7 +48,7 @@ def ports(pod_, container="main"):
 
 
 @pytest.mark.parametrize("container", ["main", "first"])
-def test_env_tells_every_container_its_index(container):
+def test_env_gives_every_container_its_index(container):
     found = env(pod(job(env=[]), "worker", 1), container)
     assert found == {"VK_TASK_INDEX": "1", "VC_TASK_INDEX": "1"}
 
@@ -62,7 +62,7 @@ def test_the_authors_own_variables_come_first():
 # svc
 
 
-def test_svc_tells_where_everybody_is():
+def test_svc_lists_the_hosts_of_every_task():
     data = made(job(task("ps", 1), task("big-worker", 2), svc=[]))[CONFIG_MAP]["data"]
     workers = ["train-big-worker-0.train", "train-big-worker-1.train"]
     assert data == {
@@ -94,7 +94,7 @@ def test_a_task_without_pods_has_no_hosts():
     assert data == {"worker.host": "", "VC_WORKER_HOSTS": "", "VC_WORKER_NUM": "0"}
 
 
-def test_svc_makes_names_and_lets_nobody_else_in():
+def test_svc_creates_a_service_and_admits_only_the_jobs_pods():
     objects = made(job(svc=[]))
     assert objects[SERVICE]["spec"] == {"clusterIP": "None", "selector": OURS}
     assert objects[NETWORK_POLICY]["spec"] == {
@@ -251,7 +251,7 @@ def test_roles_of_tensorflow(arguments, name, cluster, role):
     ("tasks", "told"),
     [((task(),), False), ((task(replicas=2),), True), ((task(), task("ps", 0)), True)],
 )
-def test_one_pod_alone_is_not_told_of_a_cluster(tasks, told):
+def test_a_single_pod_gets_no_cluster_configuration(tasks, told):
     assert bool(tf_config(job(*tasks, tensorflow=[]), "worker")) is told
 
 
@@ -316,7 +316,7 @@ def test_workers_wait_for_their_master_when_asked_to(arguments, name, waits):
 # mpi
 
 
-def test_mpi_tells_the_launcher_of_its_workers():
+def test_mpi_gives_the_launcher_its_workers():
     tasks = [task("master", template=BOTH), task("worker", 2, template=BOTH)]
     launcher, worker = (pod(job(*tasks, mpi=[]), name) for name in ("master", "worker"))
     hosts = {"MPI_HOST": "train-worker-0.train,train-worker-1.train"}
@@ -401,7 +401,7 @@ def test_a_rank_of_the_author_stays():
 # all together
 
 
-def test_plugins_act_in_one_order_whatever_the_manifests():
+def test_plugins_act_in_one_order_for_every_manifest():
     given = {"hcclrank": [], "pytorch": [], "svc": [], "env": []}
     tasks = (task("master"), task("worker"))
     assert pod(job(*tasks, **given), "worker") == pod(job(*tasks, **dict(reversed(given.items()))), "worker")
@@ -416,7 +416,7 @@ def test_controlled_resources_name_every_plugin_but_hcclrank():
     assert plugins.resources(job(env=[], svc=[], hcclrank=[])) == {"plugin-env": "env", "plugin-svc": "svc"}
 
 
-def test_arguments_that_make_no_sense_are_told_and_those_before_them_kept():
+def test_a_wrong_argument_is_reported_and_those_before_it_count():
     found = job(mpi=["--port=2022", "--depth=3", "--master=ps"], env=[])
     assert plugins.remarks(found) == ("plugin mpi: flag provided but not defined: -depth",)
     assert ports(pod(found, "worker")) == {"mpijob-port": 2022}
@@ -481,7 +481,7 @@ def test_the_list_of_hosts_follows_the_job():
     assert step.body["data"]["VC_PS_NUM"] is None, "a merge patch takes away what it names null"
 
 
-def test_a_service_that_somebody_changed_is_left_as_it_is():
+def test_a_service_that_a_user_changed_stays_as_it_is():
     found = seen(job(svc=[]))
     changed = {ref: {**body, "spec": {"mine": True}} if "spec" in body else body for ref, body in found.items()}
     assert plugins.repairs(job(svc=[]), SITE, changed) == ()

@@ -175,7 +175,7 @@ def test_the_pods_that_make_up_a_gang(tasks, least, priorities, expected):
     assert spec["minResources"]["cpu"] == spec["minResources"]["requests.cpu"] == expected
 
 
-def test_a_gang_of_nobody_takes_nothing():
+def test_an_empty_gang_needs_nothing():
     assert group(A, minAvailable=0)["spec"]["minResources"] == {}
 
 

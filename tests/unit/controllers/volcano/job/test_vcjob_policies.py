@@ -10,8 +10,8 @@ from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
 from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
 from workers.api.volcano.job import Delayed, RestartBackoff
-from workers.controllers.volcano.job import policies, restarts, timers
-from workers.controllers.volcano.job.happenings import Happening
+from workers.controllers.volcano.job import policies, timers, transitions
+from workers.controllers.volcano.job.policies import JobEvent
 
 PAIR = ("train-ps-0", "train-worker-0", "train-worker-1")
 
@@ -27,10 +27,7 @@ def code(number: int, action: str) -> Object:
 def begun(job: list[Object] | None = None, worker: list[Object] | None = None, **spec) -> VcJobCluster:
     """A job of one ps and two workers that run. job, worker: policies of the job and of the workers' task."""
     spec["policies"] = job or []
-    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, policies=worker or []), **spec))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("ps"), task("worker", 2, policies=worker or []), **spec)).start()
     assert cluster.phase == "Running"
     return cluster
 
@@ -75,8 +72,8 @@ JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "
 )
 def test_the_first_policy_that_matches_answers(job, worker, event, exit_code, action):
     spec = parsed(task("worker", policies=worker), policies=job).spec
-    happening = Happening(event, NOW, "", task="worker", exit_code=exit_code)
-    policy = policies.chosen(spec, happening)
+    event = JobEvent(event, NOW, "", task="worker", exit_code=exit_code)
+    policy = policies.chosen(spec, event)
     assert (policy.action if policy else None) == action
 
 
@@ -101,8 +98,7 @@ ENDS = {"AbortJob": ["Aborting", "Aborted"], "TerminateJob": ["Terminating", "Te
 def test_a_failed_pod_is_answered_by_every_action(action, phases, made_again):
     cluster = begun([on("PodFailed", action)])
     before = uids(cluster)
-    cluster.set("train-worker-1", "Failed", 9)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 9).settle()
     assert cluster.phases[2:] == phases
     assert renewed(cluster, before) == made_again
     assert cluster.status.get("retryCount", 0) == (1 if phases == RESTARTED else 0)
@@ -110,10 +106,9 @@ def test_a_failed_pod_is_answered_by_every_action(action, phases, made_again):
         assert cluster.alive() == ["train-worker-1"], "what ended stays, for its logs"
 
 
-def test_why_is_told_in_the_state_the_failures_and_an_event():
+def test_the_cause_is_in_the_state_the_failures_and_an_event():
     cluster = begun([on("PodFailed", "AbortJob")])
-    cluster.set("train-worker-1", "Failed", 9)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 9).settle()
     why = "pod train-worker-1: container main exited with 9"
     assert cluster.state["reason"] == "PodFailed"
     assert cluster.state["message"] == f"{why}; the policy for PodFailed is AbortJob"
@@ -124,11 +119,10 @@ def test_why_is_told_in_the_state_the_failures_and_an_event():
 
 
 @pytest.mark.parametrize("action", ["AbortJob", "TerminateJob"])
-def test_why_is_told_of_containers_that_were_started_again_in_place(action):
+def test_the_failures_of_containers_restarted_in_place_are_reported(action):
     cluster = begun([on("TaskFailed", action)])
     cluster.second = 20
-    cluster.set("train-worker-1", "Running", 5, restarts=3)
-    cluster.settle()
+    cluster.set("train-worker-1", "Running", 5, restarts=3).settle()
     assert cluster.alive() == [], "no pod is left that could tell"
     why = "pod train-worker-1: container main exited with 5"
     assert cluster.state["message"] == (
@@ -141,8 +135,7 @@ def test_why_is_told_of_containers_that_were_started_again_in_place(action):
 def test_a_job_that_fails_without_policies_says_which_pod_and_why():
     cluster = begun()
     cluster.end()
-    cluster.set("train-worker-1", "Failed", 9)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 9).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Failed", "TaskFailed")
     assert cluster.state["message"] == (
         "of task worker 1 pods succeeded, 2 had to; pod train-worker-1: container main exited with 9"
@@ -152,20 +145,15 @@ def test_a_job_that_fails_without_policies_says_which_pod_and_why():
 def test_only_a_partition_is_restarted_when_that_is_all_that_is_asked_for():
     parts = {"totalPartitions": 2, "partitionSize": 2}
     worker = task("worker", 4, partitionPolicy=parts, policies=[on("PodFailed", "RestartPartition")])
-    cluster = VcJobCluster(vcjob(worker))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(worker)).start()
     before = uids(cluster)
-    cluster.set("train-worker-2", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-2", "Failed", 1).settle()
     assert renewed(cluster, before) == {"train-worker-2", "train-worker-3"}
 
 
 def test_a_partition_that_does_not_exist_cannot_be_restarted():
     cluster = begun([on("PodFailed", "RestartPartition")])
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     assert (cluster.phases, cluster.status.get("retryCount")) == (["Pending", "Running"], None)
 
 
@@ -174,8 +162,7 @@ def test_the_exit_code_of_any_container_counts():
     cluster.set("train-worker-1", "Failed")
     pod = cluster.pods["train-worker-1"]
     ended = [{"name": name, "state": {"terminated": {"exitCode": number}}} for name, number in (("a", 0), ("b", 7))]
-    cluster.put(ref_of(POD, pod), {**pod, "status": {"phase": "Failed", "containerStatuses": ended}})
-    cluster.settle()
+    cluster.put(ref_of(POD, pod), {**pod, "status": {"phase": "Failed", "containerStatuses": ended}}).settle()
     assert cluster.phase == "Aborted"
     assert "container b exited with 7" in cluster.state["message"]
 
@@ -184,41 +171,29 @@ def test_the_exit_code_of_an_init_container_counts_when_all_others_are_zero():
     cluster = begun([code(5, "AbortJob")])
     pod = cluster.pods["train-worker-1"]
     ended = [{"name": "init", "state": {"terminated": {"exitCode": 5}}}]
-    cluster.put(ref_of(POD, pod), {**pod, "status": {"phase": "Failed", "initContainerStatuses": ended}})
-    cluster.settle()
+    cluster.put(ref_of(POD, pod), {**pod, "status": {"phase": "Failed", "initContainerStatuses": ended}}).settle()
     assert cluster.phase == "Aborted"
 
 
 @pytest.mark.parametrize("stubborn", [True, False], ids=["seen while it goes", "gone at once"])
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartJob"])
-def test_a_pod_that_somebody_deleted_is_evicted_once(action, stubborn):
+def test_a_pod_that_a_user_deleted_is_evicted_once(action, stubborn):
     cluster = begun([on("PodEvicted", action)])
     cluster.stubborn = stubborn
-    cluster.delete("train-worker-1")
-    cluster.settle()
+    cluster.delete("train-worker-1").settle()
     assert (cluster.status["retryCount"], cluster.state.get("reason", "PodEvicted")) == (1, "PodEvicted")
-    cluster.reap()
-    cluster.settle()
-    cluster.reap()
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.reap().settle()
+    cluster.reap().start()
     assert (cluster.phase, cluster.status["retryCount"], tuple(cluster.alive())) == ("Running", 1, PAIR)
 
 
 def test_pods_that_the_job_itself_deletes_are_not_evicted():
     cluster = begun([on("PodEvicted", "TerminateJob")], minAvailable=1)
     cluster.stubborn = True
-    cluster.command("RestartJob")
-    cluster.settle()
-    cluster.reap()
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.edit(tasks=[task("ps"), task("worker", 1)])
-    cluster.settle()
-    cluster.reap()
-    cluster.settle()
+    cluster.command("RestartJob").settle()
+    cluster.reap().start()
+    cluster.edit(tasks=[task("ps"), task("worker", 1)]).settle()
+    cluster.reap().settle()
     assert (cluster.phase, cluster.alive()) == ("Running", ["train-ps-0", "train-worker-0"])
 
 
@@ -230,10 +205,7 @@ def test_pods_of_a_gang_that_backed_out_are_not_evicted():
         cluster.delete(name)
     cluster.settle()
     assert (cluster.phase, cluster.alive()) == ("Running", [])
-    cluster.grouped("Inqueue")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.grouped("Inqueue").start()
     assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
 
 
@@ -242,21 +214,17 @@ def test_a_pod_that_was_marked_before_it_was_deleted_is_not_evicted():
     cluster.stubborn = True
     pod = cluster.pods["train-worker-1"]
     annotations = {**pod["metadata"]["annotations"], "volcano.sh/controller-out-of-sync": "true"}
-    cluster.put(ref_of(POD, pod), {**pod, "metadata": {**pod["metadata"], "annotations": annotations}})
-    cluster.settle()
+    cluster.put(ref_of(POD, pod), {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}).settle()
     assert cluster.alive() == ["train-ps-0", "train-worker-0"], "whoever marked it may not have come to deleting it"
-    cluster.reap()
-    cluster.settle()
+    cluster.reap().settle()
     assert tuple(cluster.alive()) == PAIR
 
 
 def test_a_completed_task_completes_the_job():
     cluster = begun(worker=[on("TaskCompleted", "CompleteJob")])
-    cluster.set("train-worker-0", "Succeeded")
-    cluster.settle()
+    cluster.set("train-worker-0", "Succeeded").settle()
     assert cluster.phase == "Running"
-    cluster.set("train-worker-1", "Succeeded")
-    cluster.settle()
+    cluster.set("train-worker-1", "Succeeded").settle()
     assert cluster.phases[2:] == ["Completing", "Completed"]
     assert cluster.alive() == ["train-worker-0", "train-worker-1"]
     assert cluster.state["reason"] == "TaskCompleted"
@@ -268,34 +236,26 @@ def test_a_task_that_completed_before_the_job_was_aborted_is_not_completed_again
         cluster.set(name, "Succeeded")
     cluster.settle()
     assert cluster.phase == "Aborted"
-    cluster.command("ResumeJob")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.command("ResumeJob").start()
     assert (cluster.phase, cluster.status["succeeded"]) == ("Running", 2)
 
 
 def test_containers_that_restart_too_often_fail_their_task():
     cluster = begun([on("TaskFailed", "AbortJob")])
     cluster.set("train-worker-0", "Running", restarts=1)
-    cluster.set("train-worker-1", "Running", restarts=1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Running", restarts=1).settle()
     assert cluster.phase == "Running"
-    cluster.set("train-worker-1", "Running", restarts=2)
-    cluster.settle()
+    cluster.set("train-worker-1", "Running", restarts=2).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Aborted", "TaskFailed")
 
 
 def test_an_unknown_group_is_answered_once_each_time_it_becomes_so():
     cluster = begun([on("Unknown", "RestartTask")])
-    cluster.grouped("Unknown")
-    cluster.settle()
+    cluster.grouped("Unknown").settle()
     cluster.settle()
     assert cluster.status["retryCount"] == 1
-    cluster.grouped("Running")
-    cluster.settle()
-    cluster.grouped("Unknown")
-    cluster.settle()
+    cluster.grouped("Running").settle()
+    cluster.grouped("Unknown").settle()
     assert cluster.status["retryCount"] == 2
 
 
@@ -310,7 +270,7 @@ def test_several_failures_at_once_are_one_restart():
 
 
 @pytest.mark.parametrize("action", ["RestartTask", "RestartJob"])
-def test_what_was_acted_on_is_not_acted_on_again_by_the_next_process(action):
+def test_an_event_is_not_acted_on_again_by_the_next_process(action):
     """The first died as soon as it had written what it was going to do."""
     cluster = begun([on("PodFailed", action)])
     for name in ("train-worker-0", "train-worker-1"):
@@ -348,8 +308,7 @@ def test_pods_that_the_job_has_no_more_use_for_are_not_evicted_even_if_it_change
     cluster.edit(tasks=[task("ps"), task("worker", 1)])
     cluster.budget = budget
     cluster.sync()
-    cluster.edit(tasks=[task("ps"), task("worker", 2)])
-    cluster.settle()
+    cluster.edit(tasks=[task("ps"), task("worker", 2)]).settle()
     assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
 
 
@@ -364,12 +323,8 @@ def test_a_policy_comes_before_the_rule_that_would_fail_the_job():
 
 def test_failures_of_an_older_version_are_over():
     cluster = begun([on("PodFailed", "AbortJob")])
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
-    cluster.command("ResumeJob")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.command("ResumeJob").start()
     assert (cluster.phase, cluster.status["failed"]) == ("Running", 1)
 
 
@@ -378,13 +333,10 @@ def test_failures_of_an_older_version_are_over():
 
 def test_a_job_is_restarted_as_often_as_it_may_and_the_last_pods_stay():
     cluster = begun([on("PodFailed", "RestartJob")], maxRetry=2)
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     assert cluster.phases[-2:] == RESTARTED
-    cluster.run()
-    cluster.settle()
-    cluster.set("train-worker-1", "Failed", 2)
-    cluster.settle()
+    cluster.run().settle()
+    cluster.set("train-worker-1", "Failed", 2).settle()
     assert cluster.phases[-2:] == ["Restarting", "Failed"]
     assert cluster.state["reason"] == "MaxRetryReached"
     assert "exited with 2" in cluster.state["message"]
@@ -395,8 +347,7 @@ def test_a_job_is_restarted_as_often_as_it_may_and_the_last_pods_stay():
 def test_after_one_restart_of_a_part_too_many_the_pod_that_failed_stays(action):
     """With its logs, as after a restart of the whole job; that it stays is no new failure."""
     cluster = begun([on("PodFailed", action)], maxRetry=1)
-    cluster.set("train-worker-0", "Failed", 2)
-    cluster.settle()
+    cluster.set("train-worker-0", "Failed", 2).settle()
     assert (cluster.phases[-2:], cluster.alive()) == (["Restarting", "Failed"], ["train-worker-0"])
     assert [reason for reason, _ in cluster.events].count("ExecuteAction") == 1
 
@@ -405,21 +356,18 @@ def test_a_restart_waits_for_its_backoff():
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 10, "factor": 3}, maxRetry=5)
     for wait in (10, 30):
         start = cluster.second
-        cluster.set("train-worker-1", "Failed", 1)
-        cluster.settle()
+        cluster.set("train-worker-1", "Failed", 1).settle()
         assert (cluster.phase, cluster.back, cluster.alive()) == ("Restarting", start + wait, [])
         cluster.wait(wait - 1)
         assert cluster.phase == "Restarting"
         cluster.wait(1)
-        cluster.run()
-        cluster.settle()
+        cluster.run().settle()
         assert (cluster.phase, cluster.status.get("restartTime")) == ("Running", None)
 
 
 def test_a_single_pod_waits_for_the_backoff_as_well():
     cluster = begun([on("PodFailed", "RestartPod")], restartBackoff={"seconds": 10})
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     assert cluster.alive() == ["train-ps-0", "train-worker-0"]
     cluster.wait(10)
     assert tuple(cluster.alive()) == PAIR
@@ -427,10 +375,8 @@ def test_a_single_pod_waits_for_the_backoff_as_well():
 
 def test_a_pod_that_fails_while_another_waits_for_its_restart_is_no_further_restart():
     cluster = begun([on("PodFailed", "RestartPod")], restartBackoff={"seconds": 10})
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
-    cluster.set("train-worker-0", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.set("train-worker-0", "Failed", 1).settle()
     assert (cluster.phase, cluster.status["retryCount"], cluster.back) == ("Restarting", 1, 10)
     cluster.wait(10)
     assert tuple(cluster.alive()) == PAIR
@@ -439,19 +385,16 @@ def test_a_pod_that_fails_while_another_waits_for_its_restart_is_no_further_rest
 def test_a_restart_whose_time_has_come_waits_for_its_pods_without_looking_all_the_time():
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 10})
     cluster.stubborn = True
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     cluster.wait(20)
     assert (cluster.phase, cluster.back, cluster.status["terminating"]) == ("Restarting", None, 3)
-    cluster.reap()
-    cluster.settle()
+    cluster.reap().settle()
     assert tuple(cluster.alive()) == PAIR
 
 
-def test_a_restart_that_somebody_asked_for_does_not_wait():
+def test_a_restart_by_command_does_not_wait():
     cluster = begun(restartBackoff={"seconds": 10})
-    cluster.command("RestartJob")
-    cluster.settle()
+    cluster.command("RestartJob").settle()
     assert (cluster.phase, tuple(cluster.alive())) == ("Pending", PAIR)
 
 
@@ -465,26 +408,18 @@ def test_a_restart_that_somebody_asked_for_does_not_wait():
 )
 def test_a_restart_that_waits_can_be_stopped_or_hurried(action, phases):
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, maxRetry=9)
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
-    cluster.command(action)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.command(action).settle()
     assert cluster.phases[3:] == phases
 
 
 def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, activeDeadlineSeconds=60)
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
-    cluster.edit(suspend=True)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.edit(suspend=True).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Aborted", "Suspended")
-    cluster.edit(suspend=False)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.edit(suspend=False).start()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     assert (cluster.phase, cluster.back) == ("Restarting", 60)
     cluster.wait(60)
     assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "DeadlineExceeded")
@@ -503,7 +438,7 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
 )
 def test_how_long_restarts_wait(backoff, waits):
     given = RestartBackoff.model_validate(backoff) if backoff else None
-    found = [restarts.ready_at(given, number, NOW) for number in (1, 2, 3)]
+    found = [transitions.restart_at(given, number, NOW) for number in (1, 2, 3)]
     assert found == [NOW + timedelta(seconds=wait) if wait else None for wait in waits]
 
 
@@ -513,8 +448,7 @@ def test_how_long_restarts_wait(backoff, waits):
 def test_an_action_waits_for_its_timeout_and_survives_every_process():
     cluster = begun([on("PodFailed", "RestartJob", "5m")])
     cluster.second = 10
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     assert (cluster.phase, cluster.back) == ("Running", 310)
     assert cluster.events[0] == ("ExecuteAction", "Execute action RestartJob after 5m")
     cluster.wait(299)
@@ -525,16 +459,13 @@ def test_an_action_waits_for_its_timeout_and_survives_every_process():
 
 
 def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
-    cluster = VcJobCluster(vcjob(task("worker", 2), policies=[on("PodPending", "RestartJob", "1m")]))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("worker", 2), policies=[on("PodPending", "RestartJob", "1m")])).settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]
-    cluster.run("train-worker-0")
-    cluster.settle()
+    cluster.run("train-worker-0").settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-1"]
     cluster.wait(60)
     assert (cluster.phases[-2:], cluster.status["retryCount"]) == (RESTARTED, 1)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     cluster.wait(100)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
 
@@ -563,14 +494,12 @@ def test_timers_of_many_pods_fit_into_a_status(event, stored):
 
 
 def test_many_pods_that_stay_pending_are_restarted_together_each_in_its_time():
-    cluster = VcJobCluster(vcjob(task("worker", 300), policies=[on("PodPending", "RestartPod", "1m")]))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("worker", 300), policies=[on("PodPending", "RestartPod", "1m")])).settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]
     assert cluster.events.count(("ExecuteAction", "Execute action RestartPod after 1m")) == 1
     cluster.run(*(f"train-worker-{index}" for index in range(250)))
     cluster.wait(30)
-    cluster.delete("train-worker-299")
-    cluster.settle()
+    cluster.delete("train-worker-299").settle()
     before = uids(cluster)
     cluster.second += 30
     cluster.sync()
@@ -585,11 +514,9 @@ def test_many_pods_that_stay_pending_are_restarted_together_each_in_its_time():
 
 
 def test_each_pending_pod_has_a_time_of_its_own():
-    cluster = VcJobCluster(vcjob(task("worker", 1), policies=[on("PodPending", "AbortJob", "1m")]))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("worker", 1), policies=[on("PodPending", "AbortJob", "1m")])).settle()
     cluster.wait(50)
-    cluster.delete("train-worker-0")
-    cluster.settle()
+    cluster.delete("train-worker-0").settle()
     cluster.wait(59)
     assert cluster.phase == "Pending"
     cluster.wait(1)
@@ -598,13 +525,11 @@ def test_each_pending_pod_has_a_time_of_its_own():
 
 def test_a_pod_that_runs_again_in_time_ends_the_timer_of_its_eviction():
     cluster = begun([on("PodEvicted", "AbortJob", "1m")])
-    cluster.delete("train-worker-1")
-    cluster.settle()
+    cluster.delete("train-worker-1").settle()
     assert len(cluster.status["delayed"]) == 1
     assert tuple(cluster.alive()) == PAIR
     cluster.wait(30)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert "delayed" not in cluster.status
     cluster.wait(60)
     assert cluster.phase == "Running"
@@ -612,8 +537,7 @@ def test_a_pod_that_runs_again_in_time_ends_the_timer_of_its_eviction():
 
 def test_a_pod_that_does_not_come_back_in_time_does_not():
     cluster = begun([on("PodEvicted", "AbortJob", "1m")])
-    cluster.delete("train-worker-1")
-    cluster.settle()
+    cluster.delete("train-worker-1").settle()
     cluster.wait(60)
     assert (cluster.phase, cluster.state["reason"]) == ("Aborted", "PodEvicted")
 
@@ -622,8 +546,7 @@ def test_recovery_in_grades():
     """The pod at once, and the whole job when that has not helped in time."""
     cluster = begun([on("PodFailed", "RestartPod"), on("PodPending", "RestartJob", "1m")])
     cluster.second = 100
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
     before = uids(cluster)
     cluster.wait(59)
     assert uids(cluster) == before
@@ -634,12 +557,8 @@ def test_recovery_in_grades():
 
 def test_a_restart_of_the_whole_job_ends_every_timer():
     cluster = begun([on("PodFailed", "RestartTask", "5m")])
-    cluster.set("train-worker-1", "Failed", 1)
-    cluster.settle()
-    cluster.command("RestartJob")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.command("RestartJob").start()
     cluster.wait(1000)
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
 
@@ -648,12 +567,9 @@ def test_a_task_that_completed_at_its_last_but_one_restart_is_restarted_once_mor
     """It is about to wait for its backoff, and what is waited for is not answered meanwhile."""
     cluster = begun([on("TaskCompleted", "RestartTask")], restartBackoff={"seconds": 7, "factor": 1})
     for _ in range(2):
-        cluster.end()
-        cluster.settle()
+        cluster.end().settle()
         assert (cluster.phase, cluster.alive()) == ("Restarting", [])
         cluster.wait(7)
-        cluster.run()
-        cluster.settle()
-    cluster.end()
-    cluster.settle()
+        cluster.run().settle()
+    cluster.end().settle()
     assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Failed", "MaxRetryReached", list(PAIR))

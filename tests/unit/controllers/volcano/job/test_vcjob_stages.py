@@ -1,9 +1,14 @@
 """A job whose tasks wait for each other, when what is waited for fails: it ends as it would without waiting."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
-from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
+from workers.api.kinds import POD_GROUP, Object, ref_of
+from workers.api.references import GANG_GATE
+from workers.controllers.volcano.job import podgroup
 
 TOLD = "task b can never start: a failed"
 
@@ -14,11 +19,9 @@ def after(*names: str, iteration: str = "all", name: str = "b", replicas: int = 
 
 def failing(*tasks, code: int = 1, **spec) -> VcJobCluster:
     """A job whose task a has failed before it served, and whose other pods run."""
-    cluster = VcJobCluster(vcjob(*tasks, **spec))
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(*tasks, **spec)).settle()
     cluster.set("train-a-0", "Failed", code)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     return cluster
 
 
@@ -56,7 +59,7 @@ def test_a_job_ends_when_what_it_waits_for_has_failed(tasks, spec, state):
     assert "failed" not in cluster.status or cluster.status["failed"] == 1, "what never was is not counted"
 
 
-def test_which_task_never_started_is_told_in_an_event_and_in_the_state():
+def test_a_task_that_never_starts_is_named_in_an_event_and_in_the_state():
     cluster = failing(task("a"), after("a"))
     assert cluster.events.count(("DependencyFailed", TOLD)) == 1
     assert cluster.state["message"].endswith(TOLD)
@@ -67,15 +70,13 @@ def test_a_job_goes_on_as_long_as_something_of_it_runs_and_says_what_never_start
     assert (cluster.phase, cluster.state["reason"], cluster.state["message"]) == ("Running", "DependencyFailed", TOLD)
     cluster.settle()
     assert cluster.events.count(("DependencyFailed", TOLD)) == 1
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phase == "Failed"
 
 
 def test_enough_may_succeed_without_what_never_starts():
     cluster = failing(task("a"), after("a"), task("free"), minAvailable=1)
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phase == "Completed"
 
 
@@ -90,37 +91,160 @@ def test_a_dependency_that_a_policy_brings_back_is_waited_for(timeout):
     cluster = failing(task("a"), after("a"), policies=[policy])
     assert cluster.phase not in ("Failed", "Completed")
     cluster.wait(31)
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.alive() == ["train-a-0", "train-b-0"]
-    cluster.run()
-    cluster.settle()
-    cluster.end()
-    cluster.settle()
+    cluster.run().settle()
+    cluster.end().settle()
     assert (cluster.phase, cluster.status["retryCount"]) == ("Completed", 1)
     assert "DependencyFailed" not in dict(cluster.events)
 
 
-def test_a_failed_dependency_that_somebody_deletes_is_made_again_and_waited_for():
+def test_a_deleted_failed_dependency_is_created_again_and_waited_for():
     cluster = failing(task("a"), after("a"), task("free"))
-    cluster.delete("train-a-0")
-    cluster.settle()
+    cluster.delete("train-a-0").settle()
     assert "train-a-0" in cluster.alive()
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert "train-b-0" in cluster.alive()
 
 
 def test_a_second_stage_whose_missing_pod_cannot_come_back_is_over():
-    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2)))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2))).start()
     cluster.run()
     cluster.set("train-a-0", "Failed", 1)
-    cluster.delete("train-b-1")
-    cluster.settle()
+    cluster.delete("train-b-1").settle()
     assert (cluster.phase, cluster.alive()) == ("Running", ["train-a-0", "train-b-0"])
-    cluster.end()
-    cluster.settle()
+    cluster.end().settle()
     assert cluster.phase == "Failed"
+
+
+GATE = {"name": GANG_GATE}
+
+
+def held(cluster: VcJobCluster) -> list[str]:
+    """The pods that are held back, by the end of their names."""
+    return [name[6:] for name, pod in sorted(cluster.pods.items()) if GATE in pod["spec"].get("schedulingGates", ())]
+
+
+def settled(*tasks: Object, **spec: Any) -> VcJobCluster:
+    return VcJobCluster(vcjob(*tasks, **spec)).settle()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "tasks", "spec"),
+    [
+        pytest.param([], [task("w", 3)], {}, id="all are the gang"),
+        pytest.param(["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}, id="beyond the task's least"),
+        pytest.param(["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}, id="beyond the job's least"),
+        pytest.param(["b-1"], [task("a", 2), task("b", 2)], {"minAvailable": 3}, id="of the last task"),
+        pytest.param(
+            ["a-1", "b-1"], [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], {}, id="of each task"
+        ),
+        pytest.param(
+            ["b-2"],
+            [task("a", 2, minAvailable=2), task("b", 3, minAvailable=1)],
+            {"minAvailable": 4},
+            id="the least of each, and one more",
+        ),
+        pytest.param(
+            [], [task("w", 3, minAvailable=1, template={"spec": {"nodeName": "one"}})], {}, id="those that have a node"
+        ),
+    ],
+)
+def test_pods_beyond_the_gang_are_held_back(waiting: list[str], tasks: list[Object], spec: dict[str, Any]) -> None:
+    cluster = settled(*tasks, **spec)
+    assert len(cluster.pods) == sum(each["replicas"] for each in tasks)
+    assert held(cluster) == waiting
+
+
+def test_gates_of_a_templates_own_stay() -> None:
+    own = {"name": "example.com/mine"}
+    cluster = settled(task("w", 2, minAvailable=1, template={"spec": {"schedulingGates": [own]}}))
+    assert [cluster.pods[f"train-w-{index}"]["spec"]["schedulingGates"] for index in (0, 1)] == [[own], [own, GATE]]
+
+
+def test_the_gang_is_made_first() -> None:
+    cluster = VcJobCluster(vcjob(task("many", 700, minAvailable=1), task("last", 2)))
+    cluster.sync()
+    cluster.admit()
+    cluster.sync()
+    assert len(cluster.pods) == 500
+    assert {"train-many-0", "train-last-0", "train-last-1"} <= set(cluster.pods)
+
+
+def test_a_pod_of_the_gang_that_is_lost_is_made_again_free_and_others_stay_held_back() -> None:
+    cluster = settled(task("w", 4, minAvailable=2))
+    cluster.run("train-w-0", "train-w-1")
+    cluster.delete("train-w-0").settle()
+    assert held(cluster) == ["w-2", "w-3"]
+
+
+def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
+    later = task("b", 2, dependsOn={"name": ["a"]})
+    cluster = settled(task("a", 1), later)
+    assert held(cluster) == []
+    cluster.run()
+    # The plan that asks for more makes the pods, too; the PodGroup's controller lets them go with the others.
+    cluster.sync()
+    assert held(cluster) == ["b-0", "b-1"]
+    assert cluster.group is not None
+    assert cluster.group["spec"]["minMember"] == 3
+    cluster.delete("train-b-1").settle()
+    assert held(cluster) == ["b-0"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "tasks", "spec"),
+    [
+        pytest.param({}, [task("a", 2)], {}, id="all"),
+        pytest.param({"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}, id="fewer"),
+        pytest.param(
+            {"minTaskPods": {"a": 1, "b": 2}},
+            [task("a", 1), task("b", 3, minAvailable=1)],
+            {"minAvailable": 3},
+            id="more than their least",
+        ),
+        pytest.param(
+            {"minTaskPlacement": {"b": {"nodeSelector": {"zone": "a"}, "tolerations": [{"operator": "Exists"}]}}},
+            [
+                task("a", 1),
+                task(
+                    "b",
+                    1,
+                    template={
+                        "spec": {
+                            "nodeSelector": {"zone": "a"},
+                            "tolerations": [{"operator": "Exists"}],
+                            "affinity": {"podAffinity": {}},
+                        }
+                    },
+                ),
+            ],
+            {},
+            id="where they may go",
+        ),
+    ],
+)
+def test_the_group_describes_its_gang(expected: Object, tasks: list[Object], spec: dict[str, Any]) -> None:
+    found = podgroup.wanted(parsed(*tasks, **spec), {})["spec"]
+    assert {name: found[name] for name in ("minTaskPods", "minTaskPlacement") if name in found} == expected
+
+
+def test_the_group_follows_when_the_gang_becomes_another() -> None:
+    cluster = settled(task("a", 2), task("b", 2), minAvailable=4)
+    assert cluster.group is not None
+    assert "minTaskPods" not in cluster.group["spec"]
+    cluster.edit(minAvailable=3).settle()
+    assert cluster.group["spec"]["minTaskPods"] == {"a": 2, "b": 1}
+    cluster.edit(minAvailable=4).settle()
+    assert "minTaskPods" not in cluster.group["spec"]
+
+
+def test_definitions_that_do_not_keep_it_are_not_asked_with_every_sync() -> None:
+    cluster = settled(task("a", 2), task("b", 2), minAvailable=3)
+    group = cluster.group
+    assert group is not None
+    kept = {name: value for name, value in group["spec"].items() if name not in ("minTaskPods", "minTaskResources")}
+    cluster.put(ref_of(POD_GROUP, group), {**group, "spec": kept})
+    cluster.writes.clear()
+    cluster.settle()
+    assert cluster.writes == []

@@ -1,4 +1,4 @@
-"""What a Volcano Job's status says: counts, durations, the history of phases, and why pods failed."""
+"""The status of a Volcano Job: counts, durations, the history of phases, and why pods failed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ from tests.unit.controllers.volcano.job.vcjobs import task, vcjob, vcpod
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.volcano.job import counting, failures, status
+from workers.controllers.volcano.job import failures, phases, status
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, observe
 
 
@@ -37,7 +37,7 @@ def test_durations_are_written_as_go_does(seconds, text):
 
 
 def test_pods_are_counted_by_task_and_phase():
-    tally = counting.tally(
+    tally = phases.tally(
         [
             pod("ps", 0),
             pod("worker", 0, "Succeeded", version=0),
@@ -69,7 +69,7 @@ def test_every_pod_is_counted_once(drawn, version):
     pods = [
         pod("worker", index, phase, leaving=leaving, version=made) for index, (phase, leaving, made) in enumerate(drawn)
     ]
-    tally = counting.tally(pods, version)
+    tally = phases.tally(pods, version)
     counts = tally.counts
     staying = counts.pending + counts.running + counts.succeeded + counts.failed + counts.unknown
     assert staying + counts.terminating == len(pods)
@@ -81,10 +81,8 @@ def test_every_pod_is_counted_once(drawn, version):
 def test_the_history_of_phases_is_bounded():
     cluster = VcJobCluster(vcjob(task()))
     for _ in range(status.HISTORY):
-        cluster.edit(suspend=True)
-        cluster.settle()
-        cluster.edit(suspend=False)
-        cluster.settle()
+        cluster.edit(suspend=True).settle()
+        cluster.edit(suspend=False).settle()
     history = [one["status"] for one in cluster.status["conditions"]]
     assert len(history) == status.HISTORY
     assert history[-3:] == ["Aborting", "Aborted", "Pending"]
@@ -116,7 +114,7 @@ def ended(code: int, **more: str) -> Object:
     ],
 )
 def test_why_a_pod_failed(given, told):
-    assert failures.told(failures.of(pod("worker", 0, "Failed", **given))) == told
+    assert failures.summary(failures.of(pod("worker", 0, "Failed", **given))) == told
 
 
 def seen(job: Object, *pods: ObservedPod, known: tuple[Failure, ...] = ()) -> ObservedJob:
@@ -163,7 +161,7 @@ def test_containers_that_were_started_again_too_often_are_failures(pods, told):
     assert failures.remembered(seen(job, *pods, known=found)) == found
 
 
-def test_of_a_pod_that_is_started_again_and_again_the_first_failure_is_told():
+def test_only_the_first_failure_of_a_restarting_pod_is_stored():
     job = vcjob(task("worker", 1, maxRetry=1))
     first = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(1, 5, -9)])))
     later = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(2, 6, -3)]), known=first))

@@ -1,8 +1,8 @@
-"""A cluster that holds one Volcano Job: it carries plans out to the letter, admits its gang and plays its pods."""
+"""A simulated cluster with one Volcano Job: it carries plans out, admits the gang, and runs the pods."""
 
 import itertools
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from deploy.local.apiserver.patch.patches import merge_patch
 from tests.unit.controllers.factories import NOW, UID
@@ -10,8 +10,8 @@ from workers.api import times
 from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
 from workers.client.merge_patch import diff
 from workers.controllers.volcano.job import decide
-from workers.controllers.volcano.job.controlling import optional_relatives, relatives
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.decide import glances, relatives
+from workers.controllers.volcano.job.names import Site
 from workers.reconcile.plan import (
     ComeBack,
     CountMetric,
@@ -35,7 +35,7 @@ class CutShortError(Exception):
 
 
 class VcJobCluster:
-    """The API server with one job and what is its own, whose mirror is never behind; the gang's admission; the kubelet.
+    """The API server with one job, a store that is never stale, gang admission and the kubelet; actions return self.
 
     objects: all but the job, by address. admitting: whether gangs are admitted at once. stubborn: whether deleted pods
     stay until `reap`. budget: how many single effects the next plan gets before its process dies; None: it lives.
@@ -96,10 +96,10 @@ class VcJobCluster:
 
     def snapshot(self) -> Snapshot:
         children: dict[str, list[CachedObject]] = {}
-        referrers: list[CachedObject] = []
+        tied: list[CachedObject] = []
         for ref, body in self.objects.items():
             if ref.kind == COMMAND:
-                referrers.append(CachedObject(ref, body, 0))
+                tied.append(CachedObject(ref, body, 0))
             elif any(owner["uid"] == UID for owner in body["metadata"].get("ownerReferences", ())):
                 children.setdefault(ref.kind.id, []).append(CachedObject(ref, body, 0))
         job = self.job
@@ -107,10 +107,8 @@ class VcJobCluster:
             Ref(VC_JOB, "default", "train"),
             job,
             children={kind: tuple(entries) for kind, entries in children.items() if kind != SECRET.id},
-            referrers={COMMAND.id: tuple(referrers)},
-            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *optional_relatives(job))}
-            if job
-            else {},
+            referrers={COMMAND.id: tuple(tied)},
+            relatives={ref: self.objects.get(ref) for ref in (*relatives(job), *glances(job))} if job else {},
             failures=self.failures,
             last_error=self.error,
         )
@@ -132,34 +130,41 @@ class VcJobCluster:
         self.budget = None
         return before != (self.job, self.objects)
 
-    def settle(self, rounds: int = 100) -> None:
+    def settle(self, rounds: int = 100) -> Self:
         """Decisions until nothing more comes of them at this moment; gangs are admitted meanwhile."""
         for _ in range(rounds):
             changed = self.sync() | self.admit()
             if not changed and (self.back is None or self.back > self.second):
-                return
+                return self
         raise AssertionError(f"does not come to rest: {self.status}, {self.plan()}")
 
-    def wait(self, seconds: float) -> None:
+    def start(self) -> Self:
+        """Settles, runs all waiting pods, and settles again."""
+        return self.settle().run().settle()
+
+    def wait(self, seconds: float) -> Self:
         self.second += seconds
-        self.settle()
+        return self.settle()
 
     # People
 
-    def command(self, action: str, name: str = "", **more: Any) -> None:
+    def command(self, action: str, name: str = "", **more: Any) -> Self:
         name = name or f"train-{action.lower()}-{next(self._versions)}"
         target = {"apiVersion": VC_JOB.api_version, "kind": "Job", "name": "train", "uid": UID, **more}
         metadata = {"name": name, "namespace": "default", "creationTimestamp": times.render(self.now)}
         self.put(Ref(COMMAND, "default", name), {"metadata": metadata, "action": action, "target": target})
+        return self
 
-    def edit(self, **spec: Any) -> None:
+    def edit(self, **spec: Any) -> Self:
         assert self.job
         metadata = {**self.job["metadata"], "generation": self.job["metadata"]["generation"] + 1}
         self.job = {**self.job, "metadata": metadata, "spec": {**self.job["spec"], **spec}}
+        return self
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str) -> Self:
         """Somebody deletes a pod."""
         self._delete(Ref(POD, "default", name))
+        return self
 
     # The scheduler and the kubelet
 
@@ -171,12 +176,13 @@ class VcJobCluster:
         self.grouped("Inqueue")
         return True
 
-    def grouped(self, phase: str, **more: Any) -> None:
+    def grouped(self, phase: str, **more: Any) -> Self:
         group = self.group
         assert group
         self.put(ref_of(POD_GROUP, group), {**group, "status": {"phase": phase, **more}})
+        return self
 
-    def set(self, name: str, phase: str, code: int = 0, *, restarts: int = 0, **status: Any) -> None:
+    def set(self, name: str, phase: str, code: int = 0, *, restarts: int = 0, **status: Any) -> Self:
         """What has become of a pod. restarts: how often its container, which ended with the code, was started again."""
         container: Object = {"name": "main", "ready": phase == "Running", "restartCount": restarts}
         ended = {"terminated": {"exitCode": code, "finishedAt": times.render(self.now)}}
@@ -186,29 +192,34 @@ class VcJobCluster:
             container["lastState"] = ended
         pod = self.pods[name]
         self.put(ref_of(POD, pod), {**pod, "status": {"phase": phase, "containerStatuses": [container], **status}})
+        return self
 
-    def run(self, *names: str) -> None:
+    def run(self, *names: str) -> Self:
         """All pods that wait run, or these."""
         for name in names or self.alive():
             if self.pods[name]["status"]["phase"] == "Pending":
                 self.set(name, "Running")
+        return self
 
-    def end(self, phase: str = "Succeeded", code: int = 0) -> None:
+    def end(self, phase: str = "Succeeded", code: int = 0) -> Self:
         for name in self.alive():
             if self.pods[name]["status"]["phase"] == "Running":
                 self.set(name, phase, code)
+        return self
 
-    def reap(self) -> None:
+    def reap(self) -> Self:
         """Pods that are being deleted go."""
         for name, pod in self.pods.items():
             if pod["metadata"].get("deletionTimestamp"):
                 del self.objects[Ref(POD, "default", name)]
+        return self
 
     # The API server
 
-    def put(self, ref: Ref, body: Object) -> None:
+    def put(self, ref: Ref, body: Object) -> Self:
         metadata = {"uid": f"uid-{next(self._versions)}", **body["metadata"]}
         self.objects[ref] = {**body, "metadata": {**metadata, "resourceVersion": str(next(self._versions))}}
+        return self
 
     def _do(self, step: Step) -> None:
         match step:

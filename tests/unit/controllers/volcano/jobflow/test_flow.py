@@ -1,4 +1,4 @@
-"""What is decided about a JobFlow, rule by rule."""
+"""The decision about a JobFlow, rule by rule."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,9 +10,9 @@ from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
-from workers.controllers.volcano.jobflow import job_status, status
+from workers.controllers.volcano.jobflow import status
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
-from workers.controllers.volcano.jobflow.patching import merged
+from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
 from workers.reconcile.snapshot import Reading, TriggerSample
 
@@ -122,7 +122,7 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
 )
 def test_patches(base: Object, patch: Object, expected: Object) -> None:
     before = repr(base)
-    assert merged(base, patch) == expected
+    assert patched(base, patch) == expected
     assert repr(base) == before
 
 
@@ -172,7 +172,7 @@ def test_a_job_deleted_before_its_end_is_made_again() -> None:
     assert settled(cluster).made == ["f-a", "f-a"]
 
 
-def test_a_job_that_cleans_itself_up_and_whose_end_nobody_saw_is_not_run_twice() -> None:
+def test_a_job_with_a_ttl_and_an_unobserved_end_is_not_run_twice() -> None:
     cluster = settled(Cluster(entry("a"), ttl=0))
     cluster.remove("f-a")
     assert settled(cluster).made == ["f-a"]
@@ -225,7 +225,7 @@ def test_a_missing_template_is_named_and_awaited() -> None:
     assert cluster.ready[0] == "True"
 
 
-def test_somebody_elses_job_of_the_name_never_counts() -> None:
+def test_another_owners_job_of_the_name_never_counts() -> None:
     cluster = Cluster(entry("a"))
     other = {"metadata": {"name": "f-a", "namespace": "default", "uid": "other"}, "spec": {}}
     cluster.jobs["f-a"] = {**other, "status": {"state": {"phase": "Completed"}}}
@@ -380,8 +380,8 @@ def test_a_job_that_takes_too_long_is_terminated_and_counts_as_failed() -> None:
     assert (settled(cluster).phase, cluster.entry("a")["reason"]) == ("Failed", "TimedOut")
 
 
-def test_a_status_tells_of_as_many_jobs_as_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those that ended the first are left out, and stay out; what runs is told of."""
+def test_a_status_lists_a_limited_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ended Jobs are left out for good; running ones are listed."""
     monkeypatch.setattr(status, "LISTED", 3)
     cluster = Cluster(*(entry(name, retry={"limit": 3, "backoffSeconds": 0}) for name in "abcd"), parallelism=2)
     for round in range(3):
@@ -407,7 +407,7 @@ def test_a_job_that_goes_on_and_off_keeps_its_newest_phases() -> None:
     assert history["runningHistories"][-1]["state"] == "Aborted"
 
 
-def test_an_entry_whose_job_nobody_would_ever_take_fails_by_name() -> None:
+def test_an_entry_with_an_invalid_job_fails_by_name() -> None:
     patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
     cluster = run(Cluster(entry("bad", patch=patch, retry={"limit": 3}, allowFailure=True), entry("b")), b="Completed")
     assert (cluster.phase, cluster.made) == ("Succeed", ["f-b"])
@@ -416,8 +416,8 @@ def test_an_entry_whose_job_nobody_would_ever_take_fails_by_name() -> None:
     assert "spec.tasks[0].replicas" in bad["message"]
 
 
-def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
-    """Neither their Jobs nor their time-outs, nor what is told of them; and it is told itself."""
+def test_a_refused_job_delays_no_other_entry() -> None:
+    """Neither their Jobs nor time-outs nor status; and the refusal is reported."""
     cluster = Cluster(entry("a", timeoutSeconds=60), entry("bad"), entry("c"), entry("d", "c"))
     cluster.refused = {"f-bad"}
     run(cluster, c="Completed")
@@ -435,15 +435,15 @@ def test_a_job_that_nobody_takes_holds_up_no_other_entry() -> None:
     assert settled(cluster).phase == "Failed"
 
 
-def test_a_long_flow_tells_of_phases_a_little_later_and_of_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_status, "FEW", 0)
+def test_a_long_flow_writes_phases_after_a_delay_and_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "SHORT", 0)
     cluster = Cluster(entry("a"), entry("b", "a"))
     cluster.reconcile()
     written = cluster.status
     for phase in ("Pending", "Restarting", "Aborting"):
         cluster.end("f-a", phase)
         cluster.reconcile()
-        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + job_status.WAIT, 0)
+        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + status.JOB_DELAY, 0)
     cluster.wait(2)
     cluster.reconcile()
     assert (cluster.entry("a")["phase"], cluster.told["Created"]) == ("Aborting", 1)
@@ -454,9 +454,9 @@ def test_a_long_flow_tells_of_phases_a_little_later_and_of_ends_at_once(monkeypa
     assert (cluster.made, cluster.told["Created"]) == (["f-a", "f-b"], 1)
 
 
-def test_what_is_told_of_a_long_flow_never_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_delayed_status_of_a_long_flow_is_written_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another Job changes all the time, or no Job says since when it is as it is."""
-    monkeypatch.setattr(job_status, "FEW", 0)
+    monkeypatch.setattr(status, "SHORT", 0)
     cluster = settled(Cluster(entry("a"), entry("b")))
     cluster.end("f-b", "Running")
     for _ in range(4):
@@ -487,7 +487,7 @@ def test_what_refuses_one_job_leaves_the_status_of_the_others_true() -> None:
 
 
 @pytest.mark.parametrize("refused_for_long", [False, True])
-def test_a_flow_that_fails_while_a_job_is_refused_says_why_and_is_told_of_once(refused_for_long: bool) -> None:
+def test_a_flow_that_fails_while_a_job_is_refused_reports_it_once(refused_for_long: bool) -> None:
     patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
     cluster = Cluster(entry("first"), entry("bad", "first", patch=patch), entry("b"))
     cluster.refused = {"f-b"}
@@ -534,7 +534,7 @@ def test_a_cancelled_flow_ends_its_jobs() -> None:
     assert cluster.status["completionTime"]
 
 
-def test_what_failed_is_run_again_for_whoever_asks_once() -> None:
+def test_a_retry_request_runs_failed_entries_once() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a"), entry("c", "b")), a="Completed", b="Failed")
     assert cluster.phase == "Failed"
     cluster.annotate(**{RETRY: "1"})
@@ -589,7 +589,7 @@ def test_a_compensation_is_skipped_when_the_next_attempt_completes() -> None:
 
 
 @pytest.mark.parametrize("dies_after", range(6))
-def test_whatever_dies_another_try_makes_each_job_once(dies_after: int) -> None:
+def test_a_retry_creates_each_job_once_across_crashes(dies_after: int) -> None:
     cluster = run(Cluster(*DEPLOY), **ROLLED_BACK)
     cluster.annotate(**{RETRY: "1"})
     cluster.reconcile(dies_after=dies_after)
@@ -633,7 +633,7 @@ def test_what_still_runs_for_the_attempt_before_is_waited_for_and_runs_again(end
 
 
 @pytest.mark.parametrize("dies_after", range(4))
-def test_what_was_waited_for_is_run_again_once_whatever_dies(dies_after: int) -> None:
+def test_a_replaced_dependency_runs_again_once_across_crashes(dies_after: int) -> None:
     back = entry("back", "deploy", when=on("Failed"), retry={"limit": 1, "backoffSeconds": 0})
     cluster = run(Cluster(entry("deploy"), back, entry("other")), deploy="Failed", other="Failed")
     cluster.annotate(**{RETRY: "1"})
@@ -732,7 +732,7 @@ def test_an_entry_starts_when_its_probe_succeeds(reading: Reading | None, starte
     assert ("f-b" in settled(cluster).made) == started
 
 
-def test_somebody_is_asked_for_a_reading_as_long_as_there_is_none() -> None:
+def test_a_flow_asks_for_a_reading_until_there_is_one() -> None:
     cluster = probed(_TCP)
     asked = cluster.polls
     assert asked
@@ -741,7 +741,7 @@ def test_somebody_is_asked_for_a_reading_as_long_as_there_is_none() -> None:
     assert settled(cluster).polls == asked
 
 
-def test_what_a_probe_waits_for_is_told_by_name() -> None:
+def test_a_failing_probe_is_reported_by_name() -> None:
     cluster = probed({**_TCP, **_STATUS})
     cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Pending": 1}}})
     cluster.reading = answer(False)

@@ -1,4 +1,4 @@
-"""What is decided about a JobTemplate."""
+"""The decision about a JobTemplate."""
 
 import pytest
 
@@ -25,13 +25,13 @@ def test_it_lists_the_jobs_that_were_made_from_it(
     assert decided(listed, jobs).steps == ((PatchStatus({"jobDependsOnList": expected}),) if expected else ())
 
 
-@pytest.mark.parametrize(("number", "rest"), [(100, None), (101, 0.101), (1000, 1.0), (5000, 2.0)])
-def test_a_look_at_many_jobs_is_followed_by_a_rest(number: int, rest: float | None) -> None:
+@pytest.mark.parametrize(("number", "pause"), [(100, None), (101, 0.101), (1000, 1.0), (5000, 2.0)])
+def test_a_look_at_many_jobs_is_followed_by_a_rest(number: int, pause: float | None) -> None:
     names = sorted(f"job-{each}" for each in range(number))
     for listed in (names, names[1:]):
         plan = decided(listed, names)
         written = () if listed == names else (PatchStatus({"jobDependsOnList": names}),)
-        assert plan.steps == (*written, *((HoldKey(rest),) if rest else ()))
+        assert plan.steps == (*written, *((HoldKey(pause),) if pause else ()))
 
 
 def decided(listed: list[str] | None, jobs: list[str]) -> Plan:

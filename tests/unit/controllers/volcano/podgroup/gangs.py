@@ -8,9 +8,9 @@ from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import TASK, TASK_INDEX
 from workers.controllers.volcano.podgroup.round import RoundOutcome
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.snapshot import CachedObject, Snapshot
 
 Amounts = Mapping[str, str | int]
@@ -73,7 +73,7 @@ def pod(
     place: tuple[str, int] | None = None,
     **spec: Any,
 ) -> Object:
-    """A pod of a gang, or with `of` None of nobody's. place: of a Job's pod, its task and its index in that."""
+    """A pod of a gang, or with `of` None of no gang. place: of a Job's pod, its task and its index in that."""
     maker = ("batch.volcano.sh/v1alpha1", "Job") if place else ("apps/v1", "ReplicaSet")
     owner = {"apiVersion": maker[0], "kind": maker[1], "name": "set", "uid": "set", "controller": True}
     task = {TASK: place[0], TASK_INDEX: str(place[1])} if place else {}
@@ -153,9 +153,9 @@ def everything(**of: Iterable[Object]) -> Snapshot:
     )
 
 
-def outcome(rules: GangRules = DEFAULT, **of: Iterable[Object]) -> RoundOutcome:
-    """What a round decides."""
-    return rounds.held(rounds.observe(everything(**of)), NOW, rules)
+def outcome(rules: GangRules = DEFAULT_RULES, **of: Iterable[Object]) -> RoundOutcome:
+    """Returns the outcome of a round."""
+    return rounds.run(rounds.observe(everything(**of)), NOW, rules)
 
 
 def names(found: RoundOutcome) -> list[str]:

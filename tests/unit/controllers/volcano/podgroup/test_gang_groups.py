@@ -10,11 +10,10 @@ from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
 from workers.api.kinds import Object
 from workers.controllers import conditions
-from workers.controllers.volcano.podgroup import phases
-from workers.controllers.volcano.podgroup.decide import ROUND, Gangs
-from workers.controllers.volcano.podgroup.group import observe
+from workers.controllers.volcano.podgroup import status
+from workers.controllers.volcano.podgroup.decide import ROUND, GangDecision
+from workers.controllers.volcano.podgroup.group import GangRules, observe
 from workers.controllers.volcano.podgroup.members import member
-from workers.controllers.volcano.podgroup.rules import GangRules
 from workers.reconcile.plan import Delete, MarkObject, Patch, Plan, Together
 
 ONE = 10**9
@@ -38,7 +37,7 @@ def pods(*states: str, **more: Any) -> list[Object]:
 
 
 def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | None = None) -> Plan:
-    return Gangs(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
+    return GangDecision(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | Non
 )
 def test_phases(before: str, states: list[str], least: int, after: str) -> None:
     found = observe(group(phase=before, least=least), [member(each) for each in pods(*states)])
-    assert phases.phase(found) == after
+    assert status.phase(found) == after
 
 
 def test_the_status_counts_pods_and_what_they_take() -> None:
@@ -135,7 +134,7 @@ def test_an_admitted_group_lets_its_pods_go() -> None:
     assert (patch.ref.name, patch.body) == (held[-2]["metadata"]["name"], {"spec": {"schedulingGates": [other]}})
 
 
-def let_go(plan: Plan) -> list[str]:
+def ungate(plan: Plan) -> list[str]:
     stages = [step for step in plan.steps if isinstance(step, Together)]
     return [step.ref.name for stage in stages for step in stage.steps if isinstance(step, Patch)]
 
@@ -158,7 +157,7 @@ def let_go(plan: Plan) -> list[str]:
 )
 def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
     plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
-    assert let_go(plan) == going
+    assert ungate(plan) == going
     # The round must hear of pods that wait although their gang is whole.
     assert (MarkObject(ROUND) in plan.steps) == (phase != "Inqueue")
 
@@ -179,7 +178,7 @@ def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
     held = [pod(f"{task}-{index}", gated=True, place=(task, index)) for task, index in places]
     tasks = {"minTaskMember": {"a": 9, "b": 9}, "minTaskPods": first} if first else {}
     body = group(phase="Inqueue", status={"admitted": at(-1)}, least=len(going), **tasks)
-    assert let_go(decide(body, *held)) == going
+    assert ungate(decide(body, *held)) == going
 
 
 def test_the_last_gate_takes_the_list_with_it() -> None:
@@ -210,8 +209,8 @@ def test_a_group_is_let_through_for_what_it_asked_for_then(
 ) -> None:
     body, made = group(phase="Inqueue", least=least, status=FOR_ONE), pods(*states)
     plan = decide(body, *made)
-    assert phases.phase(observe(body, map(member, made))) == after
-    assert let_go(plan) == going
+    assert status.phase(observe(body, map(member, made))) == after
+    assert ungate(plan) == going
     assert (back(plan) == 0.0) == again
 
 
@@ -222,11 +221,11 @@ def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whol
     body = {**body, "status": status_of(decide(body, *made))}
     assert "admittedFor" not in body["status"]
     plan = decide(body, *made)
-    assert (status_of(plan)["phase"], let_go(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
+    assert (status_of(plan)["phase"], ungate(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
 
 
 @pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
-def test_a_grant_that_nobody_can_read_is_none(nonsense: Object) -> None:
+def test_a_malformed_grant_is_none(nonsense: Object) -> None:
     assert observe(group(phase="Inqueue", least=2, status={"admittedFor": nonsense}), ()).least == 2
 
 
@@ -306,7 +305,7 @@ def test_a_gang_that_has_been_whole_keeps_what_runs() -> None:
     assert _going(plan) == ["gang-2"]
 
 
-def test_pods_that_nobody_would_make_again_are_not_taken_away() -> None:
+def test_pods_without_a_controller_are_not_deleted() -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED), *pods("running", "waiting", owned=False))
     assert status_of(plan)["phase"] == "Inqueue"
     assert back(plan) is None
@@ -353,7 +352,7 @@ def test_a_back_out_without_pods_is_a_wait() -> None:
 def test_what_is_gone_is_left_alone(body: Object | None) -> None:
     snapshot = seen(group(), *pods("gated"))
     gone = type(snapshot)(ref=snapshot.ref, body=body, referrers=snapshot.referrers)
-    assert Gangs().decide(gone, NOW).steps == ()
+    assert GangDecision().decide(gone, NOW).steps == ()
 
 
 def _going(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pods beyond their gangs: let go when there is room besides what every gang that waits needs, and for nobody else."""
+"""Pods beyond their gangs: ungated when there is room besides the needs of all waiting gangs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 )
 from workers.api.kinds import POD, Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup.growing import MOST
+from workers.controllers.volcano.podgroup.round import MOST
 from workers.reconcile.plan import ComeBack, Patch, Together
 
 
@@ -75,7 +75,7 @@ def test_only_a_gang_that_is_whole_grows(pods: int, phase: str) -> None:
     assert len(grown(found)) == pods
 
 
-def test_pods_that_are_held_back_keep_nobody_from_starting() -> None:
+def test_gated_pods_keep_no_group_from_starting() -> None:
     found = outcome(**seen(elastic("wide", more=50), [group()]), nodes=[node()])
     assert names(found) == ["gang"]
     assert grown(found) == [f"wide-{index}" for index in range(1, 5)]
@@ -98,7 +98,7 @@ def test_what_a_gang_waits_for_is_for_no_pod_beyond_another(
     assert len(grown(found)) == pods
 
 
-def test_a_gang_that_waits_for_its_own_queue_stands_in_nobody_elses_way() -> None:
+def test_a_gang_that_waits_for_its_own_queue_blocks_no_other() -> None:
     queues = [queue(), queue("above", capability={"cpu": "3"}), queue("a", parent="above"), queue("b", parent="above")]
     given = seen(elastic("wide"), elastic("narrow", queue="a"), [group(queue="b")], queues=queues)
     found = outcome(**given, nodes=[node(cpu=9, pods=99)])
@@ -106,7 +106,7 @@ def test_a_gang_that_waits_for_its_own_queue_stands_in_nobody_elses_way() -> Non
     assert grown(found) == [f"wide-{index}" for index in range(1, 6)]
 
 
-def test_nobody_takes_nodes_that_a_gang_waits_for() -> None:
+def test_no_extra_pod_takes_nodes_that_a_gang_waits_for() -> None:
     large = group(least=1, asks={"cpu": "4", "pods": "1"}, minTaskMember={"a": 1}, minTaskPlacement={"a": ZONE_A})
     machines = [node("one", cpu=4, pods=9, labels={"zone": "a"}), node("two", cpu=4, pods=9, labels={"zone": "b"})]
     found = outcome(**seen(elastic("wide"), [large]), nodes=machines)
@@ -183,3 +183,21 @@ def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
     assert isinstance(plan.steps[-1], ComeBack)
     again = rounds.admit(everything(**seen(elastic("gang"))), NOW)
     assert not [step for step in again.steps if isinstance(step, ComeBack)]
+
+
+@pytest.mark.parametrize(
+    ("gates", "admitted"),
+    [
+        pytest.param([], True, id="none is there: they are made once the gang may start"),
+        pytest.param([True], False, id="one of three is held back"),
+        pytest.param([True, True], False, id="two of three are"),
+        pytest.param([True, True, True], True, id="all are there"),
+        pytest.param([False], True, id="one was made by a Job that makes the others"),
+        pytest.param([False, True], False, id="one was let go before, and one waits"),
+    ],
+)
+def test_a_gang_whose_pods_are_held_back_starts_when_all_are_there(gates: list[bool], admitted: bool) -> None:
+    pods = [pod(f"gang-{index}", gated=gated) for index, gated in enumerate(gates)]
+    found = outcome(queues=[queue("root"), queue()], groups=[group(least=3)], pods=pods, nodes=[node()])
+    assert names(found) == (["gang"] if admitted else [])
+    assert reasons(found) == ({} if admitted else {"gang": "NotEnoughTasks"})

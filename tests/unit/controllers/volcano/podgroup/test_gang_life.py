@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
-from tests.unit.controllers.volcano.podgroup.gang_world import World
+from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
@@ -51,45 +51,45 @@ def _fits_alone(queues: list[Object], cpus: dict[str, int], name: str, spec: Obj
     nodes = [node(each, cpu=cpu, pods=50, labels={"name": each}) for each, cpu in cpus.items()]
     placement = {"minTaskMember": {"work": spec["minMember"]}, "minTaskPlacement": {"work": part(spec["where"])}}
     alone = group(name, least=spec["minMember"], asks=spec["minResources"], queue=spec["queue"], **placement)
-    return bool(rounds.held(rounds.observe(everything(queues=queues, nodes=nodes, groups=[alone])), NOW).admitted)
+    return bool(rounds.run(rounds.observe(everything(queues=queues, nodes=nodes, groups=[alone])), NOW).admitted)
 
 
-def _holding(world: World, name: str) -> list[Member]:
-    return [each for each in world.members(name) if each.holds]
+def _holding(cluster: GangCluster, name: str) -> list[Member]:
+    return [each for each in cluster.members(name) if each.occupies]
 
 
-def _check(world: World, whole: set[str]) -> None:
-    for name, body in world.nodes.items():
-        assert world.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
+def _check(cluster: GangCluster, whole: set[str]) -> None:
+    for name, body in cluster.nodes.items():
+        assert cluster.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
     used: Counter[str] = Counter()
-    parents = {each["metadata"]["name"]: each["spec"].get("parent") for each in world.queues}
-    for name, body in world.groups.items():
+    parents = {each["metadata"]["name"]: each["spec"].get("parent") for each in cluster.queues}
+    for name, body in cluster.groups.items():
         at: str | None = body["spec"]["queue"]
         while at in parents:
-            used[at] += sum(each.requests["cpu"] for each in _holding(world, name))
+            used[at] += sum(each.requests["cpu"] for each in _holding(cluster, name))
             at = parents[at]
         phase = body["status"]["phase"]
         if phase in ("Running", "Completed"):
             whole.add(name)
         # A pod beyond its gang has a place only once the whole gang has had one.
         if name not in whole:
-            assert len(_holding(world, name)) <= body["spec"]["minMember"]
+            assert len(_holding(cluster, name)) <= body["spec"]["minMember"]
         if phase == "Pending" and name not in whole and not body["status"].get("backOff"):
-            assert not _holding(world, name)
-    for each in world.queues:
+            assert not _holding(cluster, name)
+    for each in cluster.queues:
         limit = (each["spec"].get("capability") or {}).get("cpu")
         assert limit is None or used[each["metadata"]["name"]] <= int(limit) * ONE
 
 
 @settings(max_examples=12)
 @given(trees(), st.integers(0, 2**32), st.sampled_from([0.0, 0.1]))
-def test_all_or_nothing_never_too_much_and_nobody_starves(queues: list[Object], seed: int, cut: float) -> None:
+def test_gangs_start_whole_within_capacity_and_none_starves(queues: list[Object], seed: int, cut: float) -> None:
     chance = random.Random(seed)
     cpus = {"a": 4, "b": 4, "c": 2}
-    world, whole, able = World(queues, cpus, seed, cut=cut), set[str](), set[str]()
+    cluster, whole, able = GangCluster(queues, cpus, seed, cut=cut), set[str](), set[str]()
     for index in range(8):
         name = f"g{index}"
-        world.arrive(
+        cluster.arrive(
             name,
             least=chance.randint(1, 4),
             cpu=chance.choice([1, 1, 2, 3]),
@@ -98,32 +98,32 @@ def test_all_or_nothing_never_too_much_and_nobody_starves(queues: list[Object], 
             more=chance.choice([0, 0, 3]),
             on=chance.choice([None, None, *cpus]),
         )
-        if _fits_alone(queues, cpus, name, world.groups[name]["spec"]):
+        if _fits_alone(queues, cpus, name, cluster.groups[name]["spec"]):
             able.add(name)
-        _live(world, chance, whole, seconds=chance.randint(0, 4))
+        _live(cluster, chance, whole, seconds=chance.randint(0, 4))
     for _ in range(BOUND // 20):
-        _live(world, chance, whole, seconds=20)
-        if all(world.phases()[name] == "Completed" for name in able):
+        _live(cluster, chance, whole, seconds=20)
+        if all(cluster.phases()[name] == "Completed" for name in able):
             break
-    assert {name for name, phase in world.phases().items() if phase == "Completed"} == able
+    assert {name for name, phase in cluster.phases().items() if phase == "Completed"} == able
 
 
-def _live(world: World, chance: random.Random, whole: set[str], *, seconds: int) -> None:
+def _live(cluster: GangCluster, chance: random.Random, whole: set[str], *, seconds: int) -> None:
     for _ in range(seconds):
-        world.step()
-        _check(world, whole)
+        cluster.step()
+        _check(cluster, whole)
         if chance.random() < 0.1:
             # Seen in another order, it is the same round; and asked again, it says the same.
-            assert _said(world, mixed=True) == _said(world) == _said(world)
-        for name, phase in world.phases().items():
+            assert _said(cluster, mixed=True) == _said(cluster) == _said(cluster)
+        for name, phase in cluster.phases().items():
             # Pods beyond their gang outlive it; those of one that is not whole never end by themselves.
-            for each in world.members(name) if phase in ("Running", "Completed") else ():
+            for each in cluster.members(name) if phase in ("Running", "Completed") else ():
                 if each.state == "running" and chance.random() < 0.2:
-                    world.end(each.pod["metadata"]["name"])
+                    cluster.end(each.pod["metadata"]["name"])
 
 
-def _said(world: World, *, mixed: bool = False) -> list[str]:
-    return [str(step) for step in world.round(mixed=mixed).steps]
+def _said(cluster: GangCluster, *, mixed: bool = False) -> list[str]:
+    return [str(step) for step in cluster.round(mixed=mixed).steps]
 
 
 @pytest.mark.parametrize("cpu", [1, 4], ids=["many small pods", "one pod as large as a node"])
@@ -131,26 +131,26 @@ def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> No
     """Without a bound on overtaking it waits for ever."""
     chance = random.Random(7)
     for overtaking, starts in ((timedelta(seconds=60), True), (timedelta(), False)):
-        world = World([queue()], {"a": 4, "b": 4}, overtaking=overtaking)
+        cluster = GangCluster([queue()], {"a": 4, "b": 4}, overtaking=overtaking)
         started = False
         for index in range(250):
             # There are always some that wait, each of one pod that ends after about ten seconds.
-            for each in range(12 - Counter(world.phases().values())["Pending"]):
-                world.arrive(f"small-{index}-{each}", least=1, late=True)
+            for each in range(12 - Counter(cluster.phases().values())["Pending"]):
+                cluster.arrive(f"small-{index}-{each}", least=1, late=True)
             if index == 10:
-                world.arrive("large", least=7 if cpu == 1 else 1, cpu=cpu, late=True)
-            world.step()
-            started = started or world.phases().get("large") == "Running"
-            for name in world.running():
+                cluster.arrive("large", least=7 if cpu == 1 else 1, cpu=cpu, late=True)
+            cluster.step()
+            started = started or cluster.phases().get("large") == "Running"
+            for name in cluster.running():
                 if chance.random() < 0.1:
-                    world.end(name)
-            _forget(world)
+                    cluster.end(name)
+            _forget(cluster)
         assert started == starts
 
 
-def _forget(world: World) -> None:
-    """Gangs that are completed are of no more interest."""
-    for name, phase in world.phases().items():
+def _forget(cluster: GangCluster) -> None:
+    """GangDecision that are completed are of no more interest."""
+    for name, phase in cluster.phases().items():
         if phase == "Completed":
-            del world.groups[name]
-            world.pods = {each: body for each, body in world.pods.items() if not each.startswith(f"{name}-")}
+            del cluster.groups[name]
+            cluster.pods = {each: body for each, body in cluster.pods.items() if not each.startswith(f"{name}-")}

@@ -1,4 +1,4 @@
-"""Which nodes take a pod: node selectors, required node affinity, taints and tolerations, and the room on each."""
+"""The nodes that take a pod: node selectors, required node affinity, taints and tolerations, and the room on each."""
 
 from fractions import Fraction
 from typing import Any
@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.volcano.podgroup.gangs import group, names, node, outcome, pod, reasons, words
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import places, shapes
-from workers.controllers.volcano.podgroup.bins import Bins
-from workers.controllers.volcano.podgroup.places import Machine
-from workers.controllers.volcano.podgroup.rules import GangRules
-from workers.controllers.volcano.podgroup.shapes import PodShape, shape
+from workers.controllers.volcano.podgroup import places
+from workers.controllers.volcano.podgroup.group import GangRules
+from workers.controllers.volcano.podgroup.nodes import Bins
+from workers.controllers.volcano.podgroup.places import Machine, PodShape, shape
 
 GPU = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
 
@@ -151,7 +150,7 @@ def test_several_small_nodes_are_no_large_one_also_where_more_may_be_promised() 
     assert reasons(outcome(GangRules(overcommit=Fraction(2)), groups=[asked], nodes=nodes)) == {"gang": "NeverFits"}
 
 
-def test_what_is_promised_without_pods_takes_room_on_nodes_though_nobody_knows_its_pods() -> None:
+def test_an_admitted_group_without_pods_takes_room_on_nodes() -> None:
     unknown = group("old", phase="Inqueue", least=2, asks={"cpu": "3", "pods": "2"}, minTaskMember={"a": 1, "b": 1})
     machines = [node("a", cpu=3, pods=9), node("b", cpu=3, pods=9)]
     asked = group(least=1, asks={"cpu": "3", "pods": "1"})
@@ -183,12 +182,12 @@ def test_what_is_placed_fits_and_the_order_says_nothing(cpus: list[int], asked: 
     assert taken <= (sum(asked) <= sum(cpus))
     # What is left is for as many small pods as there is room, and no more.
     left = sum(cpus) - (sum(asked) if taken else 0)
-    assert bins.take(shapes.pieces({"cpu": left}, left) if left else ())
+    assert bins.take(places.pieces({"cpu": left}, left) if left else ())
     assert not bins.take((shape({"cpu": 1}),))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=12))
-def test_a_refusal_takes_nothing_and_is_told_again(cpus: list[int], asked: list[int]) -> None:
+def test_a_refusal_takes_nothing_and_is_repeated(cpus: list[int], asked: list[int]) -> None:
     bins, pods = _bins(*cpus), tuple(shape({"cpu": value}) for value in asked)
     if not bins.take((*pods, shape({"cpu": 99}))):
         assert not bins.take((*pods, shape({"cpu": 99})))

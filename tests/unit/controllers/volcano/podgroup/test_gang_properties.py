@@ -1,23 +1,24 @@
-"""What holds of every round, whatever the cluster looks like."""
+"""Properties of every round, for generated clusters."""
 
 import random
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup import shares, vectors
-from workers.controllers.volcano.podgroup.group import Group
+from workers.controllers.volcano.podgroup import tree, vectors
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.round import RoundOutcome, Scene
-from workers.controllers.volcano.podgroup.rules import DEFAULT
-from workers.controllers.volcano.podgroup.shares import QueueDemand
+from workers.controllers.volcano.podgroup.round import ClusterView, RoundOutcome
+from workers.controllers.volcano.podgroup.tree import QueueDemand
 
 Objects = dict[str, list[Object]]
 
@@ -67,13 +68,13 @@ def _queue(draw: st.DrawFn, name: str, parent: str) -> Object:
     )
 
 
-def _held(cluster: Objects) -> tuple[Scene, RoundOutcome]:
-    scene = rounds.observe(everything(**cluster))
-    return scene, rounds.held(scene, NOW)
+def _held(cluster: Objects) -> tuple[ClusterView, RoundOutcome]:
+    cluster = rounds.observe(everything(**cluster))
+    return cluster, rounds.run(cluster, NOW)
 
 
-def _books(scene: Scene, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
-    ledger = PlacementLedger(scene.tree, scene.nodes, scene.groups, DEFAULT.overcommit)
+def _books(cluster: ClusterView, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
+    ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, DEFAULT_RULES.overcommit)
     for each in admitted:
         ledger.promise(each)
     return ledger
@@ -86,13 +87,13 @@ def _cpu(vector: Mapping[str, int]) -> int:
 @settings(max_examples=300)
 @given(clusters())
 def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
-    before, after = _books(scene), _books(scene, outcome.admitted)
-    for name in scene.tree:
-        limit = scene.tree[name].capability.get("cpu")
+    cluster, outcome = _held(cluster)
+    before, after = _books(cluster), _books(cluster, outcome.admitted)
+    for name in cluster.tree:
+        limit = cluster.tree[name].capability.get("cpu")
         if limit is not None and _cpu(after.use[name]) > _cpu(before.use[name]):
             assert _cpu(after.use[name]) <= limit
-        most = scene.tree[name].limit
+        most = cluster.tree[name].limit
         if most is not None and after.running[name] > before.running[name]:
             assert after.running[name] <= most
 
@@ -100,28 +101,28 @@ def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
 @settings(max_examples=300)
 @given(clusters())
 def test_no_more_is_promised_than_there_is_and_guarantees_stay_free(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
-    if scene.nodes.total is None or not outcome.admitted:
+    cluster, outcome = _held(cluster)
+    if cluster.nodes.total is None or not outcome.admitted:
         return
-    total = _cpu(scene.nodes.total)
-    used = sum(_cpu(each.allocated) + _cpu(each.reserve) for each in scene.groups)
+    total = _cpu(cluster.nodes.total)
+    used = sum(_cpu(each.allocated) + _cpu(each.reserve) for each in cluster.groups)
     used += sum(_cpu(each.need) for each in outcome.admitted)
     assert used <= total
-    after = _books(scene, outcome.admitted).use
+    after = _books(cluster, outcome.admitted).use
     last = outcome.admitted[-1].queue
     # Whoever was let through last left to all beside its own queues what they are guaranteed and do not have.
     owed = 0
-    chain = scene.tree.chains[last]
+    chain = cluster.tree.chains[last]
     for child, parent in pairwise(chain):
-        for name in scene.tree.children[parent]:
+        for name in cluster.tree.children[parent]:
             if name != child:
-                owed += _owed(scene, after, name)
+                owed += _owed(cluster, after, name)
     assert used + owed <= total
 
 
-def _owed(scene: Scene, use: Mapping[str, Mapping[str, int]], name: str) -> int:
-    own = max(0, _cpu(scene.tree[name].guarantee) - _cpu(use[name]))
-    return max(own, sum(_owed(scene, use, child) for child in scene.tree.children[name]))
+def _owed(cluster: ClusterView, use: Mapping[str, Mapping[str, int]], name: str) -> int:
+    own = max(0, _cpu(cluster.tree[name].guarantee) - _cpu(use[name]))
+    return max(own, sum(_owed(cluster, use, child) for child in cluster.tree.children[name]))
 
 
 @settings(max_examples=200)
@@ -137,7 +138,7 @@ def test_the_order_in_which_objects_are_seen_says_nothing(cluster: Objects, seed
 
 @settings(max_examples=300)
 @given(clusters())
-def test_nobody_is_overtaken_by_its_like(cluster: Objects) -> None:
+def test_no_group_is_overtaken_by_its_like(cluster: Objects) -> None:
     _, outcome = _held(cluster)
     for waiting, _ in outcome.waiting:
         for admitted in outcome.admitted:
@@ -147,10 +148,10 @@ def test_nobody_is_overtaken_by_its_like(cluster: Objects) -> None:
 
 @settings(max_examples=300)
 @given(clusters())
-def test_everybody_is_asked_once_and_whoever_waits_could_not_start_after_all(cluster: Objects) -> None:
-    scene, outcome = _held(cluster)
+def test_every_group_is_checked_once_and_no_waiting_group_could_start(cluster: Objects) -> None:
+    view, outcome = _held(cluster)
     asked = [each.ref for each in outcome.admitted] + [each.ref for each, _ in outcome.waiting]
-    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in scene.groups if each.phase == "Pending")
+    assert sorted(map(str, asked)) == sorted(str(each.ref) for each in view.groups if each.phase == "Pending")
     if not cluster["groups"]:
         return
     done = {each.ref.name for each in outcome.admitted}
@@ -170,7 +171,7 @@ _claims = st.dictionaries(
 @settings(max_examples=500)
 @given(st.integers(0, 200), _claims)
 def test_shares_fill_like_water(whole: int, claims: dict[str, QueueDemand]) -> None:
-    found = shares.filled(whole, claims)
+    found = tree.filled(whole, claims)
     for name, each in claims.items():
         assert each.least <= found[name] <= max(each.most, each.least)
     least = sum(each.least for each in claims.values())
@@ -197,3 +198,88 @@ def test_vectors(first: dict[str, int], second: dict[str, int]) -> None:
     assert vectors.fits(left, first)
     assert vectors.fits(first, vectors.most(first, second))
     assert vectors.fits(second, vectors.most(first, second))
+
+
+QUEUES = [
+    queue("default", created=-3),
+    queue("small", capability={"cpu": "4"}, created=-2),
+    queue("sure", guarantee={"resource": {"cpu": "2"}}, weight=2, created=-1),
+]
+ONE = 10**9
+
+
+def _check(cluster: GangCluster) -> None:
+    for name, body in cluster.nodes.items():
+        assert cluster.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
+    small = [name for name, body in cluster.groups.items() if body["spec"]["queue"] == "small"]
+    assert sum(each.requests["cpu"] for name in small for each in cluster.members(name) if each.occupies) <= 4 * ONE
+    for name, phase in cluster.phases().items():
+        if phase == "Pending" and not cluster.groups[name]["status"].get("backOff"):
+            lost = [each for each in cluster.members(name) if each.state == "running"]
+            # Only one that was whole before may have a part of its pods while it waits.
+            assert not lost or cluster.groups[name]["status"].get("conditions")
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_every_gang_that_can_start_does_and_ends(seed: int, cut: float) -> None:
+    chance = random.Random(seed)
+    cluster = GangCluster(QUEUES, {"a": 4, "b": 4, "c": 3}, seed, cut=cut)
+    for index in range(10):
+        # The cluster shrinks to 8 cpus, and 2 of them are the queue sure's.
+        name, cpu = chance.choice(["default", "small", "sure"]), chance.choice([1, 1, 2])
+        most = (4 if name == "small" else 6) // cpu
+        cluster.arrive(f"g{index}", least=chance.randint(1, most), cpu=cpu, queue=name, late=chance.random() < 0.5)
+        if index == 6:
+            cluster.lose("c")
+        _live(cluster, chance, seconds=chance.randint(0, 6))
+    for _ in range(60):
+        _live(cluster, chance, seconds=20)
+        if set(cluster.phases().values()) == {"Completed"}:
+            break
+    assert set(cluster.phases().values()) == {"Completed"}
+
+
+def _live(cluster: GangCluster, chance: random.Random, *, seconds: int) -> None:
+    for _ in range(seconds):
+        cluster.step()
+        _check(cluster)
+        for name, phase in cluster.phases().items():
+            if phase == "Running":
+                # GangDecision work only as a whole: the pods of one that is not never end by themselves.
+                for each in cluster.members(name):
+                    if each.state == "running" and chance.random() < 0.2:
+                        cluster.end(each.pod["metadata"]["name"])
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["held back", "made late"])
+def test_two_gangs_that_fit_one_at_a_time_never_share_the_cluster(late: bool) -> None:
+    cluster = GangCluster([queue()], {"a": 4})
+    for name in ("first", "second"):
+        cluster.arrive(name, least=3, late=late)
+    for _ in range(5):
+        cluster.step()
+    assert cluster.running() == ["first-0", "first-1", "first-2"]
+    assert cluster.phases() == {"first": "Running", "second": "Pending"}
+    for name in cluster.running():
+        cluster.end(name)
+    for _ in range(3):
+        cluster.step()
+    assert cluster.running() == ["second-0", "second-1", "second-2"]
+
+
+def test_half_a_gang_gives_its_places_to_another() -> None:
+    cluster = GangCluster([queue()], {"a": 3, "b": 1})
+    cluster.arrive("wide", least=2, cpu=2, late=True)
+    # One pod of two cpus fits, the other does not; the round would see it, so somebody else let the gang through.
+    cluster.groups["wide"]["status"] = {"phase": "Inqueue"}
+    cluster.step()
+    cluster.arrive("narrow", least=4, late=True)
+    for _ in range(30):
+        cluster.step()
+    assert cluster.running() == ["wide-0"] or cluster.running() == ["wide-1"]
+    for _ in range(60):
+        cluster.step()
+    assert cluster.back_outs == 1
+    assert cluster.running() == [f"narrow-{index}" for index in range(4)]
+    assert cluster.phases()["wide"] == "Pending"

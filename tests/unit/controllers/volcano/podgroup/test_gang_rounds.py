@@ -1,4 +1,4 @@
-"""Which gangs a round lets through, and why the others wait: a table for every rule."""
+"""The gangs that a round admits, and the reasons of the others: a table for every rule."""
 
 from datetime import timedelta
 from fractions import Fraction
@@ -22,7 +22,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 )
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup.rules import GangRules
+from workers.controllers.volcano.podgroup.group import GangRules
 from workers.reconcile.plan import ComeBack, HoldKey, Patch, RecordEvent, Together
 
 HALF_RUNNING = [
@@ -381,7 +381,7 @@ def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> Non
         pytest.param("InvalidSpec", {"asks": {"cpu": "much"}}, id="nobody can read it"),
     ],
 )
-def test_what_will_not_start_anyway_stands_behind_nobody(reason: str, asked: dict[str, Any]) -> None:
+def test_a_group_that_never_starts_is_not_reported_as_behind(reason: str, asked: dict[str, Any]) -> None:
     known = [group("large", least=5, created=-9), group("late", least=1, created=-8, **asked)]
     busy = [pod("web", None, cpu="4", node="one", phase="Running")]
     found = outcome(groups=known, nodes=[node(cpu=8, pods=9)], pods=busy, queues=[queue(dequeueStrategy="fifo")])
@@ -395,12 +395,12 @@ def test_a_queue_is_guaranteed_no_more_than_it_may_have() -> None:
     assert "besides the 1 that other queues are guaranteed" in words(found)["gang"]
 
 
-def test_nobody_waits_behind_one_that_can_never_start() -> None:
+def test_no_group_waits_behind_one_that_can_never_start() -> None:
     known = [group("large", least=9, created=-9), group("small", least=1, created=-8)]
     assert names(outcome(groups=known, nodes=[node()], queues=[queue(dequeueStrategy="fifo")])) == ["small"]
 
 
-def test_nobody_takes_the_room_that_one_needs_who_has_waited_too_long() -> None:
+def test_the_room_of_a_late_group_is_reserved() -> None:
     late = {"sla-waiting-time": "5s"}
     known = [group("large", least=5, created=-9, annotations=late), group("small", least=4, created=-99)]
     busy = [pod("web", None, cpu="4", node="one", phase="Running")]
@@ -440,7 +440,7 @@ def test_a_gang_is_overtaken_only_for_so_long(
     assert names(found) == admitted
 
 
-def test_nobody_comes_to_the_nodes_of_one_that_waits_for_pieces_to_become_whole() -> None:
+def test_the_nodes_of_a_late_group_with_scattered_room_are_reserved() -> None:
     large = group("large", least=1, asks={"cpu": "4", "pods": "1"}, created=-600)
     busy = [pod(f"web-{name}", None, node=name, phase="Running") for name in "ab"]
     machines = [node("a", cpu=4, pods=9), node("b", cpu=4, pods=9)]
@@ -635,7 +635,7 @@ def test_an_admitted_group_is_inqueue_and_knows_since_when() -> None:
     assert not [step for step in plan.steps if isinstance(step, ComeBack)]
 
 
-def test_whoever_waits_is_told_why_once_and_the_round_comes_back() -> None:
+def test_a_refusal_is_written_once_and_the_round_comes_back() -> None:
     waiting = group(least=9)
     plan = rounds.admit(everything(groups=[waiting], nodes=[node()]), NOW)
     status = _patches(plan)["gang"]
@@ -652,13 +652,13 @@ def test_whoever_waits_is_told_why_once_and_the_round_comes_back() -> None:
     assert [type(step) for step in later.steps] == [ComeBack]
 
 
-def test_new_numbers_are_told_now_and_then_and_without_an_event() -> None:
+def test_new_numbers_are_written_at_an_interval_and_without_an_event() -> None:
     waiting = group()
     status = _patches(rounds.admit(everything(groups=[waiting], nodes=[node(cpu=1, pods=9)]), NOW))["gang"]
     waiting = {**waiting, "status": status}
-    scene = everything(groups=[waiting], nodes=[node(cpu=2, pods=9)])
-    assert _patches(rounds.admit(scene, NOW + timedelta(seconds=9))) == {}
-    later = rounds.admit(scene, NOW + timedelta(seconds=10))
+    cluster = everything(groups=[waiting], nodes=[node(cpu=2, pods=9)])
+    assert _patches(rounds.admit(cluster, NOW + timedelta(seconds=9))) == {}
+    later = rounds.admit(cluster, NOW + timedelta(seconds=10))
     assert "2 of 2 cpu" in _patches(later)["gang"]["conditions"][0]["message"]
     assert not [step for step in later.steps if isinstance(step, RecordEvent)]
 
@@ -670,7 +670,7 @@ def test_a_group_that_waited_says_so_no_more_once_it_is_admitted() -> None:
     assert (found["type"], found["status"]) == ("Unschedulable", "False")
 
 
-def test_a_round_tells_only_so_many_at_once() -> None:
+def test_a_round_writes_a_limited_number_of_reasons() -> None:
     crowd = [group(f"g{index:03}", least=9, created=-index) for index in range(150)]
     plan = rounds.admit(everything(groups=crowd, nodes=[node()]), NOW)
     assert len(_patches(plan)) == 100

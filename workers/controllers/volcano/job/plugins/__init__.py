@@ -1,25 +1,28 @@
-"""The plugins of a Job. They act in a fixed order, whatever the manifest's: some read what others wrote."""
+"""The plugins of a Job. They act in a fixed order, because some read what others wrote.
+
+The modules of `job` import this package; the webhook's rules read KNOWN.
+"""
 
 from collections.abc import Mapping
 
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref, ref_of
 from workers.api.volcano.job import Job
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.env import Env
 from workers.controllers.volcano.job.plugins.hcclrank import Hcclrank
 from workers.controllers.volcano.job.plugins.mpi import Mpi
-from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, PodSlot
 from workers.controllers.volcano.job.plugins.pytorch import Pytorch
 from workers.controllers.volcano.job.plugins.ray import Ray
 from workers.controllers.volcano.job.plugins.ssh import Ssh
 from workers.controllers.volcano.job.plugins.svc import Svc
 from workers.controllers.volcano.job.plugins.tensorflow import Tensorflow
-from workers.controllers.volcano.job.site import Site
 from workers.reconcile.plan import Create, Delete, Discard, Patch
 
 __all__ = [
     "KNOWN",
     "PluginError",
-    "Seat",
+    "PodSlot",
     "objects",
     "pod",
     "remarks",
@@ -29,42 +32,42 @@ __all__ = [
     "secrets",
 ]
 
-#: In the order in which they act.
+#: In their order of execution.
 _ORDER: tuple[type[Plugin], ...] = (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
 #: The names of all plugins.
 KNOWN = frozenset(each.name for each in _ORDER)
 
 
 def objects(job: Job, site: Site) -> tuple[Create, ...]:
-    """What the job's plugins make for it as a whole, all of it owned by the job.
+    """Returns the objects that plugins create for the job, all owned by it.
 
     Raises PluginError for an unknown plugin, or a job that one of them cannot serve.
     """
     return tuple(made for plugin in _of(job) for made in plugin.objects(job, site))
 
 
-def pod(seat: Seat, made: Object) -> Object:
-    """A pod of the job as its plugins want it. Raises PluginError as `objects` does."""
-    for plugin in _of(seat.job):
-        made = plugin.pod(seat, made)
+def pod(slot: PodSlot, made: Object) -> Object:
+    """Returns a pod with its plugins' changes. Raises PluginError as `objects` does."""
+    for plugin in _of(slot.job):
+        made = plugin.pod(slot, made)
     return made
 
 
 def remarks(job: Job) -> tuple[str, ...]:
-    """What is wrong with the plugins' arguments; what stood before it counts. Raises PluginError."""
+    """Returns the plugins' remarks about wrong arguments. Raises PluginError."""
     return tuple(f"plugin {plugin.name}: {plugin.remark}" for plugin in _of(job) if plugin.remark)
 
 
 def resources(job: Job) -> dict[str, str]:
-    """What `status.controlledResources` says of the plugins while their objects are there. Raises PluginError."""
+    """Returns the entries of `status.controlledResources` while the plugins' objects exist. Raises PluginError."""
     return {f"plugin-{plugin.name}": plugin.name for plugin in _of(job) if plugin.recorded}
 
 
 def repairs(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Create | Patch, ...]:
-    """What it takes that everything which can be seen is as it must be.
+    """Returns the steps that restore the plugins' observed objects.
 
-    seen: the objects the job has; of a kind whose objects are never looked at (Secrets) none can be missed. A ConfigMap
-    follows the job as its tasks change; a Service or NetworkPolicy that somebody changed is left as it is.
+    seen: the observed objects; Secrets are never observed. A ConfigMap follows the job's tasks; an edited Service or
+    NetworkPolicy stays as it is.
     """
     steps: list[Create | Patch] = []
     for wanted in objects(job, site):
@@ -81,12 +84,12 @@ def repairs(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Cr
 
 
 def secrets(job: Job, site: Site) -> tuple[Create, ...]:
-    """What nobody can see and pods cannot do without: to be asked for again by every plan that makes pods."""
+    """Returns the creation of Secrets. They are not observed, so every plan that creates pods repeats it."""
     return tuple(wanted for wanted in objects(job, site) if not _is_followed(wanted.kind))
 
 
 def removals(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Delete | Discard, ...]:
-    """What it takes that nothing of the plugins is left. Raises PluginError as `objects` does."""
+    """Returns the steps that delete all plugins' objects. Raises PluginError as `objects` does."""
     steps: list[Delete | Discard] = []
     for wanted in objects(job, site):
         ref = ref_of(wanted.kind, wanted.body)

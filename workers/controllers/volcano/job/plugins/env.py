@@ -2,7 +2,7 @@
 
 from workers.api.kinds import Object
 from workers.controllers.volcano.job.plugins.containers import variable, with_variables
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
 #: The older name is still in use.
 VARIABLES = ("VK_TASK_INDEX", "VC_TASK_INDEX")
@@ -13,5 +13,5 @@ class Env(Plugin):
 
     name = "env"
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
-        return with_variables(pod, [variable(name, seat.index) for name in VARIABLES])
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
+        return with_variables(pod, [variable(name, slot.index) for name in VARIABLES])

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from workers.api.kinds import Object
 from workers.api.volcano.arguments import Value
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
 RANK_INDEX = "hccl/rankIndex"
 
@@ -17,21 +17,21 @@ class Hcclrank(Plugin):
     defaults: ClassVar[Mapping[str, Value]] = {"master": "master", "worker": "worker"}
     recorded = False
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
         annotations = pod["metadata"].get("annotations") or {}
-        rank = _given(pod) or self._counted(seat)
+        rank = _given(pod) or self._counted(slot)
         if annotations.get(RANK_INDEX) or not rank:
             return pod
         return {**pod, "metadata": {**pod["metadata"], "annotations": {**annotations, RANK_INDEX: rank}}}
 
-    def _counted(self, seat: Seat) -> str:
+    def _counted(self, slot: PodSlot) -> str:
         master, worker = self.text("master"), self.text("worker")
-        if seat.task.name == master:
-            return str(seat.index)
-        if seat.task.name != worker:
+        if slot.task.name == master:
+            return str(slot.index)
+        if slot.task.name != worker:
             return ""
-        first = seat.job.spec.task(master)
-        return str((first.replicas if first else 0) + seat.index)
+        first = slot.job.spec.task(master)
+        return str((first.replicas if first else 0) + slot.index)
 
 
 def _given(pod: Object) -> str:

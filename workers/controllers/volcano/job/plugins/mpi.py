@@ -1,4 +1,4 @@
-"""mpi: the launcher knows its workers, and everybody has a port for it to log in by."""
+"""mpi: the launcher gets the hosts of its workers, and every container a port for its login."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -9,7 +9,7 @@ from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins import containers
 from workers.controllers.volcano.job.plugins.containers import variable
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
 _PORT_NAME = "mpijob-port"
 
@@ -20,11 +20,11 @@ class Mpi(Plugin):
     name = "mpi"
     defaults: ClassVar[Mapping[str, Value]] = MPI
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
         port = self.number("port")
         ready = containers.change(pod, lambda one: containers.with_port(one, _PORT_NAME, port))
-        worker = seat.job.spec.task(self.text("worker"))
-        if seat.task.name != self.text("master"):
+        worker = slot.job.spec.task(self.text("worker"))
+        if slot.task.name != self.text("master"):
             return ready
-        hosts = names.hosts(seat.job, seat.site, worker) if worker else ()
+        hosts = names.hosts(slot.job, slot.site, worker) if worker else ()
         return containers.with_variables(ready, [variable("MPI_HOST", ",".join(hosts))])

@@ -8,7 +8,7 @@ from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins import containers
 from workers.controllers.volcano.job.plugins.containers import variable
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
 _WAITING = "wait-for-master"
 _PORT_NAME = "pytorchjob-port"
@@ -27,32 +27,32 @@ class Pytorch(Plugin):
         "wait-master-image": "busybox:1.36.1",
     }
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
-        master = seat.job.spec.task(self.text("master"))
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
+        master = slot.job.spec.task(self.text("master"))
         if master is None:
             return pod
-        address, port = names.first_host(seat.job, seat.site, master), self.number("port")
+        address, port = names.first_host(slot.job, slot.site, master), self.number("port")
         variables = [
             variable("MASTER_ADDR", address),
             variable("MASTER_PORT", port),
-            variable("WORLD_SIZE", self._size(seat)),
+            variable("WORLD_SIZE", self._size(slot)),
         ]
-        if (rank := self._rank(seat)) is not None:
+        if (rank := self._rank(slot)) is not None:
             variables.append(variable("RANK", rank))
         ready = containers.with_variables(pod, variables, init=False)
         ready = containers.change(ready, lambda one: containers.with_port(one, _PORT_NAME, port), init=False)
-        if self.arguments["wait-master-enabled"] and seat.task.name == self.text("worker"):
+        if self.arguments["wait-master-enabled"] and slot.task.name == self.text("worker"):
             return self._waiting(ready, address)
         return ready
 
-    def _size(self, seat: Seat) -> int:
+    def _size(self, slot: PodSlot) -> int:
         roles = (self.text("master"), self.text("worker"))
-        return sum(task.replicas for task in seat.job.spec.tasks if task.name in roles)
+        return sum(task.replicas for task in slot.job.spec.tasks if task.name in roles)
 
-    def _rank(self, seat: Seat) -> int | None:
-        if seat.task.name == self.text("worker"):
-            return seat.index + 1
-        return 0 if seat.task.name == self.text("master") else None
+    def _rank(self, slot: PodSlot) -> int | None:
+        if slot.task.name == self.text("worker"):
+            return slot.index + 1
+        return 0 if slot.task.name == self.text("master") else None
 
     def _waiting(self, pod: Object, address: str) -> Object:
         """The pod with a container in front that ends when the master can be reached, or fails when time is over."""

@@ -1,4 +1,4 @@
-"""ray: a head that everybody joins, and a Service in front of it."""
+"""ray: a head that all workers join, and a Service in front of it."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,9 +7,9 @@ from workers.api.kinds import SERVICE, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins import containers
-from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, Seat
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PluginError, PodSlot
 from workers.reconcile.plan import Create
 
 
@@ -43,12 +43,12 @@ class Ray(Plugin):
         }
         return (Create(SERVICE, body),)
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
-        head = self._head(seat.job)
-        if seat.task.name == head.name:
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
+        head = self._head(slot.job)
+        if slot.task.name == head.name:
             return containers.change(pod, self._lead, init=False)
-        if seat.task.name == self.text("worker"):
-            address = f"{names.first_host(seat.job, seat.site, head)}:{self.number('port')}"
+        if slot.task.name == self.text("worker"):
+            address = f"{names.first_host(slot.job, slot.site, head)}:{self.number('port')}"
             return containers.change(pod, lambda one: self._follow(one, address), init=False)
         return pod
 

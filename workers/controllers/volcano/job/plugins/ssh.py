@@ -7,12 +7,12 @@ from workers.api.kinds import SECRET, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.containers import with_volume
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 from workers.reconcile.plan import Create
 
-#: Where root keeps its keys.
+#: Root's key folder.
 ROOT = "/root/.ssh"
 #: The folder inside the volume.
 FOLDER = ".ssh"
@@ -43,16 +43,16 @@ class Ssh(Plugin):
         }
         return (Create(SECRET, body, generate=None if given else "ssh-key"),)
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
         path = self.text("ssh-key-file-path")
         keys = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
         source = {
-            "secretName": secret(seat.job),
+            "secretName": secret(slot.job),
             "items": [{"key": key, "path": f"{FOLDER}/{key}"} for key in keys],
-            # sshd refuses keys of root that others may read; everybody else is not root's group.
+            # sshd refuses root's keys if others may read them; other users need the group's permission.
             "defaultMode": 0o600 if path == ROOT else 0o644,
         }
-        volume = secret(seat.job)
+        volume = secret(slot.job)
         mount = {"name": volume, "mountPath": path, "subPath": FOLDER}
         return with_volume(pod, {"name": volume, "secret": source}, mount)
 

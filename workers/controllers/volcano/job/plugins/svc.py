@@ -8,17 +8,17 @@ from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SERVICE, Kind, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job
 from workers.controllers.volcano.job import names
+from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.containers import with_variables, with_volume
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
-from workers.controllers.volcano.job.site import Site
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 from workers.reconcile.plan import Create
 
-#: Where every container finds the names of all hosts.
+#: Mount path of the host lists.
 MOUNT_PATH = "/etc/volcano"
 
 
 class Svc(Plugin):
-    """A ConfigMap with all hosts, a Service, and a NetworkPolicy that lets in nobody but the job's own pods."""
+    """A ConfigMap with all hosts, a Service, and a NetworkPolicy that admits only the job's own pods."""
 
     name = "svc"
     defaults: ClassVar[Mapping[str, Value]] = {
@@ -31,17 +31,17 @@ class Svc(Plugin):
         made = [(CONFIG_MAP, {"data": hosts(job, site)}), (SERVICE, self._service(job))]
         if not self.arguments["disable-network-policy"]:
             made.append((NETWORK_POLICY, _policy(job)))
-        # A Service or NetworkPolicy that its author made beforehand is what they want the job to have.
+        # A Service or NetworkPolicy of this name that the user created is accepted.
         return tuple(Create(kind, _whole(job, kind, content), any_owner=kind != CONFIG_MAP) for kind, content in made)
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
-        job = seat.job
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
+        job = slot.job
         spec = pod["spec"]
         placed = {
             "hostname": spec.get("hostname") or pod["metadata"]["name"],
             "subdomain": spec.get("subdomain") or job.metadata.name,
         }
-        named = _addressed(seat, {**pod, "spec": {**spec, **placed}})
+        named = _addressed(slot, {**pod, "spec": {**spec, **placed}})
         if self.arguments["inject-hosts-env"]:
             named = with_variables(named, _variables(job))
         volume = config_map(job)
@@ -71,12 +71,12 @@ def hosts(job: Job, site: Site) -> dict[str, str]:
     return data
 
 
-def _addressed(seat: Seat, pod: Object) -> Object:
+def _addressed(slot: PodSlot, pod: Object) -> Object:
     """The pod; where hosts are addresses, with the address by which the others know it."""
-    if not seat.site.addresses:
+    if not slot.site.addresses:
         return pod
     metadata, spec = pod["metadata"], pod["spec"]
-    address = seat.site.host(metadata["namespace"], f"{spec['hostname']}.{spec['subdomain']}")
+    address = slot.site.host(metadata["namespace"], f"{spec['hostname']}.{spec['subdomain']}")
     annotations = {**metadata["annotations"], loopback_addresses.ADDRESS: address}
     return {**pod, "metadata": {**metadata, "annotations": annotations}}
 

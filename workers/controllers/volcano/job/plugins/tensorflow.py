@@ -1,4 +1,4 @@
-"""tensorflow: the variable TF_CONFIG, which says who there is and who one is."""
+"""tensorflow: the variable TF_CONFIG with the cluster and the pod's role in it."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from workers.api.kinds import Object
 from workers.api.volcano.arguments import Value
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins.containers import variable, with_variables
-from workers.controllers.volcano.job.plugins.plugin import Plugin, Seat
+from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
 
-#: In the order in which they stand in the text.
+#: Roles in the order of TF_CONFIG.
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 
@@ -20,22 +20,22 @@ class Tensorflow(Plugin):
     name = "tensorflow"
     defaults: ClassVar[Mapping[str, Value]] = {**{role: role for role in ROLES}, "port": 2222}
 
-    def pod(self, seat: Seat, pod: Object) -> Object:
-        tasks = seat.job.spec.tasks
+    def pod(self, slot: PodSlot, pod: Object) -> Object:
+        tasks = slot.job.spec.tasks
         if len(tasks) == 1 and tasks[0].replicas == 1:
             return pod
-        config = {"cluster": self._cluster(seat), "task": {"type": self._role(seat), "index": seat.index}}
+        config = {"cluster": self._cluster(slot), "task": {"type": self._role(slot), "index": slot.index}}
         text = json.dumps(config, separators=(",", ":"))
         return with_variables(pod, [variable("TF_CONFIG", text)], init=False)
 
-    def _cluster(self, seat: Seat) -> dict[str, list[str]]:
+    def _cluster(self, slot: PodSlot) -> dict[str, list[str]]:
         port = self.number("port")
         cluster = {}
         for role in ROLES:
-            task = seat.job.spec.task(self.text(role))
-            if task and (found := names.hosts(seat.job, seat.site, task)):
+            task = slot.job.spec.task(self.text(role))
+            if task and (found := names.hosts(slot.job, slot.site, task)):
                 cluster[role] = [f"{host}:{port}" for host in found]
         return cluster
 
-    def _role(self, seat: Seat) -> str:
-        return next((role for role in ROLES if self.text(role) == seat.task.name), seat.task.name)
+    def _role(self, slot: PodSlot) -> str:
+        return next((role for role in ROLES if self.text(role) == slot.task.name), slot.task.name)

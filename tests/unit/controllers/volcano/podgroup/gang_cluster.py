@@ -16,15 +16,15 @@ from workers.api.kinds import POD, POD_GROUP, Object
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import vectors
-from workers.controllers.volcano.podgroup.decide import Gangs
+from workers.controllers.volcano.podgroup.decide import GangDecision
+from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import Member, member
-from workers.controllers.volcano.podgroup.rules import DEFAULT, GangRules
 from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Together
 
 PATIENCE = timedelta(seconds=60)
 
 
-class World:
+class GangCluster:
     """late: owners that make their pods when their group is admitted, as Jobs do; others make them held back."""
 
     def __init__(
@@ -34,7 +34,7 @@ class World:
         seed: int = 0,
         *,
         cut: float = 0.0,
-        overtaking: timedelta = DEFAULT.overtaking,
+        overtaking: timedelta = DEFAULT_RULES.overtaking,
     ) -> None:
         self.queues = queues
         self.nodes = {name: node(name, cpu=cpu, pods=50, labels={"name": name}) for name, cpu in cpus.items()}
@@ -46,7 +46,7 @@ class World:
         self._chance = random.Random(seed)
         self._cut = cut
         self._versions = 100
-        self._gangs = Gangs(GangRules(patience=PATIENCE, overtaking=overtaking))
+        self._gangs = GangDecision(GangRules(patience=PATIENCE, overtaking=overtaking))
 
     def arrive(
         self,
@@ -105,7 +105,7 @@ class World:
     def used(self, node_name: str) -> int:
         """Billionths of cpus that pods take of a node."""
         on = (member(each) for each in self.pods.values())
-        return sum(each.requests["cpu"] for each in on if each.holds and each.node == node_name)
+        return sum(each.requests["cpu"] for each in on if each.occupies and each.node == node_name)
 
     def _everything(self, *, mixed: bool = False) -> Any:
         known = {

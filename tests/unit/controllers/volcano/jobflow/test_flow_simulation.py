@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.volcano.jobflow.flow_cluster import ENDED, Cluster
 from workers.admission.volcano import jobflow as admission
 from workers.api.volcano import jobflow as manifest
-from workers.controllers.volcano.jobflow import dependencies, job_status, tracks
+from workers.controllers.volcano.jobflow import dependencies, status, tracks
 from workers.controllers.volcano.jobflow import graph as graphs
 
 MEDDLING = ("suspend", "resume", "cancel")
@@ -50,7 +50,7 @@ def entry_of(job: str) -> str:
 
 
 def allowed(flows: list[dict[str, Any]], id: str) -> bool:
-    """Whether an entry may fail."""
+    """Returns True if an entry may fail."""
     return any(each["name"] == entry_of(f"f-{id}") and each["allowFailure"] for each in flows)
 
 
@@ -135,8 +135,8 @@ def happen(cluster: Cluster, data: st.DataObject, ended: dict[str, str]) -> None
 @settings(max_examples=150)
 @given(flows=entries(), ttl=st.sampled_from([None, 0, 30]), data=st.data())
 def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
-    """Also of flows so long that what is told of their Jobs waits."""
-    with patch.object(job_status, "FEW", data.draw(st.sampled_from([0, 100]))):
+    """Also with the delayed status writes of long flows."""
+    with patch.object(status, "SHORT", data.draw(st.sampled_from([0, 100]))):
         check(flows, ttl, data)
 
 
@@ -167,7 +167,7 @@ def check(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> 
 
 
 def check_end(cluster: Cluster, data: st.DataObject, ended: dict[str, str], known: dict[str, str]) -> None:
-    """The flow comes to an end when nobody meddles any more. ended, known: as in the checks above."""
+    """The flow comes to an end without further interference. ended, known: as in the checks above."""
     cluster.edit(suspend=None)
     for _ in range(80):
         at = len(cluster.made)

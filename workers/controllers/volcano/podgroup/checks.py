@@ -1,4 +1,4 @@
-"""Whether a group may start now, and if not, why: every rule by itself, in the order in which they are asked."""
+"""The admission checks: each returns the refusal of a group, or None, in the order in which they are asked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
-from workers.controllers.volcano.podgroup import conditions, vectors
+from workers.controllers.volcano.podgroup import status, vectors
 from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
@@ -17,10 +17,10 @@ from workers.controllers.volcano.podgroup.vectors import Vector
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a group waits, in words. hopeless: as things are now, waiting alone will not help.
+    """The reason why a group waits. hopeless: waiting alone will not help.
 
-    room: it waits for others to make room, and nobody who came later should take that if its time has come. short: the
-    queue that has too little left, empty if that is the cluster. scattered: there is room, but in pieces.
+    room: the group waits for room, which is reserved for it once it is late. short: the queue without enough left,
+    empty for the cluster. scattered: there is room, in pieces on several nodes.
     """
 
     reason: str
@@ -31,8 +31,8 @@ class Refusal:
     scattered: bool = False
 
 
-class Voting:
-    """The rules, and what they look at."""
+class AdmissionChecks:
+    """The checks with the totals of one round."""
 
     def __init__(self, tree: QueueTree, ledger: PlacementLedger, quotas: NamespaceQuotas, now: datetime) -> None:
         self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
@@ -50,7 +50,7 @@ class Voting:
         )
 
     def ask(self, group: Group) -> Refusal | None:
-        """The first rule that speaks against it; None lets it through, and counts what it needs as given away."""
+        """Returns the first refusal; None admits the group and counts its need."""
         for rule in self._rules:
             refusal = rule(group)
             if refusal is not None:
@@ -59,29 +59,29 @@ class Voting:
         self._quotas.promise(group)
         return None
 
-    def for_good(self, group: Group) -> Refusal | None:
-        """Why the group will not start whatever there is room for, whoever comes before it; None if it may."""
+    def permanent_refusal(self, group: Group) -> Refusal | None:
+        """Returns the refusal that no amount of room changes; None if there is none."""
         return self._malformed(group) or self._given_up(group)
 
-    def ask_one(self, group: Group, pod: Member) -> bool:
-        """Whether a pod beyond its gang may be let go now; it counts as given away then."""
+    def check_pod(self, group: Group, pod: Member) -> bool:
+        """Returns True if a pod beyond its gang may start now; it counts at once."""
         if group.queue not in self._tree or any(
             self._tree[name].state != OPEN for name in self._tree.chains[group.queue]
         ):
             return False
         ledger, shape = self._ledger, pod.shape
-        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.keeps(shape)):
+        if self._short_of(group.queue, pod.requests) or (ledger.bins is not None and ledger.bins.is_reserved(shape)):
             return False
         if ledger.bins is not None and not ledger.bins.take((shape,)):
             return False
         ledger.give(group.queue, pod.requests)
         return True
 
-    def keep(self, group: Group, refusal: Refusal) -> None:
-        """Whoever is asked from now on gets nothing of what this group waits for.
+    def reserve_room(self, group: Group, refusal: Refusal) -> None:
+        """Reserves the room that this group waits for.
 
-        Where a queue has too little left that is only what the queue may have. Where there is room in pieces nobody
-        comes to the group's nodes any more: who gets which node is not ours to say.
+        A group short of its queue's resources reserves those of the queue. A group with scattered room reserves its
+        nodes: the scheduler, not Penstock, picks a node for each pod.
         """
         if not refusal.room:
             return
@@ -90,13 +90,13 @@ class Voting:
         elif not refusal.scattered:
             self._ledger.promise(group, running=False)
         elif self._ledger.bins is not None:
-            self._ledger.bins.hold(group.shapes or ())
+            self._ledger.bins.reserve(group.shapes or ())
 
     def _malformed(self, group: Group) -> Refusal | None:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
 
     def _given_up(self, group: Group) -> Refusal | None:
-        if not group.elapsed(WAITING_LIMIT, self._now) or conditions.was_whole(group.body):
+        if not group.elapsed(WAITING_LIMIT, self._now) or status.was_whole(group.body):
             return None
         waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
         text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"
@@ -122,13 +122,12 @@ class Voting:
         return None
 
     def _incomplete(self, group: Group) -> Refusal | None:
-        """A gang that does not say what it needs shows it by its pods, once they are there.
+        """Refuses a gang without minResources until its pods exist: they show its demand.
 
-        Pods that are held back are made before their gang may start: all of them are waited for, or some would start
-        alone.
+        Gated pods exist before admission, and all of them are awaited: a part must not start alone.
         """
         there = group.placed + len(group.waiting)
-        shown = group.minimum is None or group.gathered
+        shown = group.minimum is None or group.pods_first
         shown = shown or any(each.gated and not each.of_a_job for each in group.members)
         if not shown or there >= group.least:
             return None
@@ -147,13 +146,13 @@ class Voting:
             if found := self._beyond_queue(queue, group.need):
                 name, asked, limit = found
                 left = limit - self._ledger.use[queue].get(name, 0)
-                told = _told(name, asked=asked, left=left, limit=limit)
-                there = f"queue {queue} has {told['left']} of {told['limit']} {name} left"
-                return _short(there, told, asked > limit, queue)
+                texts = _texts(name, asked=asked, left=left, limit=limit)
+                there = f"queue {queue} has {texts['left']} of {texts['limit']} {name} left"
+                return _short(there, texts, asked > limit, queue)
         return None
 
     def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
-        """The first resource of which a queue has too little left: name, what is asked for, the most there may be."""
+        """Returns the first resource that a queue is short of: name, request, limit."""
         for name, asked in amounts.items():
             limit = self._ledger.limit(queue, name)
             if limit is not None and asked > 0 and asked + self._ledger.use[queue].get(name, 0) > limit:
@@ -166,13 +165,13 @@ class Voting:
         name, asked, left = found
         total = (self._ledger.total or {}).get(name, 0)
         kept = self._ledger.kept(group.queue, name)
-        told = _told(name, asked=asked, left=left, total=total, kept=kept)
+        texts = _texts(name, asked=asked, left=left, total=total, kept=kept)
         never = asked > (self._ledger.limit(group.queue, name) or 0)
-        others = f" besides the {told['kept']} that other queues are guaranteed" if kept else ""
-        return _short(f"the cluster has {told['left']} of {told['total']} {name} left{others}", told, never)
+        others = f" besides the {texts['kept']} that other queues are guaranteed" if kept else ""
+        return _short(f"the cluster has {texts['left']} of {texts['total']} {name} left{others}", texts, never)
 
     def _beyond_room(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
-        """The first resource of which the cluster has too little for a queue: name, what is asked for, what is left."""
+        """Returns the first resource that the cluster is short of: name, request, room."""
         for name, asked in amounts.items():
             left = self._ledger.left(queue, name)
             if left is not None and asked > max(left, 0):
@@ -180,7 +179,7 @@ class Voting:
         return None
 
     def _short_of(self, queue: str, amounts: Vector) -> bool:
-        """Whether the cluster, the queue or one above it has less left than that."""
+        """Returns True if the cluster, the queue or an ancestor has too little left."""
         if self._beyond_room(queue, amounts):
             return True
         return any(self._beyond_queue(each, amounts) for each in self._tree.chains[queue])
@@ -190,11 +189,11 @@ class Voting:
         return Refusal("QuotaExceeded", text) if text else None
 
     def _scattered(self, group: Group) -> Refusal | None:
-        """The last rule: it takes the room on the nodes if there is."""
+        """The last check: it takes the room on the nodes."""
         bins = self._ledger.bins
         if bins is None or not group.shapes:
             return None
-        kept = any(map(bins.keeps, group.shapes))
+        kept = any(map(bins.is_reserved, group.shapes))
         if not kept and bins.take(group.shapes):
             return None
         never = ": it can never start as things are"
@@ -210,12 +209,12 @@ class Voting:
         return Refusal("NotEnoughResources", there + text, room=True, scattered=True)
 
 
-def _told(name: str, **amounts: int) -> Mapping[str, str]:
+def _texts(name: str, **amounts: int) -> Mapping[str, str]:
     return {each: vectors.text(name, max(0, value)) for each, value in amounts.items()}
 
 
-def _short(there: str, told: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
-    text = f"{there}, the gang needs {told['asked']}"
+def _short(there: str, texts: Mapping[str, str], never: bool, queue: str = "") -> Refusal:
+    text = f"{there}, the gang needs {texts['asked']}"
     if never:
         return Refusal("NeverFits", f"{text}: it can never start as things are", hopeless=True)
     return Refusal("NotEnoughResources", text, room=True, short=queue)

@@ -1,4 +1,4 @@
-"""A Volcano Job in a world driven at random: pods end and vanish, people command, plans die between any two steps."""
+"""A Volcano Job in a random simulation: pods end and vanish, commands arrive, plans are cut short at any step."""
 
 from itertools import pairwise
 
@@ -53,8 +53,8 @@ def policies(draw):
     return found
 
 
-class VcJobInAWorld(RuleBasedStateMachine):
-    world: VcJobCluster
+class VcJobSimulation(RuleBasedStateMachine):
+    cluster: VcJobCluster
 
     @initialize(
         job=policies(),
@@ -81,7 +81,7 @@ class VcJobInAWorld(RuleBasedStateMachine):
         # A stored job may say that it has no retries, though no webhook lets one in.
         body["spec"] |= {"maxRetry": retries, "minAvailable": least}
         self.retries, self.fails = retries or 3, fails
-        self.world = VcJobCluster(body, stubborn=stubborn)
+        self.cluster = VcJobCluster(body, stubborn=stubborn)
         self.policed = bool(job or worker)
         self.version = self.commands = self.suspensions = 0
 
@@ -89,148 +89,148 @@ class VcJobInAWorld(RuleBasedStateMachine):
 
     @rule()
     def a_decision_is_carried_out(self):
-        self.world.sync()
+        self.cluster.sync()
 
     @rule(budget=st.integers(0, 8))
     def a_decision_dies_half_way(self, budget):
-        self.world.budget = budget
-        self.world.sync()
+        self.cluster.budget = budget
+        self.cluster.sync()
 
     @rule()
     def everything_comes_to_rest(self):
-        self.world.settle()
-        if self.world.phase in ("Pending", "Running"):
+        self.cluster.settle()
+        if self.cluster.phase in ("Pending", "Running"):
             old = [
                 name
                 for name in self.at_work()
-                if _version(self.world.pods[name]) != self.world.status.get("version", 0)
+                if _version(self.cluster.pods[name]) != self.cluster.status.get("version", 0)
             ]
             assert old == [], "pods at work are of the job's version"
 
     @rule()
     def the_gang_is_admitted(self):
-        self.world.admit()
+        self.cluster.admit()
 
-    @precondition(lambda self: self.world.group)
+    @precondition(lambda self: self.cluster.group)
     @rule(phase=st.sampled_from(["Running", "Unknown", "Pending", "Inqueue"]))
     def the_gang_is_seen_otherwise(self, phase):
-        self.world.grouped(phase)
+        self.cluster.grouped(phase)
 
     # The kubelet
 
     def at_work(self):
-        phases_ = {name: self.world.pods[name]["status"]["phase"] for name in self.world.alive()}
+        phases_ = {name: self.cluster.pods[name]["status"]["phase"] for name in self.cluster.alive()}
         return [name for name, phase in phases_.items() if phase in ("Pending", "Running")]
 
     @rule(seconds=st.sampled_from([1, 5, 40]))
     def time_passes(self, seconds):
-        self.world.second += seconds
+        self.cluster.second += seconds
 
     @rule()
     def pods_begin(self):
-        self.world.run()
+        self.cluster.run()
 
     @precondition(lambda self: self.at_work())
     @rule(data=st.data(), code=st.sampled_from([0, 0, 1, 3]))
     def a_pod_ends(self, data, code):
-        self.world.set(data.draw(st.sampled_from(self.at_work())), "Failed" if code else "Succeeded", code)
+        self.cluster.set(data.draw(st.sampled_from(self.at_work())), "Failed" if code else "Succeeded", code)
 
     @precondition(lambda self: self.at_work())
     @rule(data=st.data())
     def a_container_restarts(self, data):
-        self.world.set(data.draw(st.sampled_from(self.at_work())), "Running", restarts=3)
+        self.cluster.set(data.draw(st.sampled_from(self.at_work())), "Running", restarts=3)
 
     @rule()
     def what_is_going_goes(self):
-        self.world.reap()
+        self.cluster.reap()
 
     # People
 
-    @precondition(lambda self: self.world.alive())
+    @precondition(lambda self: self.cluster.alive())
     @rule(data=st.data())
     def somebody_deletes_a_pod(self, data):
-        self.world.delete(data.draw(st.sampled_from(self.world.alive())))
+        self.cluster.delete(data.draw(st.sampled_from(self.cluster.alive())))
 
     @rule(action=st.sampled_from(COMMANDS))
     def somebody_commands(self, action):
         self.commands += 1
-        self.world.command(action)
+        self.cluster.command(action)
 
     @rule(suspend=st.booleans())
     def somebody_suspends(self, suspend):
         self.suspensions += suspend
-        self.world.edit(suspend=suspend)
+        self.cluster.edit(suspend=suspend)
 
     # What always holds
 
     @invariant()
     def the_history_is_one_that_the_table_allows(self):
-        if hasattr(self, "world"):
-            history = [one["status"] for one in self.world.status.get("conditions", [])]
+        if hasattr(self, "cluster"):
+            history = [one["status"] for one in self.cluster.status.get("conditions", [])]
             for before, after in pairwise(history):
                 assert after in FOLLOWS[before], history
 
     @invariant()
     def it_is_not_restarted_more_often_than_it_may(self):
-        if hasattr(self, "world"):
-            assert self.world.status.get("retryCount", 0) <= self.retries
+        if hasattr(self, "cluster"):
+            assert self.cluster.status.get("retryCount", 0) <= self.retries
 
     @invariant()
     def the_version_never_falls(self):
-        if hasattr(self, "world"):
-            version = self.world.status.get("version", 0)
+        if hasattr(self, "cluster"):
+            version = self.cluster.status.get("version", 0)
             assert version >= self.version
             self.version = version
 
     @invariant()
     def each_command_acts_once(self):
-        if hasattr(self, "world"):
+        if hasattr(self, "cluster"):
             if not self.policed:
                 # Besides, the end of a job is a kill.
-                assert self.world.status.get("version", 0) <= self.commands + self.suspensions + 1
-                assert self.world.status.get("retryCount", 0) <= self.commands
-            told = [message for reason, message in self.world.events if reason == "CommandIssued"]
+                assert self.cluster.status.get("version", 0) <= self.commands + self.suspensions + 1
+                assert self.cluster.status.get("retryCount", 0) <= self.commands
+            told = [message for reason, message in self.cluster.events if reason == "CommandIssued"]
             assert len(told) == len(set(told))
 
     @invariant()
     def pods_have_a_place_and_the_gang_was_admitted(self):
-        if hasattr(self, "world"):
+        if hasattr(self, "cluster"):
             places = {"train-ps-0", "train-worker-0", "train-worker-1", "train-worker-2"}
-            assert set(self.world.pods) <= places
+            assert set(self.cluster.pods) <= places
 
     def teardown(self):
-        if hasattr(self, "world"):
+        if hasattr(self, "cluster"):
             self._comes_to_an_end()
 
     def _comes_to_an_end(self):
-        world = self.world
-        world.edit(suspend=False)
+        cluster = self.cluster
+        cluster.edit(suspend=False)
         for _ in range(80):
-            world.settle()
-            world.reap()
-            if world.phase == "Aborted":
+            cluster.settle()
+            cluster.reap()
+            if cluster.phase == "Aborted":
                 self.commands += 1
-                world.command("ResumeJob")
-            if world.phase in phases.FINAL and "Command" not in world.kinds():
+                cluster.command("ResumeJob")
+            if cluster.phase in phases.FINAL and "Command" not in cluster.kinds():
                 break
             if self.fails and "train-ps-0" in self.at_work():
                 # Before it serves: what depends on it never starts, unless a policy makes it again.
-                world.set("train-ps-0", "Failed", 1)
-            world.run()
-            world.settle()
-            world.end()
-            if world.group and world.group["status"].get("phase") == "Pending":
-                world.admit()
-            world.second = max(world.second + 1, world.back or 0)
-        assert world.phase in phases.FINAL, world.status
-        world.settle()
-        world.reap()
-        assert world.kinds() <= {"Pod"}, "nothing but pods that ended is left of what was made"
-        left = {pod["status"]["phase"] for pod in world.pods.values()}
+                cluster.set("train-ps-0", "Failed", 1)
+            cluster.run()
+            cluster.settle()
+            cluster.end()
+            if cluster.group and cluster.group["status"].get("phase") == "Pending":
+                cluster.admit()
+            cluster.second = max(cluster.second + 1, cluster.back or 0)
+        assert cluster.phase in phases.FINAL, cluster.status
+        cluster.settle()
+        cluster.reap()
+        assert cluster.kinds() <= {"Pod"}, "nothing but pods that ended is left of what was made"
+        left = {pod["status"]["phase"] for pod in cluster.pods.values()}
         assert left <= {"Succeeded", "Failed"}
-        before = (world.job, dict(world.objects))
-        world.settle()
-        assert (world.job, world.objects) == before
+        before = (cluster.job, dict(cluster.objects))
+        cluster.settle()
+        assert (cluster.job, cluster.objects) == before
 
 
 def _version(pod):
@@ -239,5 +239,5 @@ def _version(pod):
 
 def test_a_job_keeps_the_rules_and_comes_to_its_end():
     run_state_machine_as_test(
-        VcJobInAWorld, settings=settings(max_examples=150, stateful_step_count=40, derandomize=True, deadline=None)
+        VcJobSimulation, settings=settings(max_examples=150, stateful_step_count=40, derandomize=True, deadline=None)
     )
