@@ -1,7 +1,7 @@
 """KEDA's `cron` trigger: so many replicas from one tick of the clock to another."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import field_validator, model_validator
 
@@ -21,10 +21,10 @@ _SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
 class CronScaler(Scaler):
     """A window that opens whenever `start` fires and closes whenever `end` does."""
 
-    timezone: str = parameter(sources=_M)
-    start: str = parameter(sources=_M)
-    end: str = parameter(sources=_M)
-    desired_replicas: int = parameter(sources=_M)
+    timezone: str = parameter(sources=_M, description="IANA name of the time zone, such as `Europe/Berlin`")
+    start: str = parameter(sources=_M, description="cron expression of five fields: when the window opens")
+    end: str = parameter(sources=_M, description="cron expression of five fields: when the window closes")
+    desired_replicas: int = parameter(sources=_M, description="replicas that are wanted while the window is open")
 
     @field_validator("desired_replicas")
     @classmethod
@@ -57,10 +57,7 @@ class CronScaler(Scaler):
         """KEDA's name."""
         return f"cron-{self.timezone}-{self.start.translate(_SPELLED)}-{self.end.translate(_SPELLED)}"
 
-    @property
-    def target(self) -> float:
-        """One replica each."""
-        return 1.0
+    target: ClassVar[float] = 1.0
 
     def is_open(self, now: datetime) -> bool:
         """Whether `start` has fired later than `end` did.

@@ -6,12 +6,14 @@ nothing is left alone for it, and it is asked again soon.
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import aiohttp
 from pydantic import ConfigDict
 
 from penstock.scaler import Measure, Scaler
 from scalers.polling.batched import SourceState
+from scalers.sources.declared import value_of
 from scalers.triggers.parse import Parsed, TriggerProbe
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object
@@ -103,15 +105,8 @@ class PodProbe(Scaler):
     addresses: tuple[str, ...]
     wanted: int
 
-    @property
-    def metric(self) -> str:
-        """What is asked."""
-        return "probe"
-
-    @property
-    def target(self) -> float:
-        """Pods that must answer."""
-        return float(self.wanted)
+    metric: ClassVar[str] = "probe"
+    target: ClassVar[float] = value_of("wanted")
 
     async def measure(self) -> Measure:
         """How many pods answer; enough of them make it active."""

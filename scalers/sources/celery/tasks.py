@@ -1,7 +1,7 @@
 """The `celery` trigger: tasks of Celery queues that are not done, on Redis or RabbitMQ."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError, model_validator
@@ -12,6 +12,7 @@ from scalers.gather import side_by_side
 from scalers.sources.celery import backlog, broker_url
 from scalers.sources.celery.backlog import Backlog, TransportLayout
 from scalers.sources.celery.broker_url import BrokerURL
+from scalers.sources.declared import value_of
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
@@ -117,15 +118,8 @@ class CeleryTasks(Scaler):
         """The queues' names."""
         return f"celery-{'-'.join(self.queues)}"
 
-    @property
-    def target(self) -> float:
-        """Tasks per Job."""
-        return self.tasks_per_job
-
-    @property
-    def activation(self) -> float:
-        """Tasks that are not yet worth a Job."""
-        return self.activation_tasks
+    target: ClassVar[float] = value_of("tasks_per_job")
+    activation: ClassVar[float] = value_of("activation_tasks")
 
     @property
     def server(self) -> Any:

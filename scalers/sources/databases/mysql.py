@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
@@ -11,6 +11,7 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
+from scalers.sources.declared import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -42,15 +43,17 @@ class MySQLDatabase:
 class MySQL(SQLSource):
     """A query on one MySQL or MariaDB database."""
 
-    query: str = parameter(sources=(_M,))
-    query_value: float = parameter(sources=(_M,), ge=0)
-    activation_query_value: float = parameter(0.0, sources=(_M,))
-    connection_string: SecretStr | None = parameter(None, sources=(_A, _E))
-    host: str | None = parameter(None, sources=(_M, _A))
-    port: str | None = parameter(None, sources=(_M, _A))
-    db_name: str | None = parameter(None, sources=(_M, _A))
-    username: str | None = parameter(None, sources=(_M, _A, _E))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
+    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
+    query_value: float = parameter(sources=(_M,), ge=0, description="value that one Job is meant for")
+    activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    connection_string: SecretStr | None = parameter(
+        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the parameters below"
+    )
+    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
+    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
+    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
+    username: str | None = parameter(None, sources=(_M, _A, _E), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -85,15 +88,8 @@ class MySQL(SQLSource):
         """KEDA's name."""
         return f"mysql-{self.server.name}"
 
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.query_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_query_value
+    target: ClassVar[float] = value_of("query_value")
+    activation: ClassVar[float] = value_of("activation_query_value")
 
     def link(self) -> "MySQLConnection":
         """A connection to the database."""

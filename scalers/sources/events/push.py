@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
@@ -11,6 +11,7 @@ from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
 from scalers.claimable import ClaimableItems, Errand
 from scalers.sources.celery import broker_url
+from scalers.sources.declared import value_of
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
 from scalers.sources.redis.claims import beside
@@ -94,15 +95,8 @@ class Push(StreamClaims, SingleServer):
         """The stream's name."""
         return f"push-{self.question.stream}"
 
-    @property
-    def target(self) -> float:
-        """Events per Job."""
-        return self.events_per_job
-
-    @property
-    def activation(self) -> float:
-        """Events that are not yet worth a Job."""
-        return self.activation_events
+    target: ClassVar[float] = value_of("events_per_job")
+    activation: ClassVar[float] = value_of("activation_events")
 
     @property
     def question(self) -> Intake:
@@ -123,10 +117,7 @@ class Push(StreamClaims, SingleServer):
         """Take in what was pushed, and count it."""
         return await intake.ask(link, questions)
 
-    @property
-    def group(self) -> str:
-        """As which Jobs take events, and claims are made."""
-        return self.consumer_group
+    group: ClassVar[str] = value_of("consumer_group")
 
     @property
     def queue(self) -> str:

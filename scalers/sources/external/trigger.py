@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr, SecretStr, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.sources.declared import text_of
 from scalers.sources.external.client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
 from scalers.sources.tls import TLS
@@ -24,11 +25,15 @@ class External(Scaler):
     """A gRPC server that implements `externalscaler.ExternalScaler`; all metadata is passed on to it."""
 
     scaler_address: str = parameter(sources=(_M,), description="host and port, or another target that gRPC reads")
-    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,))
+    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,), description="speak TLS")
     unsafe_ssl: bool = parameter(False, sources=(_M,), description="trust whatever certificate the server shows")
-    ca_cert: str | None = parameter(None, sources=(_A,))
-    tls_client_cert: str | None = parameter(None, sources=(_A,))
-    tls_client_key: SecretStr | None = parameter(None, sources=(_A,))
+    ca_cert: str | None = parameter(
+        None, sources=(_A,), description="PEM of the authority to trust instead of the system's"
+    )
+    tls_client_cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
+    tls_client_key: SecretStr | None = parameter(
+        None, sources=(_A,), description="PEM of the client certificate's private key"
+    )
 
     _reference: Reference = PrivateAttr(Reference("", "", frozenset()))
     _secrets: tuple[str, ...] = PrivateAttr(())
@@ -56,15 +61,8 @@ class External(Scaler):
                 raise ParameterError("caCert" if error.field == "ca" else "tlsClientCert", str(error)) from None
         return self
 
-    @property
-    def metric(self) -> str:
-        """By the server's address; how the server itself calls the metric is known only when it is asked."""
-        return f"external-{self.scaler_address}"
-
-    @property
-    def target(self) -> float:
-        """None of its own: the server says it with every measure."""
-        return 0.0
+    metric: ClassVar[str] = text_of("external-{0.scaler_address}")
+    target: ClassVar[float] = 0.0
 
     @property
     def server(self) -> Address:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
 from pydantic import SecretStr, model_validator
@@ -10,6 +10,7 @@ from pydantic import SecretStr, model_validator
 from penstock.parameters import ParameterError
 from penstock.scaler import Measure, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http.github_api import Account, GitHub, GitHubApp, Limited
 from scalers.sources.http.web import Session, WebSource
 
@@ -28,18 +29,32 @@ PATIENCE = 15.0
 class GitHubRunner(WebSource):
     """Jobs of GitHub Actions, queued or in progress, that a runner with these labels can take."""
 
-    github_api_url: str = parameter("https://api.github.com", name="githubApiURL", sources=_M)
-    owner: str = parameter(sources=_M)
-    runner_scope: Literal["org", "ent", "repo"] = parameter(sources=_M)
+    github_api_url: str = parameter(
+        "https://api.github.com", name="githubApiURL", sources=_M, description="URL of GitHub's REST API"
+    )
+    owner: str = parameter(sources=_M, description="user, organization or enterprise that owns the repositories")
+    runner_scope: Literal["org", "ent", "repo"] = parameter(
+        sources=_M, description="whom the runner belongs to: an organization, an enterprise or a repository"
+    )
     repos: tuple[str, ...] = parameter((), sources=_M, description="else all of the owner")
     labels: tuple[str, ...] = parameter((), sources=_M, description="of the runner")
     no_default_labels: bool = parameter(False, sources=_M, description="the runner is not `self-hosted,linux,x64`")
-    match_unlabeled_jobs_with_unlabeled_runners: bool = parameter(False, sources=_M)
-    enable_etags: bool = parameter(False, sources=_M)
-    target_workflow_queue_length: int = parameter(1, sources=_M)
-    application_id: int | None = parameter(None, name="applicationID", sources=_M)
-    installation_id: int | None = parameter(None, name="installationID", sources=_M)
-    personal_access_token: SecretStr | None = parameter(None, sources=_A)
+    match_unlabeled_jobs_with_unlabeled_runners: bool = parameter(
+        False, sources=_M, description="a job without labels fits a runner without labels"
+    )
+    enable_etags: bool = parameter(
+        False, sources=_M, description="conditional requests: what has not changed costs nothing of the rate limit"
+    )
+    target_workflow_queue_length: int = parameter(
+        1, sources=_M, description="queued or running jobs that one Job is meant for"
+    )
+    application_id: int | None = parameter(
+        None, name="applicationID", sources=_M, description="id of the GitHub app that asks, instead of a token"
+    )
+    installation_id: int | None = parameter(
+        None, name="installationID", sources=_M, description="id of the app's installation"
+    )
+    personal_access_token: SecretStr | None = parameter(None, sources=_A, description="token of the user who asks")
     app_key: SecretStr | None = parameter(None, sources=_A, description="PEM; needs the extra `github`")
 
     @model_validator(mode="after")
@@ -70,30 +85,16 @@ class GitHubRunner(WebSource):
             return Account(app=GitHubApp(self.application_id, self.installation_id, self.app_key.get_secret_value()))
         return Account(self.personal_access_token.get_secret_value() if self.personal_access_token else "")
 
-    @property
-    def url(self) -> str:
-        """Where the API is."""
-        return self.github_api_url
-
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "githubApiURL"
+    url: ClassVar[str] = value_of("github_api_url")
+    url_parameter: ClassVar[str] = "githubApiURL"
 
     @property
     def patience(self) -> float:
         """The trigger's own timeout, or what a request per run may take."""
         return self.timeout.total_seconds() if self.timeout else PATIENCE
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"github-runner-{self.owner}"
-
-    @property
-    def target(self) -> float:
-        """Jobs that one of ours is meant for."""
-        return float(self.target_workflow_queue_length)
+    metric: ClassVar[str] = text_of("github-runner-{0.owner}")
+    target: ClassVar[float] = value_of("target_workflow_queue_length")
 
     async def ask(self, session: Session) -> Measure:
         """How many jobs there are; while GitHub refuses to tell, as many as there were."""

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Session, WebSource
 from workers.api.kinds import ENDPOINTS, Ref
@@ -32,13 +33,22 @@ _READERS = {
 class MetricsAPI(WebSource):
     """A URL whose answer holds the value."""
 
-    endpoint: str = parameter(name="url", sources=_M)
-    value_location: str = parameter(sources=_M)
-    target_value: float = parameter(sources=_M, gt=0)
-    activation_target_value: float = parameter(0.0, sources=_M)
-    format: Literal["json", "yaml", "xml", "prometheus"] = parameter("json", sources=_M)
-    aggregate_from_kube_service_endpoints: bool = parameter(False, sources=_M)
-    aggregation_type: Literal["average", "sum", "max", "min"] = parameter("average", sources=_M)
+    endpoint: str = parameter(name="url", sources=_M, description="URL that is asked")
+    value_location: str = parameter(
+        sources=_M,
+        description="place of the number: gjson path (`json`), dotted path (`yaml`, `xml`), selector (`prometheus`)",
+    )
+    target_value: float = parameter(sources=_M, gt=0, description="value that one Job is meant for")
+    activation_target_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
+    format: Literal["json", "yaml", "xml", "prometheus"] = parameter(
+        "json", sources=_M, description="format of the answer"
+    )
+    aggregate_from_kube_service_endpoints: bool = parameter(
+        False, sources=_M, description="ask every ready endpoint of the Service that the URL names"
+    )
+    aggregation_type: Literal["average", "sum", "max", "min"] = parameter(
+        "average", sources=_M, description="how the endpoints' values become one"
+    )
 
     @model_validator(mode="after")
     def _finds_something(self) -> Self:
@@ -53,30 +63,11 @@ class MetricsAPI(WebSource):
                 raise ParameterError("valueLocation", str(error)) from None
         return self
 
-    @property
-    def url(self) -> str:
-        """The URL, path and query included."""
-        return self.endpoint
-
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "url"
-
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"metric-api-{self.value_location}"
-
-    @property
-    def target(self) -> float:
-        """The target value."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The activation value."""
-        return self.activation_target_value
+    url: ClassVar[str] = value_of("endpoint")
+    url_parameter: ClassVar[str] = "url"
+    metric: ClassVar[str] = text_of("metric-api-{0.value_location}")
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_target_value")
 
     async def ask(self, session: Session) -> float:
         """The number at the value location; only status 200 is success."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
@@ -103,25 +103,45 @@ class HttpAnswer:
 class WebSource(Scaler):
     """What triggers that ask over HTTP have in common. A subclass defines `url` and `ask`."""
 
-    auth_modes: tuple[str, ...] = parameter((), also=("authMode",), sources=(_M,))
-    username: str | None = parameter(None, sources=(_A,))
-    password: SecretStr | None = parameter(None, sources=(_A,))
-    bearer_token: SecretStr | None = parameter(None, also=("token",), sources=(_A,))
-    api_key: SecretStr | None = parameter(None, sources=(_A,))
-    method: Literal["header", "query"] = parameter("header", sources=(_M, _A))
-    key_param_name: str | None = parameter(None, sources=(_M, _A))
-    custom_auth_header: str | None = parameter(None, sources=(_A,))
-    custom_auth_value: SecretStr | None = parameter(None, sources=(_A,))
-    oauth_token_uri: str | None = parameter(None, name="oauthTokenURI", sources=(_A,))
-    client_id: str | None = parameter(None, name="clientID", sources=(_A,))
-    client_secret: SecretStr | None = parameter(None, sources=(_A,))
-    scopes: tuple[str, ...] = parameter((), sources=(_A,))
-    endpoint_params: str | None = parameter(None, sources=(_A,))
-    ca: str | None = parameter(None, sources=(_A,))
-    cert: str | None = parameter(None, sources=(_A,))
-    key: SecretStr | None = parameter(None, sources=(_A,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    timeout: timedelta | None = parameter(None, sources=(_M,))
+    auth_modes: tuple[str, ...] = parameter(
+        (),
+        also=("authMode",),
+        sources=(_M,),
+        description="ways to log in: `apiKey`, `basic`, `tls`, `bearer`, `custom`, `oauth`",
+    )
+    username: str | None = parameter(None, sources=(_A,), description="user name, for `basic`")
+    password: SecretStr | None = parameter(None, sources=(_A,), description="password, for `basic`")
+    bearer_token: SecretStr | None = parameter(
+        None, also=("token",), sources=(_A,), description="token of the header `Authorization: Bearer`, for `bearer`"
+    )
+    api_key: SecretStr | None = parameter(None, sources=(_A,), description="key, for `apiKey`")
+    method: Literal["header", "query"] = parameter(
+        "header", sources=(_M, _A), description="`apiKey`: where the key is sent"
+    )
+    key_param_name: str | None = parameter(
+        None, sources=(_M, _A), description="`apiKey`: name of the header (`X-API-KEY`) or query parameter (`api_key`)"
+    )
+    custom_auth_header: str | None = parameter(None, sources=(_A,), description="name of the header, for `custom`")
+    custom_auth_value: SecretStr | None = parameter(
+        None, sources=(_A,), description="value of the header, for `custom`"
+    )
+    oauth_token_uri: str | None = parameter(
+        None,
+        name="oauthTokenURI",
+        sources=(_A,),
+        description="`oauth`: URL that issues access tokens (client credentials grant)",
+    )
+    client_id: str | None = parameter(None, name="clientID", sources=(_A,), description="`oauth`: id of the client")
+    client_secret: SecretStr | None = parameter(None, sources=(_A,), description="`oauth`: secret of the client")
+    scopes: tuple[str, ...] = parameter((), sources=(_A,), description="`oauth`: scopes to ask for")
+    endpoint_params: str | None = parameter(
+        None, sources=(_A,), description="`oauth`: further form fields, as a query string"
+    )
+    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate, for `tls`")
+    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of its private key, for `tls`")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
+    timeout: timedelta | None = parameter(None, sources=(_M,), description="how long one request may take")
 
     @model_validator(mode="after")
     def _speaks(self) -> Self:
@@ -155,10 +175,7 @@ class WebSource(Scaler):
         """Where the server is; a path in it is kept."""
         raise NotImplementedError
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells the parameter that holds the URL."""
-        return "serverAddress"
+    url_parameter: ClassVar[str] = "serverAddress"
 
     @property
     def modes(self) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 What the pods of a ScaledObject's target consume is seen by whoever decides on it. A ScaledJob has no pods to scale.
 """
 
+from typing import ClassVar
+
 from pydantic import field_validator
 
 from penstock.scaler import Measure, Scaler, Source, SourceError, parameter
@@ -29,10 +31,7 @@ class PodResource(Scaler):
             raise ValueError("must be a quantity such as 60 or 500Mi") from None
         return value
 
-    @property
-    def target(self) -> float:
-        """Nothing is meant for a Job, and a ScaledObject's target is its own decision's."""
-        return 0.0
+    target: ClassVar[float] = 0.0
 
     async def measure(self) -> Measure:
         """Nothing, and not active."""
@@ -42,16 +41,10 @@ class PodResource(Scaler):
 class CPU(PodResource):
     """CPU time of the target's pods; on a ScaledJob it does nothing."""
 
-    @property
-    def metric(self) -> str:
-        """The type."""
-        return "cpu"
+    metric: ClassVar[str] = "cpu"
 
 
 class PodMemory(PodResource):
     """Memory of the target's pods; on a ScaledJob it does nothing."""
 
-    @property
-    def metric(self) -> str:
-        """The type."""
-        return "memory"
+    metric: ClassVar[str] = "memory"

@@ -2,13 +2,14 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import value_of
 from scalers.sources.http import extracting
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
 from workers.client.rest import Cluster
@@ -21,14 +22,18 @@ class KubernetesResource(Scaler):
     """One key of one ConfigMap or Secret of the object's namespace."""
 
     within: str = parameter(sources=(Source.NAMESPACE,))
-    resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M)
-    resource_name: str = parameter(sources=_M)
-    key: str = parameter(sources=_M)
-    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M)
-    value_location: str | None = parameter(None, sources=_M)
-    value_type: Literal["float64", "int64", "quantity"] = parameter("float64", sources=_M)
-    target_value: float = parameter(sources=_M, gt=0)
-    activation_target_value: float = parameter(0.0, sources=_M)
+    resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M, description="kind of the object that is read")
+    resource_name: str = parameter(sources=_M, description="name of the object")
+    key: str = parameter(sources=_M, description="key whose entry holds the number")
+    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M, description="how the entry is read")
+    value_location: str | None = parameter(
+        None, sources=_M, description="path of the number in the entry; required by `json` and `yaml`"
+    )
+    value_type: Literal["float64", "int64", "quantity"] = parameter(
+        "float64", sources=_M, description="how a plain entry is written"
+    )
+    target_value: float = parameter(sources=_M, gt=0, description="value that one Job is meant for")
+    activation_target_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
 
     @model_validator(mode="after")
     def _located(self) -> Self:
@@ -42,20 +47,9 @@ class KubernetesResource(Scaler):
         """KEDA's name."""
         return f"{self.resource_kind.lower()}-{self.resource_name}-{self.key}"
 
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_target_value
-
-    @property
-    def server(self) -> str:
-        """All of them ask the cluster."""
-        return "the API server"
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_target_value")
+    server: ClassVar[str] = "the API server"
 
     @property
     def ref(self) -> Ref:

@@ -1,10 +1,11 @@
 """KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import text_of, value_of
 from workers.api.kinds import POD, Object
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Invalid
@@ -19,30 +20,17 @@ class KubernetesWorkload(Scaler):
     """Pods that have not ended, or the nodes they are on."""
 
     within: str = parameter(sources=(Source.NAMESPACE,))
-    pod_selector: str = parameter(sources=_M)
-    value: float = parameter(sources=_M, gt=0)
-    activation_value: float = parameter(0.0, sources=_M)
-    group_by_node: bool = parameter(False, sources=_M)
+    pod_selector: str = parameter(sources=_M, description="label selector of the pods")
+    value: float = parameter(sources=_M, gt=0, description="pods, or nodes, that one Job is meant for")
+    activation_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
+    group_by_node: bool = parameter(
+        False, sources=_M, description="count the nodes the pods are on instead of the pods"
+    )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"workload-{self.within}"
-
-    @property
-    def target(self) -> float:
-        """Pods that one Job stands for."""
-        return self.value
-
-    @property
-    def activation(self) -> float:
-        """Pods that are not yet worth a Job."""
-        return self.activation_value
-
-    @property
-    def server(self) -> str:
-        """All of them ask the cluster."""
-        return "the API server"
+    metric: ClassVar[str] = text_of("workload-{0.within}")
+    target: ClassVar[float] = value_of("value")
+    activation: ClassVar[float] = value_of("activation_value")
+    server: ClassVar[str] = "the API server"
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:

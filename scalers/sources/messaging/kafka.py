@@ -19,6 +19,7 @@ from penstock.scaler import (
     Unreached,
     parameter,
 )
+from scalers.sources.declared import value_of
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_inquiry import Inquiry
@@ -37,26 +38,46 @@ class KafkaSource(Scaler):
     #: KEDA's names of ways to log in that this trigger knows, ours or not.
     logins: ClassVar[frozenset[str]]
 
-    bootstrap_servers: tuple[str, ...] = parameter(sources=(_M, _E))
-    consumer_group: str = parameter(sources=(_M, _E))
-    lag_threshold: int = parameter(10, sources=(_M,), gt=0)
-    activation_lag_threshold: int = parameter(0, sources=(_M,), ge=0)
-    offset_reset_policy: Literal["latest", "earliest"] = parameter("latest", sources=(_M,))
-    allow_idle_consumers: bool = parameter(False, sources=(_M,))
-    limit_to_partitions_with_lag: bool = parameter(False, sources=(_M,))
-    ensure_even_distribution_of_partitions: bool = parameter(False, sources=(_M,))
-    exclude_persistent_lag: bool = parameter(False, sources=(_M,))
-    scale_to_zero_on_invalid_offset: bool = parameter(False, sources=(_M,))
+    bootstrap_servers: tuple[str, ...] = parameter(
+        sources=(_M, _E), description="brokers to connect to first, as `host:port`"
+    )
+    consumer_group: str = parameter(sources=(_M, _E), description="consumer group whose lag counts")
+    lag_threshold: int = parameter(10, sources=(_M,), gt=0, description="messages of lag that one Job is meant for")
+    activation_lag_threshold: int = parameter(
+        0, sources=(_M,), ge=0, description="the trigger is active above this lag"
+    )
+    offset_reset_policy: Literal["latest", "earliest"] = parameter(
+        "latest",
+        sources=(_M,),
+        description="what a partition without a committed offset counts: `latest` one message, `earliest` all of them",
+    )
+    allow_idle_consumers: bool = parameter(
+        False, sources=(_M,), description="allow more Jobs than there are partitions"
+    )
+    limit_to_partitions_with_lag: bool = parameter(
+        False, sources=(_M,), description="no more Jobs than there are partitions with lag; needs `topic`"
+    )
+    ensure_even_distribution_of_partitions: bool = parameter(
+        False, sources=(_M,), description="only numbers of Jobs that share the partitions evenly; needs `topic`"
+    )
+    exclude_persistent_lag: bool = parameter(
+        False,
+        sources=(_M,),
+        description="leave out partitions whose committed offset has not moved since the last poll",
+    )
+    scale_to_zero_on_invalid_offset: bool = parameter(
+        False, sources=(_M,), description="a partition without a committed offset counts 0 instead of 1"
+    )
     partition_limitation: str = parameter("", sources=(_M,), description="`1,2,5-8`; none: all")
     sasl: str = parameter("none", sources=(_M, _A), description="`none`, `plaintext`, `scram_sha256`, `scram_sha512`")
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    username: str | None = parameter(None, sources=(_A,))
-    password: SecretStr | None = parameter(None, sources=(_A,))
-    ca: str | None = parameter(None, sources=(_A,))
-    cert: str | None = parameter(None, sources=(_A,))
-    key: SecretStr | None = parameter(None, sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A), description="`enable` speaks TLS")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
+    username: str | None = parameter(None, sources=(_A,), description="user name for SASL")
+    password: SecretStr | None = parameter(None, sources=(_A,), description="password for SASL")
+    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
+    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of the client certificate's private key")
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
 
     @field_validator("partition_limitation")
     @classmethod
@@ -116,10 +137,7 @@ class KafkaSource(Scaler):
         """KEDA's name."""
         return f"kafka-{','.join(self.topics)}" if self.topics else f"kafka-{self.consumer_group}-topics"
 
-    @property
-    def target(self) -> float:
-        """Messages that one Job is meant for."""
-        return self.lag_threshold
+    target: ClassVar[float] = value_of("lag_threshold")
 
     @property
     def rules(self) -> LagRules:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -10,6 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http.web import Session, WebSource
 from scalers.sources.messaging import amqp
 from scalers.sources.tls import TLS
@@ -79,22 +80,46 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
 class RabbitMQ(WebSource):
     """One queue, or over HTTP all whose names match."""
 
-    host: SecretStr = parameter(sources=(_M, _A, _E))
-    queue_name: str = parameter(sources=(_M,))
-    protocol: Literal["auto", "amqp", "http"] = parameter("auto", sources=(_M, _A))
-    mode: Mode | None = parameter(None, sources=(_M,))
-    value: float | None = parameter(None, sources=(_M,), ge=0)
-    queue_length: float | None = parameter(None, sources=(_M,), ge=0)
-    activation_value: float = parameter(0.0, sources=(_M,))
-    vhost_name: str | None = parameter(None, sources=(_M, _A))
-    use_regex: bool = parameter(False, sources=(_M,))
-    operation: Literal["sum", "avg", "max"] = parameter("sum", sources=(_M,))
-    page_size: int = parameter(100, sources=(_M,), ge=1)
-    exclude_unacknowledged: bool = parameter(False, sources=(_M,))
-    username: str | None = parameter(None, sources=(_A, _E))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    host: SecretStr = parameter(
+        sources=(_M, _A, _E),
+        description="URL of the broker (`amqp://`) or its management plugin (`http://`), with login and virtual host",
+    )
+    queue_name: str = parameter(sources=(_M,), description="queue, or with `useRegex` a regular expression of queues")
+    protocol: Literal["auto", "amqp", "http"] = parameter(
+        "auto", sources=(_M, _A), description="protocol to ask with; `auto` follows the scheme of `host`"
+    )
+    mode: Mode | None = parameter(
+        None,
+        sources=(_M,),
+        description="number that counts; all but `QueueLength` over HTTP only",
+    )
+    value: float | None = parameter(
+        None, sources=(_M,), ge=0, description="value of the mode that one Job is meant for"
+    )
+    queue_length: float | None = parameter(
+        None,
+        sources=(_M,),
+        ge=0,
+        description="messages that one Job is meant for, 20 by default; older spelling of `mode` and `value`",
+    )
+    activation_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    vhost_name: str | None = parameter(None, sources=(_M, _A), description="virtual host, instead of the one in `host`")
+    use_regex: bool = parameter(False, sources=(_M,), description="`queueName` is a regular expression (HTTP only)")
+    operation: Literal["sum", "avg", "max"] = parameter(
+        "sum", sources=(_M,), description="`useRegex`: how the queues become one number"
+    )
+    page_size: int = parameter(100, sources=(_M,), ge=1, description="`useRegex`: most queues that may match")
+    exclude_unacknowledged: bool = parameter(
+        False,
+        sources=(_M,),
+        description="count messages that are ready, not those that are delivered and unacknowledged (HTTP only)",
+    )
+    username: str | None = parameter(None, sources=(_A, _E), description="user name, instead of the one in `host`")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password, instead of the one in `host`")
+    tls: Literal["enable", "disable"] = parameter(
+        "disable", sources=(_A,), description="`enable` speaks TLS with the certificates given"
+    )
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
     workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
@@ -148,10 +173,7 @@ class RabbitMQ(WebSource):
         """What stands before the virtual host, which is the last part of the path."""
         return urlsplit(self.host.get_secret_value()).path.rpartition("/")[0]
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "host"
+    url_parameter: ClassVar[str] = "host"
 
     @property
     def vhost(self) -> str:
@@ -170,10 +192,7 @@ class RabbitMQ(WebSource):
         """Messages per Job, or the value that the mode is compared with."""
         return next((each for each in (self.value, self.queue_length) if each is not None), _LENGTH)
 
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_value
+    activation: ClassVar[float] = value_of("activation_value")
 
     async def answer(self, connections: Connections) -> float | Measure:
         """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""

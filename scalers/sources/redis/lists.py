@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, ClassVar
 
 from redis import exceptions
 
 from penstock.scaler import Source, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.redis.claims import RedisClaims, as_text
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
@@ -37,20 +38,9 @@ class ListTrigger(RedisClaims):
     list_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job")
     activation_list_length: int = parameter(0, sources=(Source.METADATA,), description="active above so many entries")
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"redis-{self.list_name}"
-
-    @property
-    def target(self) -> float:
-        """Entries per Job."""
-        return self.list_length
-
-    @property
-    def activation(self) -> float:
-        """Entries that are not yet worth a Job."""
-        return self.activation_list_length
+    metric: ClassVar[str] = text_of("redis-{0.list_name}")
+    target: ClassVar[float] = value_of("list_length")
+    activation: ClassVar[float] = value_of("activation_list_length")
 
     @property
     def question(self) -> Length:

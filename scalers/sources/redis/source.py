@@ -29,8 +29,8 @@ class RedisSource(Scaler):
     ports: tuple[str, ...] = parameter(
         (), name="port", also=("ports",), sources=(_M, _E, _A), description="as many as there are hosts"
     )
-    username: str | None = parameter(None, sources=(_M, _E, _A))
-    password: SecretStr | None = parameter(None, sources=(_M, _E, _A))
+    username: str | None = parameter(None, sources=(_M, _E, _A), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_M, _E, _A), description="password of the login")
     enable_tls: bool | None = parameter(None, name="enableTLS", sources=(_M,), description="speak TLS")
     tls_mode: Literal["enable", "disable"] | None = parameter(
         None, name="tls", sources=(_A,), description="the same; not together with `enableTLS`"

@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from redis import exceptions
 
 from penstock.scaler import Source, SourceError, parameter
 from scalers.claimable import Errand
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.redis.claims import RedisClaims, as_object
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
@@ -91,7 +92,7 @@ class StreamClaims(RedisClaims):
 class StreamTrigger(StreamClaims):
     """One stream whose entries are work."""
 
-    stream: str = parameter(sources=(Source.METADATA,))
+    stream: str = parameter(sources=(Source.METADATA,), description="name of the stream")
     consumer_group: str | None = parameter(
         None, sources=(Source.METADATA,), description="without one the stream's length counts"
     )
@@ -106,10 +107,7 @@ class StreamTrigger(StreamClaims):
         0, sources=(Source.METADATA,), description="active above so many, whatever counts"
     )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"redis-streams-{self.stream}"
+    metric: ClassVar[str] = text_of("redis-streams-{0.stream}")
 
     @property
     def target(self) -> float:
@@ -118,10 +116,7 @@ class StreamTrigger(StreamClaims):
             return self.stream_length
         return self.lag_count or self.pending_entries_count
 
-    @property
-    def activation(self) -> float:
-        """Entries that are not yet worth a Job, of whatever is counted."""
-        return self.activation_lag_count
+    activation: ClassVar[float] = value_of("activation_lag_count")
 
     @property
     def question(self) -> Count:

@@ -21,17 +21,9 @@ class Scripted(Scaler):
     asked: ClassVar[list[list[str]]] = []
     name: str = parameter("a")
 
-    @property
-    def metric(self) -> str:
-        return "scripted"
-
-    @property
-    def target(self) -> float:
-        return 1.0
-
-    @property
-    def server(self) -> str:
-        return "the server"
+    metric: ClassVar[str] = "scripted"
+    target: ClassVar[float] = 1.0
+    server: ClassVar[str] = "the server"
 
     @classmethod
     async def read(cls, scalers: Sequence["Scripted"], connections: Connections) -> list[float | Exception]:

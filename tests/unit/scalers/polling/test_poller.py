@@ -1,5 +1,7 @@
 """How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
 
+from typing import ClassVar
+
 import pytest
 from prometheus_client import REGISTRY
 
@@ -82,17 +84,9 @@ def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(trig
 class Careless(Scaler):
     """Of somebody else: it does not say when it is active, nor what one Job is meant for."""
 
-    @property
-    def metric(self):
-        return "careless"
-
-    @property
-    def target(self):
-        return None
-
-    @property
-    def server(self):
-        return "the server"
+    metric: ClassVar[str] = "careless"
+    target: ClassVar[None] = None
+    server: ClassVar[str] = "the server"
 
 
 def test_a_scaler_that_says_nonsense_is_unknown_by_itself():

@@ -20,17 +20,9 @@ class Asked(Scaler):
     log: ClassVar[list[str]] = []
     name: str = parameter()
 
-    @property
-    def metric(self) -> str:
-        return "asked"
-
-    @property
-    def target(self) -> float:
-        return 1.0
-
-    @property
-    def server(self) -> str:
-        return "the server"
+    metric: ClassVar[str] = "asked"
+    target: ClassVar[float] = 1.0
+    server: ClassVar[str] = "the server"
 
     @property
     def patience(self) -> float | None:
