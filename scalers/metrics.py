@@ -1,4 +1,4 @@
-"""What polls measure, for Prometheus, under KEDA's names and labels."""
+"""The metrics of polls, under KEDA's names and labels."""
 
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
@@ -28,11 +28,11 @@ OBJECT_ERRORS = ExpiringCounter(
 )
 
 
-def measured(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:
-    """Show one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
+def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:
+    """Exports one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
 
-    Of triggers about the target's own pods nothing is measured here. Errors are counted from zero on: what is polled
-    and well has series too.
+    Triggers about the target's own pods are not measured here. The error counters of a trigger that works are 0, not
+    absent.
     """
     if sample.type in RESOURCE_TRIGGERS:
         return
@@ -46,8 +46,8 @@ def measured(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: 
     (JOB_ERRORS if ref.kind == SCALED_JOB else OBJECT_ERRORS).add(failed, ref.namespace, ref.name)
 
 
-def polled(ref: Ref, late: float) -> None:
-    """Show how much later than its interval this object is polled (seconds); sooner is not late."""
+def export_lateness(ref: Ref, late: float) -> None:
+    """Exports the seconds by which the poll of an object is later than its interval; a sooner one counts 0."""
     LATENESS.set(max(0.0, late), ref.namespace, _type(ref), ref.name)
 
 

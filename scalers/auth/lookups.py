@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from scalers.auth.environment import from_cluster
-from scalers.ttl_cache import EVER, Recent
+from scalers.ttl_cache import EVER, TTLCache
 from workers.api.kinds import SECRET, SERVICE_ACCOUNT, Object, Ref
 from workers.client.restmapper import RESTMapper
 from workers.errors import NotFound, UserError
@@ -66,7 +66,7 @@ class Lookups:
         self._resources = RESTMapper(post)
         self._own_namespace = own_namespace
         self._restricted = restricted
-        self.recent = Recent(seconds=seconds, limit=limit, clock=clock)
+        self.recent = TTLCache(seconds=seconds, limit=limit, clock=clock)
 
     def now(self) -> float:
         """The instant that `view` takes."""
@@ -136,7 +136,7 @@ class LookupView:
         *,
         slack: float = SLACK,
     ) -> V:
-        """Any other answer, as `scalers.ttl_cache.Recent.get` remembers it.
+        """Any other answer, as `scalers.ttl_cache.TTLCache.get` remembers it.
 
         slack: seconds that it may be older than `since`.
         """

@@ -9,7 +9,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
-from scalers.claimable import ClaimableItems, Errand
+from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.celery import broker_url
 from scalers.sources.declared import value_of
 from scalers.sources.events import intake
@@ -124,10 +124,10 @@ class Push(StreamClaims, SingleServer):
         """Claimed is what was accepted."""
         return self.question.accepted
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
+    async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
         """Take in what was pushed, then claim."""
         await self.server.answers([self.question], intake.ask, connections)
-        return await super().carry_out(errand, connections)
+        return await super().carry_out(request, connections)
 
 
 def _own(text: str) -> RedisServer:

@@ -1,6 +1,7 @@
 """KEDA's `etcd` trigger: the number that is the value of a key."""
 
 import base64
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
@@ -10,11 +11,35 @@ from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.declared import text_of, value_of
 from scalers.sources.http import extracting
-from scalers.sources.http.web import Session, WebSource
+from scalers.sources.http.web import Server, Session, WebSource
 from scalers.sources.tls import TLS
-from scalers.wakeups.etcd_listener import EtcdServer, WatchedKey, encoded
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdServer(Server):
+    """A cluster with the login. endpoints: URLs of its members, asked in their order."""
+
+    endpoints: tuple[str, ...] = ()
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedKey:
+    """A key to watch. silence: seconds without a message, progress reports included, after which a watch is lost."""
+
+    key: str
+    silence: float
+
+
+def encoded(text: str) -> str:
+    """Returns a key as etcd's JSON has it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 class Etcd(WebSource):
@@ -63,7 +88,7 @@ class Etcd(WebSource):
 
     @property
     def material(self) -> TLS:
-        """What is shown to the server and trusted."""
+        """The certificates to present and to trust."""
         return TLS.of(self)
 
     @property
@@ -80,7 +105,7 @@ class Etcd(WebSource):
 
     @property
     def watched(self) -> tuple[WatchedKey, ...]:
-        """The key. A watch may be silent for twice as long as etcd is to tell of its progress."""
+        """The key. A watch may be silent for twice the interval of progress reports."""
         return (WatchedKey(self.watch_key, 2.0 * self.watch_progress_notify_interval),)
 
     metric: ClassVar[str] = text_of("etcd-{0.watch_key}")
@@ -88,7 +113,7 @@ class Etcd(WebSource):
     activation: ClassVar[float] = value_of("activation_value")
 
     async def ask(self, session: Session) -> float:
-        """The key's value; a key that is not there is unknown. The endpoints are asked in their order."""
+        """Returns the key's value, from the first endpoint that answers. Raises SourceError for a missing key."""
         return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
 
     async def _value(self, session: Session, base: str) -> float:

@@ -10,7 +10,7 @@ import orjson
 from redis import exceptions
 
 from penstock.scaler import Connections, SourceError
-from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
@@ -54,15 +54,15 @@ class RedisClaims(RedisSource, Claiming):
     def item(self, value: Any) -> tuple[str, str]:
         """An item as text, and how the text stands for it; see workers.handoff.claims.ClaimedItem."""
 
-    def particulars(self, errand: Errand) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
+    def particulars(self, request: ClaimRequest) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
         """What the script must know beside the order."""
         return ()
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
+    async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
         """See Claiming."""
         server, queue = self.server, self.queue
-        keys = (queue, beside(queue, f"penstock:{errand.uid}"), beside(queue, "parked"))
-        call = Call(self.claim_script(), keys, self._arguments(errand))
+        keys = (queue, beside(queue, f"penstock:{request.uid}"), beside(queue, "parked"))
+        call = Call(self.claim_script(), keys, self._arguments(request))
         answer: Any = (await server.answers([call], _run, connections))[0]
         if isinstance(answer, exceptions.RedisError):
             raise SourceError(f"{server}: {queue}: {reason(answer)}")
@@ -72,19 +72,19 @@ class RedisClaims(RedisSource, Claiming):
         found = (self._claim(*rows[place : place + 4]) for place in range(0, len(rows), 4))
         return ClaimableItems(float(waiting), tuple(found), obeyed == b"1")
 
-    def _arguments(self, errand: Errand) -> tuple[str | int, ...]:
-        order = errand.order or _LOOK
+    def _arguments(self, request: ClaimRequest) -> tuple[str | int, ...]:
+        order = request.order or _LOOK
         settlements: list[str | int] = []
         for each in order.settlements:
             settlements += (each.id, each.how, each.reason, each.attempt)
         return (
-            order.id if errand.order else "",
+            order.id if request.order else "",
             order.limit,
             int(order.tail),
             BUDGET,
             claims.LARGEST,
-            errand.owner,
-            *self.particulars(errand),
+            request.owner,
+            *self.particulars(request),
             len(order.settlements),
             *settlements,
             *order.bound,

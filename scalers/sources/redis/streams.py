@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from redis import exceptions
 
 from penstock.scaler import Source, SourceError, parameter
-from scalers.claimable import Errand
+from scalers.claimable import ClaimRequest
 from scalers.sources.declared import text_of, value_of
 from scalers.sources.redis.claims import RedisClaims, as_object
 from scalers.sources.redis.connection import Answer, RedisLink
@@ -84,9 +84,9 @@ class StreamClaims(RedisClaims):
         """The entry's fields."""
         return as_object(value)
 
-    def particulars(self, errand: Errand) -> tuple[str, ...]:
+    def particulars(self, request: ClaimRequest) -> tuple[str, ...]:
         """The group, and the object as its consumer."""
-        return (self.group, f"penstock:{errand.uid}")
+        return (self.group, f"penstock:{request.uid}")
 
 
 class StreamTrigger(StreamClaims):
