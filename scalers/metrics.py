@@ -7,23 +7,23 @@ from workers.reconcile.snapshot import TriggerSample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
 
-VALUE = ExpiringGauge("keda_scaler_metrics_value", "Value a trigger measured last", _LABELS)
-ACTIVE = ExpiringGauge("keda_scaler_active", "Whether a trigger is active", _LABELS)
-LATENCY = ExpiringGauge("keda_scaler_metrics_latency_seconds", "How long measuring its server took", _LABELS)
+VALUE = ExpiringGauge("keda_scaler_metrics_value", "Value that a trigger measured last", _LABELS)
+ACTIVE = ExpiringGauge("keda_scaler_active", "1 if a trigger is active, else 0", _LABELS)
+LATENCY = ExpiringGauge("keda_scaler_metrics_latency_seconds", "Seconds that measuring its server took", _LABELS)
 LATENESS = ExpiringGauge(
     "keda_internal_scale_loop_latency_seconds",
-    "How much later than its polling interval an object was polled",
+    "Seconds by which an object was polled later than its polling interval",
     ("namespace", "type", "resource"),
 )
-ERRORS = ExpiringCounter("keda_scaler_detail_errors_total", "How often a trigger could not be measured", _LABELS)
+ERRORS = ExpiringCounter("keda_scaler_detail_errors_total", "Measurements of a trigger that failed", _LABELS)
 JOB_ERRORS = ExpiringCounter(
     "keda_scaled_job_errors_total",
-    "How often triggers of a ScaledJob could not be measured",
+    "Measurements of triggers of a ScaledJob that failed",
     ("namespace", "scaledJob"),
 )
 OBJECT_ERRORS = ExpiringCounter(
     "keda_scaled_object_errors_total",
-    "How often triggers of a ScaledObject could not be measured",
+    "Measurements of triggers of a ScaledObject that failed",
     ("namespace", "scaledObject"),
 )
 

@@ -1,4 +1,4 @@
-"""KEDA's `cron` trigger: so many replicas from one tick of the clock to another."""
+"""KEDA's `cron` trigger: a number of replicas from one tick of a schedule to another."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Self
@@ -11,10 +11,10 @@ from scheduler import cron
 
 _M = (Source.METADATA,)
 
-#: Longer than any schedule that fires at all takes from one tick to the next, but for some around the year 2100.
+#: Longer than the time between two ticks of any schedule, but for those of 29 February around the year 2100.
 _PAST = timedelta(days=4 * 366)
 
-#: What KEDA writes for the characters that a metric's name cannot have.
+#: KEDA's spelling of characters that the name of a metric cannot have.
 _SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
 
 
@@ -60,7 +60,7 @@ class CronScaler(Scaler):
     target: ClassVar[float] = 1.0
 
     def is_open(self, now: datetime) -> bool:
-        """Whether `start` has fired later than `end` did.
+        """Returns whether the last tick of `start` is later than that of `end`.
 
         KEDA compares the next ticks instead, which opens a window a day early when a clock change skips its start.
         """
@@ -69,5 +69,5 @@ class CronScaler(Scaler):
         return opened is not None and (closed is None or opened > closed)
 
     async def measure(self) -> float:
-        """The replicas wanted now."""
+        """Returns the replicas wanted now."""
         return float(self.desired_replicas) if self.is_open(datetime.now(UTC)) else 0.0

@@ -1,4 +1,4 @@
-"""Properties of a scaler that are one of its parameters, or a text made of some."""
+"""Properties of a scaler that are one of its fields, or a text made of some."""
 
 from operator import attrgetter
 from typing import Any

@@ -1,4 +1,4 @@
-"""KEDA's `mongodb` trigger: how many documents match a query."""
+"""KEDA's `mongodb` trigger: the number of documents that match a query."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -40,19 +40,19 @@ class MongoClient:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        # The library reads certificates from files only; these are ours alone, and gone when the client is closed.
+        # The library reads certificates from files only; these are private and deleted with the client.
         self._files = tempfile.TemporaryDirectory() if deployment.tls else None
         self._client: Any = needed("pymongo", EXTRA).AsyncMongoClient(
             deployment.uri,
             serverSelectionTimeoutMS=int(PATIENCE * 1000),
-            # Else a server that hangs is waited for when the client is closed.
+            # Otherwise closing the client waits for a server that hangs.
             connectTimeoutMS=int(PATIENCE * 1000),
             appname="penstock",
             **self._options(),
         )
 
     async def count(self, database: str, collection: str, query: Any) -> float:
-        """Documents that match. Raises SourceError when the query is refused, and Unreached without a server."""
+        """Returns the number of matching documents. Raises Unreached without a server, else SourceError."""
         errors = needed("pymongo.errors", EXTRA)
         try:
             return float(await self._client[database][collection].count_documents(query))
@@ -62,7 +62,7 @@ class MongoClient:
             raise SourceError(f"{self._deployment}: {str(error).partition(', full error')[0]}") from None
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._client.close()
         if self._files:
             self._files.cleanup()
@@ -126,7 +126,7 @@ class MongoDB(Scaler):
         uri = self.server.uri
         parser, errors = needed("pymongo.uri_parser", EXTRA), needed("pymongo.errors", EXTRA)
         try:
-            # The names behind mongodb+srv are looked up when the source is asked, not when it is parsed.
+            # The names behind mongodb+srv are resolved when the source is measured, not when the trigger is parsed.
             if not uri.startswith("mongodb+srv://"):
                 parser.parse_uri(uri)
         except (errors.PyMongoError, ValueError):
@@ -134,7 +134,7 @@ class MongoDB(Scaler):
             raise ParameterError(name, "does not name a MongoDB deployment") from None
 
     def filter(self) -> Any:
-        """The query as a document. Raises ParameterError."""
+        """Returns the query as a document. Raises ParameterError."""
         try:
             found = needed("bson.json_util", EXTRA).loads(self.query)
         except (ValueError, TypeError):
@@ -161,7 +161,7 @@ class MongoDB(Scaler):
     activation: ClassVar[float] = value_of("activation_query_value")
 
     async def answer(self, connections: Connections) -> float:
-        """Documents that match, over the client that all triggers of the deployment share."""
+        """Returns the number of matching documents, over the client that all triggers of the deployment share."""
         server = self.server
         async with connections.use(server, lambda: MongoClient(server), MongoClient.close) as client:
             return await client.count(self.db_name, self.collection, self.filter())

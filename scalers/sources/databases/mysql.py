@@ -1,4 +1,4 @@
-"""KEDA's `mysql` trigger: the number that a query answers, on MySQL and MariaDB."""
+"""KEDA's `mysql` trigger: the number that a query returns, on MySQL and MariaDB."""
 
 import re
 from collections.abc import Sequence
@@ -15,20 +15,19 @@ from scalers.sources.declared import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
-#: ``user:password@tcp(host:port)/database?options``, as Go's driver writes it; user and password are as they stand.
+#: ``user:password@tcp(host:port)/database?options``, as Go's driver writes it; user and password are not escaped.
 _DSN = re.compile(
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?:tcp(?:\((?P<host>[^:()]*|\[[^]]*\])(?::(?P<port>\d+))?\))?)?"
     r"/(?P<database>[^?]*)(?:\?(?P<options>.*))?"
 )
 
-
-#: Numbers of what the client's side noticed: the connection is lost. Others are the server's answer to a query.
+#: Error numbers of the client library: the connection is lost. Others are the server's answer to a query.
 _CLIENT_ERRORS = range(2000, 3000)
 
 
 @dataclass(frozen=True, slots=True)
 class MySQLDatabase:
-    """Where a database is and who logs in. The password is in neither repr nor text."""
+    """A database with the login. The password is in neither repr nor text."""
 
     host: str
     port: int
@@ -92,7 +91,7 @@ class MySQL(SQLSource):
     activation: ClassVar[float] = value_of("activation_query_value")
 
     def link(self) -> "MySQLConnection":
-        """A connection to the database."""
+        """Returns a connection to the database."""
         return MySQLConnection(self.server)
 
 
@@ -135,7 +134,7 @@ class MySQLConnection(SqlLink):
         return row
 
     async def stop(self) -> None:
-        """The server goes on with a query whose connection is gone: it must be told, on another one."""
+        """Kills the query over another connection: the server would continue it although its connection is closed."""
         if self._connection is None:
             return
         other = await self._connected()
@@ -151,5 +150,5 @@ class MySQLConnection(SqlLink):
 
 
 def _said(error: BaseException) -> str:
-    """The server's sentence; the driver puts a number before it."""
+    """Returns the server's sentence, without the number that the driver puts before it."""
     return str(error.args[-1]) if error.args else type(error).__name__

@@ -1,4 +1,4 @@
-"""KEDA's `postgresql` trigger: the number that a query answers."""
+"""KEDA's `postgresql` trigger: the number that a query returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 @dataclass(frozen=True, slots=True)
 class PostgreSQLDatabase:
-    """Where a database is and who logs in, as libpq writes it. It may hold a password and is in no repr."""
+    """A database with the login, as libpq's connection string, which may hold a password and is in no repr."""
 
     name: str
     conninfo: str = field(repr=False)
@@ -72,7 +72,7 @@ class PostgreSQL(SQLSource):
             "sslmode": self.sslmode,
         }
         whole = self.connection.get_secret_value() if self.connection else ""
-        # With a connection string KEDA looks at nothing else.
+        # With a connection string KEDA ignores the other parameters.
         conninfo = psycopg.conninfo.make_conninfo(whole, **({} if whole else parts))
         found = psycopg.conninfo.conninfo_to_dict(conninfo)
         return PostgreSQLDatabase(
@@ -84,7 +84,7 @@ class PostgreSQL(SQLSource):
     activation: ClassVar[float] = value_of("activation_target_query_value")
 
     def link(self) -> "PostgreSQLConnection":
-        """A connection to the database."""
+        """Returns a connection to the database."""
         return PostgreSQLConnection(self.server)
 
 
@@ -115,7 +115,7 @@ class PostgreSQLConnection(SqlLink):
         return row
 
     async def stop(self) -> None:
-        """Its library did so itself, or could not."""
+        """Does nothing: psycopg cancels the query itself."""
 
     async def close(self) -> None:
         if self._connection is not None:

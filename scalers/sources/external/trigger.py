@@ -1,4 +1,4 @@
-"""KEDA's `external` and `external-push` triggers: a gRPC server that measures on our behalf."""
+"""KEDA's `external` and `external-push` triggers: a gRPC server measures the value."""
 
 import re
 from collections.abc import Iterator
@@ -40,11 +40,11 @@ class External(Scaler):
 
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
-        """The trigger's own parameters; what else the metadata say is for the server. Raises SettingsError."""
+        """Returns the trigger with its own parameters; all other metadata is for the server. Raises SettingsError."""
         own = {key for name, info in cls.model_fields.items() for key in Origin.of(name, info).names}
         metadata = {key: text for key, text in trigger.metadata.items() if key in own}
         scaler = super().parse(replace(trigger, metadata=metadata))
-        scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_told(trigger)))
+        scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_metadata(trigger)))
         scaler._secrets = tuple(text for key, text in scaler._reference.metadata if key.endswith(FROM_ENV) and text)
         return scaler
 
@@ -66,7 +66,7 @@ class External(Scaler):
 
     @property
     def server(self) -> Address:
-        """The address, and the certificates if it is spoken to over TLS."""
+        """The address, with the certificates if it speaks TLS."""
         if not (self.enable_tls or self.ca_cert or self.tls_client_cert):
             return Address(self.scaler_address)
         if self.unsafe_ssl and not _PLACE.fullmatch(self.scaler_address):
@@ -76,28 +76,25 @@ class External(Scaler):
         return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
 
     async def answer(self, connections: Connections) -> Measure:
-        """Measure over the channel that all triggers of the server share."""
+        """Measures over the channel that all triggers of the server share."""
         address = self.server
         async with connections.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
-            return await self.told(client)
-
-    async def told(self, client: ExternalClient) -> Measure:
-        """As `ask`; what is raised quotes none of what the environment supplied."""
-        try:
-            return await self.ask(client)
-        except SourceError as error:
-            raise type(error)(self.hide(str(error))) from None
+            try:
+                return await self.ask(client)
+            except SourceError as error:
+                # A server may quote what it was sent.
+                raise type(error)(self.hide(str(error))) from None
 
     def hide(self, text: str) -> str:
-        """The text without what the environment supplied, should the server quote it."""
+        """Returns the text without the values of environment variables."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
     async def ask(self, client: ExternalClient) -> Measure:
-        """Value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
+        """Returns value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
 
-        The value is the sum of what is answered for metrics named like the first one; the target is the mean over
+        The value is the sum of the values of all metrics with the first one's name; the target is the mean over
         all metrics.
         """
         reference = self._reference.message()
@@ -111,7 +108,7 @@ class External(Scaler):
 
 
 class ExternalPush(External):
-    """An external scaler that also tells by itself when there is work; the object is then polled at once."""
+    """An external scaler that also pushes when there is work; the object is then polled at once."""
 
     @property
     def watched(self) -> tuple[Reference, ...]:
@@ -119,8 +116,8 @@ class ExternalPush(External):
         return (self._reference,)
 
 
-def _told(trigger: Trigger) -> Iterator[tuple[str, str]]:
-    """The metadata as they are; a key that names a variable carries its value, or is left out if there is none."""
+def _metadata(trigger: Trigger) -> Iterator[tuple[str, str]]:
+    """Yields the metadata; a FromEnv key has the variable's value, or is left out without one."""
     for key, text in trigger.metadata.items():
         if not key.endswith(FROM_ENV):
             yield key, text

@@ -74,7 +74,7 @@ class Elasticsearch(WebSource):
 
     @property
     def url(self) -> str:
-        """The first address, or the one that a cloud id stands for."""
+        """The first address, or that of the cloud id."""
         if self.addresses:
             return self.addresses[0]
         if not self.cloud_id:
@@ -92,7 +92,7 @@ class Elasticsearch(WebSource):
     activation: ClassVar[float] = value_of("activation_target_value")
 
     async def ask(self, session: Session) -> float:
-        """The number at the value location of the answer."""
+        """Returns the number at the value location of the answer."""
         indices = ",".join(quote(index.strip(), safe="*-_.") for index in self.index.split(";"))
         path, body = f"/{indices}/_search", self.query and orjson.loads(self.query)
         if self.search_template_name:
@@ -118,7 +118,7 @@ class Elasticsearch(WebSource):
 
 
 def _of_cloud(cloud_id: str) -> str:
-    """``name:base64(host$cluster$kibana)`` as an address."""
+    """Returns the address in ``name:base64(host$cluster$kibana)``."""
     try:
         parts: list[Any] = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode().split("$")
         host, _, port = parts[0].partition(":")

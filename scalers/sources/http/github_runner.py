@@ -1,4 +1,4 @@
-"""KEDA's `github-runner` trigger: jobs of GitHub Actions that wait for a runner, or have one."""
+"""KEDA's `github-runner` trigger: jobs of GitHub Actions that are queued or in progress."""
 
 import time
 from collections.abc import Collection
@@ -16,13 +16,13 @@ from scalers.sources.http.web import Session, WebSource
 
 _M, _A = (Source.METADATA, Source.ENVIRONMENT), (Source.AUTHENTICATION,)
 
-#: What every self-hosted runner is labelled with, unless the trigger says otherwise.
+#: Labels of every self-hosted runner, unless the trigger says otherwise.
 DEFAULT_LABELS = ("self-hosted", "linux", "x64")
 
-#: States of runs and jobs that want a runner, or have one.
+#: States of runs and jobs that wait for a runner, or have one.
 _ALIVE = ("queued", "in_progress")
 
-#: Seconds that counting may take where the trigger names no timeout: it is a request per run.
+#: Seconds that counting may take unless the trigger has a timeout: it makes a request per run.
 PATIENCE = 15.0
 
 
@@ -80,7 +80,7 @@ class GitHubRunner(WebSource):
 
     @property
     def account(self) -> Account:
-        """Who asks: the app, if there is one."""
+        """The app, if the trigger names one, or the user."""
         if self.application_id and self.installation_id and self.app_key:
             return Account(app=GitHubApp(self.application_id, self.installation_id, self.app_key.get_secret_value()))
         return Account(self.personal_access_token.get_secret_value() if self.personal_access_token else "")
@@ -90,14 +90,14 @@ class GitHubRunner(WebSource):
 
     @property
     def patience(self) -> float:
-        """The trigger's own timeout, or what a request per run may take."""
+        """The trigger's own timeout, or 15 seconds."""
         return self.timeout.total_seconds() if self.timeout else PATIENCE
 
     metric: ClassVar[str] = text_of("github-runner-{0.owner}")
     target: ClassVar[float] = value_of("target_workflow_queue_length")
 
     async def ask(self, session: Session) -> Measure:
-        """How many jobs there are; while GitHub refuses to tell, as many as there were."""
+        """Returns the number of jobs; the last one while the rate limit is exhausted."""
         github = GitHub(self, session, self.account, etags=self.enable_etags)
         question = (self.owner, self.runner_scope, self.repos, *self._labelled)
         try:
@@ -125,14 +125,14 @@ class GitHubRunner(WebSource):
         return [repo["name"] for repo in found]
 
     async def _in(self, github: GitHub, repo: str) -> int:
-        """The fitting jobs of one repository. One that has vanished since it was listed has none."""
+        """Returns the number of fitting jobs of one repository; 0 if it was deleted since it was listed."""
         path = f"/repos/{quote(self.owner, safe='')}/{quote(repo, safe='')}/actions/runs"
         runs: dict[int, Any] = {}
         for status in _ALIVE:
             found = await github.all(path, "workflow_runs", status=status)
             if found is None and self.repos:
                 raise SourceError(f"{self.server}: there is no repository {self.owner}/{repo}, or none to be seen")
-            # A run may change its state between the two questions; it is still one.
+            # A run may change its state between the two requests, and still counts once.
             runs |= {run["id"]: run for run in found or () if run.get("status") in _ALIVE}
         return sum([await self._of(github, f"{path}/{run}/jobs") for run in runs])
 
@@ -143,7 +143,7 @@ class GitHubRunner(WebSource):
         return sum(job.get("status") in _ALIVE and self.takes(job.get("labels") or ()) for job in jobs)
 
     def takes(self, wanted: Collection[str]) -> bool:
-        """Whether the runner can take a job with these labels; upper and lower case are the same."""
+        """Returns whether the runner can take a job with these labels, whose case does not matter."""
         if self.match_unlabeled_jobs_with_unlabeled_runners and not wanted:
             return not self.labels
         offered = {*self.labels, *(() if self.no_default_labels else DEFAULT_LABELS)}

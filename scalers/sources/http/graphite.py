@@ -34,7 +34,7 @@ class Graphite(WebSource):
     activation: ClassVar[float] = value_of("activation_threshold")
 
     async def ask(self, session: Session) -> float:
-        """The newest point that is not null; a series without points is 0, one of nulls alone is unknown."""
+        """Returns the newest point that is not null; 0 without points. Raises SourceError for nulls alone."""
         query = {"from": self.query_time, "target": self.query, "format": "json"}
         answer = await self.get(session, "/render", query)
         try:

@@ -1,4 +1,4 @@
-"""KEDA's `influxdb` trigger: a value that a query answers, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
+"""KEDA's `influxdb` trigger: the value of a query, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
 
 import csv
 import io
@@ -66,7 +66,7 @@ class InfluxDB(WebSource):
     activation: ClassVar[float] = value_of("activation_threshold_value")
 
     async def ask(self, session: Session) -> float:
-        """Version 2: the first value; version 3: the metric's value in the last row, 0 without rows."""
+        """Returns the first value (version 2), or the metric's value in the last row, 0 without rows (version 3)."""
         token = self.auth_token.get_secret_value() if self.auth_token else ""
         if self.influx_version == "2":
             answer = await self.get(
@@ -78,7 +78,7 @@ class InfluxDB(WebSource):
                 headers={"Authorization": f"Token {token}", "Accept": "application/csv"},
             )
             return _first(answer.body.decode(errors="replace"))
-        # SQL goes over HTTP, where KEDA speaks Arrow Flight: it is the same query to the same server.
+        # SQL is sent over HTTP instead of Arrow Flight: the query and the server are the same.
         sql = self.query_type == "FlightSQL"
         asked = {"db": self.database or "", "q": self.query}
         answer = await self.get(
@@ -92,7 +92,7 @@ class InfluxDB(WebSource):
 
 
 def _first(text: str) -> float:
-    """The first ``_value`` of an annotated CSV; lines that begin with # are annotations."""
+    """Returns the first ``_value`` of an annotated CSV; lines that begin with # are annotations."""
     rows = csv.DictReader(io.StringIO("\n".join(line for line in text.splitlines() if line and line[0] != "#")))
     for row in rows:
         if row.get("error"):
@@ -105,7 +105,7 @@ def _first(text: str) -> float:
 
 
 def _last_of_sql(body: bytes) -> dict[str, Any] | None:
-    """The last row, None if there is none."""
+    """Returns the last row, None without rows."""
     try:
         rows = orjson.loads(body)
         return dict(rows[-1]) if rows else None
@@ -114,7 +114,7 @@ def _last_of_sql(body: bytes) -> dict[str, Any] | None:
 
 
 def _last_of_influxql(body: bytes) -> dict[str, Any] | None:
-    """The last row, None if there is none."""
+    """Returns the last row, None without rows."""
     try:
         [result] = orjson.loads(body)["results"]
         if "error" in result:

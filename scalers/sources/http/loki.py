@@ -17,7 +17,7 @@ class Loki(Vector):
     metric: ClassVar[str] = "loki"
 
     async def ask(self, session: Session) -> float:
-        """The query's value now."""
+        """Returns the query's value now."""
         headers = {"X-Scope-OrgID": self.tenant_name} if self.tenant_name else None
         answer = await self.get(session, "/loki/api/v1/query", {"query": self.query}, headers=headers)
         return self.sample(answer.body)

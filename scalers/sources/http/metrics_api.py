@@ -1,4 +1,4 @@
-"""KEDA's `metrics-api` trigger: a number in what some HTTP API answers."""
+"""KEDA's `metrics-api` trigger: a number in the answer of an HTTP API."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ class MetricsAPI(WebSource):
     activation: ClassVar[float] = value_of("activation_target_value")
 
     async def ask(self, session: Session) -> float:
-        """The number at the value location; only status 200 is success."""
+        """Returns the number at the value location; only status 200 is a success."""
         if not self.aggregate_from_kube_service_endpoints:
             return await self._value(session, "")
         bases = await self._endpoints(session)
@@ -80,7 +80,7 @@ class MetricsAPI(WebSource):
             async with turns:
                 return await self._value(session, base)
 
-        # KEDA leaves out endpoints that fail; a sum without one of them would be wrong without a word.
+        # KEDA leaves failed endpoints out; the sum without one of them would be wrong, and nothing would say so.
         values = await asyncio.gather(*(one(base) for base in bases))
         return _AGGREGATES[self.aggregation_type](values)
 
@@ -94,7 +94,7 @@ class MetricsAPI(WebSource):
         return value
 
     async def _endpoints(self, session: Session) -> list[str]:
-        """The URL once for every ready endpoint of its Service."""
+        """Returns the URL once for every ready endpoint of its Service."""
         found = _service(self.endpoint)
         if session.cluster is None or found is None:
             raise SourceError("there is no cluster to ask here")
@@ -115,7 +115,7 @@ class MetricsAPI(WebSource):
 
 
 def _service(url: str) -> tuple[str, str] | None:
-    """The Service and the namespace that a URL inside a cluster names, or None."""
+    """Returns the name and the namespace of the Service that a URL inside a cluster names, or None."""
     name, _, rest = (urlsplit(url).hostname or "").partition(".")
     namespace, _, suffix = rest.partition(".")
     inside = not suffix or suffix == "svc" or suffix.startswith("svc.")

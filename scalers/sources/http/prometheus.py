@@ -15,7 +15,7 @@ _M = (Source.METADATA,)
 
 
 class Vector(WebSource):
-    """A query in Prometheus' HTTP API that answers one sample; Loki speaks the same."""
+    """A query of one sample in Prometheus' HTTP API, which Loki has as well."""
 
     server_address: str = parameter(sources=_M, description="URL of the server")
     query: str = parameter(sources=_M, description="instant query that answers one sample")
@@ -37,9 +37,9 @@ class Vector(WebSource):
     activation: ClassVar[float] = value_of("activation_threshold")
 
     def sample(self, body: bytes) -> float:
-        """The one value of an answer; nothing counts as 0 unless the trigger says otherwise.
+        """Returns the one value of an answer; no value is 0 unless the trigger says otherwise.
 
-        Raises SourceError for several series, and for an answer that is none.
+        Raises SourceError for several series, and for anything else than an answer to a query.
         """
         try:
             answer: Any = orjson.loads(body)
@@ -71,7 +71,7 @@ class Prometheus(Vector):
     metric: ClassVar[str] = "prometheus"
 
     async def ask(self, session: Session) -> float:
-        """The query's value now."""
+        """Returns the query's value now."""
         query: Mapping[str, str] = {
             "query": self.query,
             "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -1,6 +1,6 @@
-"""KEDA's `cpu` and `memory` triggers: nothing that polls measure.
+"""KEDA's `cpu` and `memory` triggers, which polls do not measure.
 
-What the pods of a ScaledObject's target consume is seen by whoever decides on it. A ScaledJob has no pods to scale.
+The ScaledObject's controller reads the consumption of its target's pods itself; a ScaledJob has no pods to scale.
 """
 
 from typing import ClassVar
@@ -14,7 +14,7 @@ _M = (Source.METADATA,)
 
 
 class PodResource(Scaler):
-    """What pods consume. It asks for no Job and is never active by itself."""
+    """The consumption of pods. It asks for no Job and is never active by itself."""
 
     value: str = parameter(
         sources=_M,
@@ -34,7 +34,7 @@ class PodResource(Scaler):
     target: ClassVar[float] = 0.0
 
     async def measure(self) -> Measure:
-        """Nothing, and not active."""
+        """Returns 0, not active."""
         return Measure(0.0, active=False)
 
 

@@ -1,4 +1,4 @@
-"""KEDA's `kubernetes-resource` trigger: a number that stands in a ConfigMap or a Secret."""
+"""KEDA's `kubernetes-resource` trigger: a number in a ConfigMap or a Secret."""
 
 import base64
 from collections.abc import Sequence
@@ -53,12 +53,12 @@ class KubernetesResource(Scaler):
 
     @property
     def ref(self) -> Ref:
-        """The object that is read."""
+        """The ConfigMap or Secret."""
         return Ref(CONFIG_MAP if self.resource_kind == "ConfigMap" else SECRET, self.within, self.resource_name)
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One read per object, side by side."""
+        """Reads each object once, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
@@ -67,7 +67,7 @@ class KubernetesResource(Scaler):
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | None) -> float | Exception:
-        """The number at the key; what is missing is unknown. No message quotes the value, which may be secret."""
+        """Returns the number at the key, or a SourceError, which never quotes the value: it may be secret."""
         if data is None:
             return SourceError(f"{self.ref} does not exist")
         if self.key not in data:
@@ -100,7 +100,7 @@ class KubernetesResource(Scaler):
 
 
 async def _data(cluster: Cluster, ref: Ref) -> dict[str, str] | None:
-    """The entries of a ConfigMap or Secret, None if there is none. Raises SourceError."""
+    """Returns the entries of a ConfigMap or Secret, None if it does not exist. Raises SourceError."""
     try:
         body: Any = await cluster.get(ref)
         return body.get("data") or {}

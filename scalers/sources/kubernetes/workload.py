@@ -1,4 +1,4 @@
-"""KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
+"""KEDA's `kubernetes-workload` trigger: the number of pods of a namespace that match a selector."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Self
@@ -12,8 +12,8 @@ from workers.errors import ClusterError, Invalid
 
 _M = (Source.METADATA,)
 
-#: Pods that have ended are no work.
-_AT_WORK = "status.phase!=Succeeded,status.phase!=Failed"
+#: Leaves out pods that have ended.
+_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class KubernetesWorkload(Scaler):
@@ -34,7 +34,7 @@ class KubernetesWorkload(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One list per namespace and selector, side by side."""
+        """Lists pods once per namespace and selector, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
@@ -43,7 +43,7 @@ class KubernetesWorkload(Scaler):
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | Exception) -> float | Exception:
-        """The pods, or their nodes; a pod without a node is on none."""
+        """Returns the number of pods, or of their nodes."""
         if isinstance(pods, Exception):
             return pods
         if not self.group_by_node:
@@ -52,9 +52,9 @@ class KubernetesWorkload(Scaler):
 
 
 async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object] | Exception:
-    """The pods, or why this selector selects none. Raises SourceError."""
+    """Returns the pods, or the SourceError of a selector that is refused. Raises SourceError."""
     try:
-        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_AT_WORK)
+        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_RUNNING)
     except Invalid as error:
         return SourceError(f"podSelector: {error}")
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""KEDA's `apache-kafka` and `kafka` triggers: messages that a consumer group has not consumed yet."""
+"""KEDA's `apache-kafka` and `kafka` triggers: the lag of a consumer group."""
 
 import asyncio
 from collections import defaultdict
@@ -21,21 +21,20 @@ from penstock.scaler import (
 )
 from scalers.sources.declared import value_of
 from scalers.sources.messaging import kafka_lag
-from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, KafkaClient, KafkaCluster, Offsets
-from scalers.sources.messaging.kafka_inquiry import Inquiry
+from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_lag import LagRules, Partition
 from scalers.sources.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
-#: KEDA's other ways to log in.
+#: KEDA's other SASL mechanisms.
 _MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
 
 
 class KafkaSource(Scaler):
-    """What both triggers have in common. A subclass defines `topics`."""
+    """The parameters and the measurement of both triggers. A subclass defines `topics`."""
 
-    #: KEDA's names of ways to log in that this trigger knows, ours or not.
+    #: KEDA's names of the SASL mechanisms of this trigger, supported here or not.
     logins: ClassVar[frozenset[str]]
 
     bootstrap_servers: tuple[str, ...] = parameter(
@@ -118,7 +117,7 @@ class KafkaSource(Scaler):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics to look at; none means all that the group has committed to."""
+        """The topics to measure; none means all that the group has committed to."""
         raise NotImplementedError
 
     @property
@@ -141,7 +140,7 @@ class KafkaSource(Scaler):
 
     @property
     def rules(self) -> LagRules:
-        """How the lag is to be computed."""
+        """The rules of the lag."""
         return LagRules(
             threshold=self.lag_threshold,
             earliest=self.offset_reset_policy == "earliest",
@@ -154,7 +153,7 @@ class KafkaSource(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """Topics and ends of partitions are asked for all at once, what is committed group by group, side by side.
+        """Requests topics and ends of partitions all at once, and committed offsets group by group, side by side.
 
         A group or a partition whose broker does not answer is unknown by itself.
         """
@@ -169,7 +168,7 @@ class KafkaSource(Scaler):
             for scaler, partitions in zip(scalers, wanted, strict=True):
                 groups[scaler.consumer_group].update(partitions)
             ends, committed = await asyncio.gather(inquiry.ends(set(wanted)), inquiry.committed(groups))
-            # Of objects with the same trigger the first one's answer: what it saw is not the others' last poll.
+            # Equal triggers share one answer: for the second one `previous` would return the first one's offsets.
             answers: dict[Self, Measure | Exception] = {}
             for scaler, partitions in dict(zip(scalers, wanted, strict=True)).items():
                 topics, offsets = found.get(scaler.consumer_group), committed[scaler.consumer_group]
@@ -179,7 +178,7 @@ class KafkaSource(Scaler):
                 elif isinstance(topics, SourceError) and not scaler.topics:
                     answers[scaler] = topics
                 elif scaler.topics and not partitions:
-                    answers[scaler] = SourceError(f"{cluster}: {scaler.lost(there)}")
+                    answers[scaler] = SourceError(f"{cluster}: {scaler.missing(there)}")
                 elif isinstance(latest, SourceError):
                     answers[scaler] = latest
                 else:
@@ -189,13 +188,13 @@ class KafkaSource(Scaler):
                 raise unreached[0]
             return [answers[scaler] for scaler in scalers]
 
-    def lost(self, there: Mapping[str, frozenset[int]]) -> str:
-        """Why there is no partition to look at."""
+    def missing(self, there: Mapping[str, frozenset[int]]) -> str:
+        """Returns why there is no partition to measure."""
         missing = [topic for topic in self.topics if topic not in there]
         return f"there is no topic {', '.join(missing)}" if missing else "there is no partition of partitionLimitation"
 
     def wanted(self, topics: Sequence[str], there: Mapping[str, frozenset[int]]) -> list[tuple[str, int]]:
-        """The partitions to look at; none unless all topics that the trigger names are there."""
+        """Returns the partitions to measure; none unless all topics that the trigger names exist."""
         if not there.keys() >= set(self.topics):
             return []
         only = kafka_lag.numbers(self.partition_limitation) if self.topics else None
@@ -209,7 +208,7 @@ class KafkaSource(Scaler):
     def measured(
         self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: KafkaClient
     ) -> Measure:
-        """The lag, and whether it is worth a Job."""
+        """Returns the lag, and whether it makes the trigger active."""
         before: Offsets = {}
         if self.exclude_persistent_lag:
             before = client.previous(self, {each: committed[each] for each in wanted if each in committed})
@@ -231,7 +230,7 @@ class ApacheKafka(KafkaSource):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """As the trigger lists them."""
+        """The topics of the list."""
         return self.topic
 
 

@@ -1,4 +1,4 @@
-"""KEDA's `nats-jetstream` trigger: messages that a consumer has not got or not acknowledged."""
+"""KEDA's `nats-jetstream` trigger: messages that a consumer has not received or not acknowledged."""
 
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ _M, _A = Source.METADATA, Source.AUTHENTICATION
 
 
 class NATSJetStream(WebSource):
-    """One consumer of one stream, as the monitoring endpoint of a NATS server tells of it."""
+    """One consumer of one stream, read from the monitoring endpoint of a NATS server."""
 
     endpoint: str = parameter(
         name="natsServerMonitoringEndpoint",
@@ -34,7 +34,7 @@ class NATSJetStream(WebSource):
 
     @property
     def url(self) -> str:
-        """The monitoring endpoint, which the manifest gives as host:port."""
+        """The URL of the monitoring endpoint, which the manifest gives as host:port."""
         return f"{'https' if self.use_https else 'http'}://{self.endpoint}"
 
     url_parameter: ClassVar[str] = "natsServerMonitoringEndpoint"
@@ -43,7 +43,7 @@ class NATSJetStream(WebSource):
     activation: ClassVar[float] = value_of("activation_lag_threshold")
 
     async def ask(self, session: Session) -> float:
-        """Messages waiting and messages handed out but not acknowledged; in a cluster the consumer's leader knows."""
+        """Returns the pending and the unacknowledged messages; in a cluster the consumer's leader knows them."""
         consumer = await self._consumer(session, self.url)
         if elsewhere := self._leader_of(consumer):
             consumer = await self._consumer(session, elsewhere)
@@ -53,7 +53,7 @@ class NATSJetStream(WebSource):
             raise SourceError(f"{self.server}: consumer {self.consumer} tells no numbers") from None
 
     def _leader_of(self, consumer: Object) -> str | None:
-        """Where the consumer's leader is asked: servers of a cluster have host names below that of the service."""
+        """Returns the URL of the consumer's leader: servers of a cluster have host names below that of the service."""
         leader = (consumer.get("cluster") or {}).get("leader")
         parts = urlsplit(self.url)
         host = parts.hostname or ""

@@ -22,13 +22,13 @@ Mode = Literal[
     "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
 ]
 
-#: Messages per Job of a trigger that says nothing.
+#: Messages per Job unless the trigger says otherwise.
 _LENGTH = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What one queue holds and what goes through it, messages per second."""
+    """The messages in one queue, and its rates in messages per second."""
 
     messages: float
     published: float
@@ -36,7 +36,7 @@ class Depth:
 
     @classmethod
     def of(cls, queue: Object, *, ready_only: bool) -> Self:
-        """As the management plugin tells of a queue; one that never saw a message has no rates."""
+        """Returns the depth of a queue of the management plugin; one that never saw a message has no rates."""
         stats = queue.get("message_stats") or {}
         messages = queue["messages_ready" if ready_only else "messages"]
         published = (stats.get("publish_details") or {}).get("rate") or 0.0
@@ -45,7 +45,7 @@ class Depth:
 
     @classmethod
     def together(cls, depths: Sequence[Self], operation: str) -> Self:
-        """Several queues as one: `sum`, `avg` or `max` of each number."""
+        """Returns the `sum`, `avg` or `max` of each number of several queues."""
         if not depths:
             return cls(0.0, 0.0, 0.0)
         columns = [[d.messages for d in depths], [d.published for d in depths], [d.delivered for d in depths]]
@@ -56,7 +56,7 @@ class Depth:
 
 
 def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
-    """The metric of a mode, and whether it makes the trigger active."""
+    """Returns the metric of a mode, and whether it makes the trigger active."""
     match mode:
         case "QueueLength":
             return Measure(depth.messages, depth.messages > activation)
@@ -78,7 +78,7 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
 
 
 class RabbitMQ(WebSource):
-    """One queue, or over HTTP all whose names match."""
+    """The depth or the rates of one queue, or over HTTP of all whose names match."""
 
     host: SecretStr = parameter(
         sources=(_M, _A, _E),
@@ -162,7 +162,7 @@ class RabbitMQ(WebSource):
         """The management plugin's address, without user, virtual host and query."""
         parts = urlsplit(self.host.get_secret_value())
         if not self._is_http:
-            # What AMQP speaks to is checked as if it were asked over HTTP: host and port are what matters.
+            # The checks of WebSource concern host and port, which an AMQP URL has as well.
             if parts.scheme not in ("amqp", "amqps"):
                 raise ParameterError("host", "must be a URL such as amqp://user:password@rabbit.example:5672/vhost")
             return f"http://{parts.netloc.rpartition('@')[2]}"
@@ -170,14 +170,14 @@ class RabbitMQ(WebSource):
 
     @property
     def _base_path(self) -> str:
-        """What stands before the virtual host, which is the last part of the path."""
+        """The path before the virtual host, which is its last part."""
         return urlsplit(self.host.get_secret_value()).path.rpartition("/")[0]
 
     url_parameter: ClassVar[str] = "host"
 
     @property
     def vhost(self) -> str:
-        """The virtual host, ``/`` unless something else is named."""
+        """The virtual host; ``/`` by default."""
         if self.vhost_name is not None:
             return self.vhost_name
         return unquote(urlsplit(self.host.get_secret_value()).path.rpartition("/")[2]) or "/"
@@ -195,7 +195,7 @@ class RabbitMQ(WebSource):
     activation: ClassVar[float] = value_of("activation_value")
 
     async def answer(self, connections: Connections) -> float | Measure:
-        """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""
+        """Measures over HTTP on the server's session, over AMQP on a channel of the virtual host's connection."""
         login = self.server
         if not isinstance(login, amqp.AmqpBroker):
             return await super().answer(connections)
@@ -220,12 +220,12 @@ class RabbitMQ(WebSource):
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """KEDA's trigger has no authModes: it logs in for a token if it is told where to get one."""
+        """The ways to log in: KEDA's trigger has no authModes, and uses OAuth if oauthTokenURI is given."""
         return ("oauth",) if self.oauth_token_uri and not self.auth_modes else self.auth_modes
 
     @property
     def material(self) -> TLS:
-        """What is shown to the broker and trusted: without `tls` of the authentication nothing of our own."""
+        """The certificates to present and to trust; those of the trigger only with `tls` of the authentication."""
         if self.tls != "enable":
             return super().material
         return TLS.of(self)
@@ -238,7 +238,7 @@ class RabbitMQ(WebSource):
         return unquote(parts.username or "guest"), unquote(parts.password or "guest")
 
     async def ask(self, session: Session) -> Measure:
-        """The queue, or all queues that match, over the management plugin."""
+        """Measures the queue, or all queues that match, over the management plugin."""
         headers = {} if self.modes else {"Authorization": amqp.basic(*self._login)}
         path = f"/api/queues/{quote(self.vhost, safe='')}"
         query: dict[str, str] = {}

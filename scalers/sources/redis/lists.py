@@ -26,7 +26,7 @@ _LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN",
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many entries does this key have?"""
+    """The question for the number of entries of a key."""
 
     key: str
 
@@ -48,16 +48,16 @@ class ListTrigger(RedisClaims):
         return Length(self.list_name)
 
     def claim_script(self) -> Script:
-        """Items leave the list for the ledger."""
+        """Returns the script that moves items from the list to the ledger."""
         return _CLAIM
 
     def item(self, value: Any) -> tuple[str, str]:
-        """The item itself."""
+        """Returns the item itself."""
         return as_text(value)
 
     @staticmethod
     async def ask(link: RedisLink, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
-        """The lengths in one round trip; in two on servers that refuse scripts."""
+        """Returns the lengths, in one round trip; in two from servers that refuse scripts."""
         return await _lengths(link, [question.key for question in questions])
 
 
@@ -83,24 +83,24 @@ async def _lengths(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     again = await _by_commands(link, [names[place] for place in refused])
     for place, answer in zip(refused, again, strict=True):
         answers[place] = answer
-    # The first command carried the script: what works without it shows that scripts are what is refused.
+    # The first command carried the script: if its key can be read without it, scripts are refused.
     link.scripts = not (refused[0] == 0 and isinstance(again[0], int))
     return answers
 
 
 def _is_refusal(answer: Answer) -> bool:
-    """The command was refused, rather than the key being of a wrong type."""
+    """Returns whether the command was refused, rather than the key's type wrong."""
     return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
 
 
 async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
-    """One script call per list, so that one list the user may not read says nothing about the others."""
+    """Calls one script per list: a list that the user may not read fails alone."""
     first, *others = names
     return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
 
 
 async def _by_commands(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     kinds = await link.run([("TYPE", name) for name in names])
-    # An error is no kind; the second command will be refused as well.
+    # After an error any command will do: it is refused as well.
     known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
     return await link.run([(command, name) for command, name in zip(known, names, strict=True)])
